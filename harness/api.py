@@ -1,0 +1,381 @@
+"""The whole vocabulary: the values that travel and the interfaces that plugins implement.
+
+Standard library only; everything else in the project speaks in these words.
+Read `Turn`, `Move` and `Protocol` first: a protocol yields batches of turns and receives their moves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+Action = Any
+"""What a seat does in a turn: any JSON value."""
+Facts = Mapping[str, Any]
+"""Named JSON values."""
+
+T = TypeVar("T")
+
+
+@dataclass_transform(kw_only_default=True)
+def plugin(cls: type[T]) -> type[T]:
+    """Tag the one class of a plugin file. It becomes a dataclass; its fields are its YAML parameters."""
+    made = dataclass(kw_only=True)(cls)
+    made.__harness_plugin__ = True  # type: ignore[attr-defined]
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bounds of a number parameter: `size: Annotated[int, Range(ge=2)]`."""
+
+    ge: float | None = None
+    le: float | None = None
+    gt: float | None = None
+    lt: float | None = None
+
+
+def derive_seed(*parts: object) -> int:
+    """A 63-bit seed that depends on every part and on nothing else (never on order of completion)."""
+    text = "\x1f".join(map(str, parts)).encode("utf-8", "backslashreplace")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
+
+
+# ------------------------------------------------------------------------------------------ values
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One problem instance.
+
+    Attributes:
+        id: unique within its condition and stable across runs.
+        seats: the names of the chairs, in play order.
+        public: facts that anyone may know.
+        private: seat → facts only that seat may know.
+        topology: seat → its neighbours in order, or None where everybody reaches everybody.
+        target: the hidden truth; only `Task.grade` may look.
+        labels: facts to group result tables by (added to the condition's own).
+        roles: seat → name of its group in the spec's seat map; seats not named are "default".
+        unscored: seats whose answers do not count (byzantine ones); grading leaves them out.
+    """
+
+    id: str
+    seats: tuple[str, ...]
+    public: Facts = field(default_factory=dict)
+    private: Mapping[str, Facts] = field(default_factory=dict)
+    topology: Mapping[str, tuple[str, ...]] | None = None
+    target: Any = None
+    labels: Facts = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    unscored: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a reply form made of a text: an action, or the reason why there is none."""
+
+    action: Action = None
+    error: str | None = None
+
+
+class Reply(ABC):
+    """How text becomes an action. Parsing takes linear time and never raises, whatever the text."""
+
+    __slots__ = ()
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """All legal actions if they are finitely many, else None."""
+        return None
+
+    @property
+    def idle(self) -> Action:
+        """The action of a seat that does nothing; must be legal. None where an answer is due."""
+        return None
+
+    @abstractmethod
+    def parse(self, text: str) -> Parsed:
+        """Read `text`; `Parsed.error` says what is wrong in words that help the writer mend it."""
+
+    def constraint(self) -> Mapping[str, Any] | None:
+        """One of {"json": schema}, {"choice": [text]}, {"regex": …}, {"grammar": …} for constrained decoding."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One seat is asked for one action.
+
+    Attributes:
+        seat: who is asked.
+        name: which template asks: `<name>.j2` of the seat's prompt set.
+        view: everything the seat newly sees; template variables, together with `brief`.
+        reply: the form its answer must take.
+        brief: what the seat knows from the start; rendered once by `system.j2` when its thread opens.
+        repairs: how often an unparsable reply is asked for again.
+        fresh: open a new thread instead of continuing the seat's conversation.
+    """
+
+    seat: str
+    name: str
+    view: Facts
+    reply: Reply
+    brief: Facts = field(default_factory=dict)
+    repairs: int = 0
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One finished model call. Tokens are counts, latency is in seconds; None where the engine does not say.
+
+    `reasoning` is kept apart from `text` and never enters the conversation again.
+    """
+
+    text: str
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What came of a turn: an action or none, with the reason and the model calls it took.
+
+    `error_kind` is "parse" when no call gave a readable reply, else the kind of an `EngineError`.
+    Policies make moves without calls.
+    """
+
+    seat: str
+    turn: str
+    action: Action = None
+    error: str | None = None
+    error_kind: str | None = None
+    calls: tuple[Completion, ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The last reply as the model wrote it."""
+        return self.calls[-1].text if self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an episode came to: an answer per seat, or one of the group, and facts for metrics."""
+
+    answers: Mapping[str, Action] = field(default_factory=dict)
+    group: Action = None
+    facts: Facts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One case played once, whole. Metrics read this and nothing else.
+
+    Attributes:
+        id: `condition/case/repeat`, unique in its run.
+        batches: the moves in the order in which the protocol received them.
+        grade: what `Task.grade` said; empty if the episode failed.
+        error: why the episode failed; such an episode is shown and counted, never scored as wrong.
+    """
+
+    id: str
+    condition: str
+    case: str
+    repeat: int
+    labels: Facts
+    roles: Mapping[str, str]
+    batches: Sequence[Sequence[Move]]
+    outcome: Outcome | None = None
+    grade: Mapping[str, float | None] = field(default_factory=dict)
+    error: str | None = None
+
+    def moves(self) -> Iterable[Move]:
+        """All moves, batch by batch."""
+        return (move for batch in self.batches for move in batch)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A number with its standard error (None below two observations) and the count behind it."""
+
+    value: float | None
+    stderr: float | None
+    n: int
+
+
+# --------------------------------------------------------------------------------------- interfaces
+
+
+class Task(ABC):
+    """A family of cases with a question and a grade. Fields are YAML parameters.
+
+    Class attributes:
+        gives: what its cases offer a protocol, e.g. {"topology", "rounds"}; a protocol `needs` them.
+        grades: the names that `grade` returns; metrics need them.
+    """
+
+    gives: ClassVar[frozenset[str]] = frozenset()
+    grades: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
+        """The first `limit` cases (all if None), always the same ones for a seed."""
+
+    def example(self) -> Case:
+        """A small case that needs no data and no heavy package: what `validate` renders prompts on."""
+        return next(iter(self.cases(1, 0)))
+
+    @abstractmethod
+    def brief(self, case: Case, seat: str) -> Facts:
+        """The only facts a seat starts with. Never the target."""
+
+    @abstractmethod
+    def reply(self, case: Case, seat: str) -> Reply:
+        """The form of the seat's final answer."""
+
+    @abstractmethod
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """Name → number for every name in `grades`. Total: defined for every outcome."""
+
+
+Play = Generator[list[Turn], list[Move], Outcome]
+"""Yields a batch of turns, receives one move per turn in the same order, returns the outcome."""
+
+
+class Protocol(ABC):
+    """Who acts when and who sees what. No I/O, no engine; state lives in local variables of `play`.
+
+    Class attributes:
+        needs: what a task must give, e.g. {"topology"}.
+        facts: the names it puts into `Outcome.facts`; metrics may need them.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    facts: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """One episode. If every seat plays `reply.idle`, it must last as long as it ever can."""
+
+
+class Channel(ABC):
+    """How what one seat sends becomes what others see."""
+
+    @abstractmethod
+    def open(self, case: Case) -> OpenChannel:
+        """A fresh channel for one episode."""
+
+
+class OpenChannel(ABC):
+    """One episode's channel: `view` is pure, `commit` the only mutation."""
+
+    @abstractmethod
+    def view(self, seat: str) -> Facts:
+        """What the seat sees now. Calling it twice gives the same."""
+
+    @abstractmethod
+    def commit(self, moves: Sequence[Move]) -> None:
+        """Take in what was sent, all at once."""
+
+
+class Policy(ABC):
+    """A non-LLM player: sits where a model sits. One fresh instance per seat and episode,
+    so it may remember things in attributes (`field(init=False)`)."""
+
+    @abstractmethod
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """A legal action, from `turn.brief`, `turn.view` and `turn.reply` alone; `rng` is its only chance."""
+
+
+class Metric(ABC):
+    """One number per episode, and how numbers become a statistic.
+
+    Class attribute `needs`: names that must be among the task's grades or the protocol's facts.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def measure(self, episode: Episode) -> float | None:
+        """The episode's number, or None where it has none."""
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        """Mean and standard error of the mean with ddof = 1 (AgentsNet, Appendix C, eq. 1 and 2)."""
+        n = len(numbers)
+        stderr = statistics.stdev(numbers) / n**0.5 if n > 1 else None
+        return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
+
+
+# ------------------------------------------------------------------------------------------ engines
+
+
+class Thread:
+    """One seat's conversation, append-only. `memo` is room for an engine to keep what it derived from
+    the messages so far (token ids, a running hash), so that no call costs work proportional to history."""
+
+    __slots__ = ("memo", "messages")
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, str]] = []
+        self.memo: dict[str, Any] = {}
+
+    def add(self, role: str, content: str) -> None:
+        """Append one message; `role` is system, user or assistant."""
+        self.messages.append({"role": role, "content": content})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One model call.
+
+    Attributes:
+        id: episode, seat, turn and attempt; unique in a run and the same in every run of it.
+        thread: the conversation; the engine answers its last message and leaves the messages as they are.
+        sampling: `generation_kwargs` of the spec: temperature, top_p, top_k, min_p, max_tokens, stop, … .
+        seed: derived for this very call.
+        constraint: as `Reply.constraint` gives it, or None for free text.
+    """
+
+    id: str
+    thread: Thread
+    sampling: Facts
+    seed: int
+    constraint: Mapping[str, Any] | None = None
+
+
+class Engine(ABC):
+    """Turns requests into completions. Owns its client, retries and rate limits; knows nothing of agents.
+
+    Raises `ContextLengthError` and `RequestError` for one request, `EngineFatalError` when it is of no
+    more use, `SetupError` from `start` when it cannot begin.
+    """
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """The name shown in tables."""
+
+    async def start(self) -> None:
+        """Load or connect. Called once, before the first request."""
+
+    @abstractmethod
+    async def complete(self, request: Request) -> Completion:
+        """Answer one request. Called many times at once."""
+
+    async def close(self) -> None:
+        """Let everything go. Called once, also after a failure."""
+
+    def report(self) -> Facts:
+        """What the engine measured of itself (cache hits, retries, …), kept with the run."""
+        return {}

@@ -1,0 +1,119 @@
+"""Every exception the harness raises on purpose, in one tree.
+
+    HarnessError
+    ├── UserError            a person's mistake: printed without a traceback, exit code 2
+    │   ├── SpecError        a YAML document says something it must not
+    │   ├── PluginError      a plugin is missing, broken, or given wrong parameters
+    │   ├── PromptError      a template does not compile or render
+    │   ├── DataError        data or results cannot be read or written
+    │   └── SetupError       a package, server, model or file the run needs is not there
+    └── EngineError          one model request failed: becomes a Move with an error
+        ├── ContextLengthError   the prompt does not fit; the episode goes on
+        ├── RequestError         refused or still failing after every retry; the episode goes on
+        └── EngineFatalError     nothing more can be asked of this engine: the run stops and can be resumed
+
+What a model writes never raises: see `harness.api.Parsed`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: a file, and in it a line and a column counted from 1 (0: unknown)."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+class HarnessError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class UserError(HarnessError):
+    """A mistake that a person can mend.
+
+    Args:
+        message: what is wrong, naming what was found.
+        place: the file, line and column to look at.
+        hint: what to do about it.
+    """
+
+    def __init__(self, message: str, *, place: Place | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.place, self.hint = message, place, hint
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        then = f"\n  {self.hint}" if self.hint else ""
+        return f"{where}{self.message}{then}"
+
+
+class SpecError(UserError):
+    """A YAML document is malformed or says something it must not."""
+
+
+class PluginError(UserError):
+    """A plugin is missing, broken, or was given wrong parameters."""
+
+
+class PromptError(UserError):
+    """A template does not compile or does not render."""
+
+
+class DataError(UserError):
+    """Data, a recorded run or a results folder cannot be read or written."""
+
+
+class SetupError(UserError):
+    """Something outside the spec is missing: a package, a server, a model, a permission."""
+
+
+class EngineError(HarnessError):
+    """One model request failed. `kind` is what the move records."""
+
+    kind = "engine"
+
+
+class ContextLengthError(EngineError):
+    """The conversation no longer fits the model's context window."""
+
+    kind = "context_length"
+
+
+class RequestError(EngineError):
+    """The request was refused, or failed after every retry."""
+
+    kind = "request"
+
+
+class EngineFatalError(EngineError):
+    """The engine is gone (dead process, bad credentials, no server): stop asking, resume later."""
+
+    kind = "fatal"
+
+
+def near(name: str, choices: Iterable[str]) -> str:
+    """A sentence for a name that does not exist: the near matches first, then the choices.
+
+    >>> near("colouring", ["coloring", "matching"])
+    'Did you mean coloring? There are: coloring, matching.'
+    """
+    known = sorted(set(choices))
+    if not known:
+        return "There are none."
+    # "agentsnet/colouring" should also find "coloring": compare whole names, then last parts.
+    tails = {k.rsplit("/", 1)[-1]: k for k in known}
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    close += [tails[t] for t in difflib.get_close_matches(name.rsplit("/", 1)[-1], tails, n=3, cutoff=0.75)]
+    close = list(dict.fromkeys(close))[:3]
+    shown = ", ".join(known[:30]) + (f", … ({len(known)} in all)" if len(known) > 30 else "")
+    return (f"Did you mean {' or '.join(close)}? " if close else "") + f"There are: {shown}."
