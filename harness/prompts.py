@@ -94,6 +94,11 @@ class PromptSet:
         lines = {n.name: n.lineno for n in tree.find_all(jinja2.nodes.Name) if n.name in names}
         return [(name, Place(str(file), lines.get(name, 1), 1)) for name in sorted(names)]
 
+    def assigned(self, template: str) -> set[str]:
+        """Names that `template` sets itself and thereby gives to what it includes."""
+        tree = self._environment.parse(self.files[template].read_text("utf-8"))
+        return {n.name for n in tree.find_all(jinja2.nodes.Name) if n.ctx == "store"}
+
     def includes(self, template: str) -> list[str]:
         """Templates that `template` names literally in include, import or extends."""
         tree = self._environment.parse(self.files[template].read_text("utf-8"))

@@ -154,6 +154,11 @@ def engine(reference: Reference, project: Project, place_of: PlaceOf | None = No
     return made
 
 
+def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
+    """The spec's metrics alone, for reading finished runs. Raises `SpecError`, `PluginError`."""
+    return _Resolver(spec, project, None).metrics(())
+
+
 class _Resolver:
     """Builds plugins once per distinct reference."""
 
@@ -191,7 +196,7 @@ class _Resolver:
         seats: dict[str, Any] = {"default": "model"}
         seats.update(variant.data.get("seats") or {})
         for name, value in seats.items():
-            body = value if isinstance(value, dict) else ({"model": value} if isinstance(value, str) else {})
+            body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
             place = functools.partial(self.spec.place, "seats", name)
             if name != "default" and not {"share", "count", "seats"} & set(body):
                 raise SpecError(f"group {name!r} needs share:, count: or seats:", place=place())
@@ -201,11 +206,14 @@ class _Resolver:
             if not isinstance(count, int | None) or (count is not None and count < 0):
                 raise SpecError(f"count must be an integer ≥ 0, found {count!r}", place=place("count"))
             model, policy = self.player(body, variant, place)
+            own = "prompts" in body
             prompts = self.prompts(
-                body.get("prompts") or variant.data["prompts"],
-                place("prompts") if "prompts" in body else self.spec.place("prompts"),
+                body["prompts"] if own else variant.data["prompts"],
+                place("prompts") if own else self.spec.place("prompts"),
             )
-            sampling = {**(variant.data.get("generation_kwargs") or {}), **(body.get("generation_kwargs") or {})}
+            sampling: dict[str, Any] = {}
+            for level in (variant.data, body):
+                sampling.update(level.get("generation_kwargs") or {})
             seats_named = tuple(body["seats"]) if "seats" in body else None
             yield Group(
                 name, prompts, model, policy, sampling, share, count, seats_named, bool(body.get("scored", True))
@@ -227,21 +235,18 @@ class _Resolver:
         reference = body.get("baseline") or variant.data.get("baseline")
         if reference is None:
             hint = (
-                "Give --model (e.g. --model vllm --model_args pretrained=…), or name a policy as baseline: in the spec."
+                "Give --model (e.g. --model vllm --model_args pretrained=…) or name a policy as baseline: in the spec."
             )
             raise SpecError("no model was given and the spec has no baseline", place=place(), hint=hint)
-        where = (
-            functools.partial(place, "baseline")
-            if body.get("baseline")
-            else functools.partial(self.spec.place, "baseline")
-        )
-        return None, self.policy(reference, where)
+        own = functools.partial(place, "baseline")
+        shared = functools.partial(self.spec.place, "baseline")
+        return None, self.policy(reference, own if body.get("baseline") else shared)
 
     def policy(self, reference: Reference, place_of: PlaceOf) -> Callable[[], api.Policy]:
         cls, arguments = self.cached("policies", reference, place_of)
         _make(cls, arguments, place_of)  # wrong values show now, not in the middle of a run
-        factory: Callable[[], api.Policy] = functools.partial(cls, **arguments)
-        return factory
+        make: Callable[..., api.Policy] = cls
+        return functools.partial(make, **arguments)
 
     def named_model(self, name: str, place: Place) -> str:
         models = self.spec.get("models", {})
@@ -297,8 +302,8 @@ class _Resolver:
         key = json.dumps(["class", kind, reference], sort_keys=True, default=str)
         if key not in self._made:
             self._made[key] = _parts(kind, reference, self.project, place_of)
-        cls, arguments = self._made[key]
-        return cls, arguments
+        parts: tuple[type[Any], dict[str, Any]] = self._made[key]
+        return parts
 
 
 def _split(reference: Reference) -> tuple[str, dict[str, Any]]:

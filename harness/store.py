@@ -167,7 +167,7 @@ class Progress:
             return
         for _, line in lines(path):
             if line.get("k") == "end":
-                self.ends[line["e"]] = line
+                self.ends[line["e"]] = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
                 self.moves.pop(line["e"], None)
             elif line.get("k") == "move" and line["e"] not in self.ends:
                 self.moves.setdefault(line["e"], {})[line["s"], line["i"]] = move_of(line)
