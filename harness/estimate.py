@@ -42,7 +42,7 @@ def estimate(plan: Plan) -> Estimate:
         per_turn: float | None = None
         for case in condition.task.cases(plan.limit, plan.seed):
             seated = condition.seated(case, plan.seed)
-            asked = [turn for turn in drive(condition.protocol, condition.task, seated).turns()]
+            asked = list(drive(condition.protocol, condition.task, seated).turns())
             policies = {group.name for group in condition.groups if group.policy is not None and plan.engines}
             asked = [turn for turn in asked if seated.roles.get(turn.seat, "default") not in policies]
             if per_turn is None:  # one case stands for its condition: rendering all would take as long as a run

@@ -98,8 +98,7 @@ def load(reference: str, project: Project, sets: Iterable[str] = (), **overrides
 
 def parse(data: Mapping[str, Any], project: Project) -> Spec:
     """A spec from plain data, for Python callers. Raises `SpecError`."""
-    text = json.dumps(data)
-    document = yamls.parse(text, "<dict>")
+    document = yamls.parse(json.dumps(data, ensure_ascii=False), "<dict>")
     merged, places = _extended(document, project, ())
     spec = Spec(str(merged.get("name", "")), "<dict>", merged, places)
     raise_all(SpecError(w, place=spec.place(*p)) for p, w in params.problems(merged, schema.SPEC))

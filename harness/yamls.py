@@ -20,6 +20,8 @@ MAX_BYTES = 4_000_000
 MAX_DEPTH = 40
 MAX_NODES = 200_000
 
+_PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
+
 YamlPath = tuple[Hashable, ...]
 """Where a value stands in a document: mapping keys and list indices from the top."""
 
@@ -105,7 +107,7 @@ class _Builder:
         if len(path) > MAX_DEPTH:
             raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
         self.places.setdefault(path, self.at(node))
-        if not node.tag.startswith("tag:yaml.org,2002:") or node.tag.endswith((":python", ":binary")):
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
             raise SpecError(f"tag {node.tag} is not allowed: specs are plain data", place=self.at(node))
         if isinstance(node, yaml.MappingNode):
             return dict(self.pairs(node, path))
