@@ -90,7 +90,12 @@ class Run:
 
             hint = 'pip install "mas-eval-harness[pandas]"'
             raise SetupError("to_pandas() needs the package pandas", hint=hint) from None
-        flat = [{**{k: v for k, v in row.items() if k != "labels"}, **row["labels"]} for row in self.rows]
+        flat = []
+        for row in self.rows:
+            plain = {k: v for k, v in row.items() if k != "labels"}
+            # A label may be called like a column of every row (n): it then becomes label_n.
+            labels = {f"label_{k}" if k in plain and plain[k] != v else k: v for k, v in row["labels"].items()}
+            flat.append({**labels, **plain})
         return pandas.DataFrame(flat)
 
 

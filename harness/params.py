@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from harness import api
 from harness.errors import near
+from harness.yamls import KEY
 
 Schema = dict[str, Any]
 Path = tuple[Hashable, ...]
@@ -126,7 +127,7 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
         known = list(error.schema.get("properties", ()))
         for key in found:
             if key not in known:
-                yield (*path, key), f"unknown key {key!r}. {near(str(key), known)}"
+                yield (*path, key, KEY), f"unknown key {key!r}. {near(str(key), known)}"
     elif rule == "required":
         missing = [key for key in value if key not in found]
         yield path, f"{name} lacks {', '.join(repr(m) for m in missing)}"

@@ -226,7 +226,7 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
     allowed = {"name", "description", "parents", *FOLDERS}
     for key in data:
         if key not in allowed:
-            raise SpecError(f"unknown key {key!r}. {near(str(key), allowed)}", place=document.place(key))
+            raise SpecError(f"unknown key {key!r}. {near(str(key), allowed)}", place=document.place(key, yamls.KEY))
     folders = {name: str(data[name]) for name in FOLDERS if name in data}
     for name, folder in folders.items():
         if not (root / folder).resolve().is_relative_to(root):

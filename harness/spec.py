@@ -21,7 +21,7 @@ from harness.project import Project
 # What a reader of two result tables would not call a difference of the benchmark.
 PRESENTATION = ("name", "description", "tables", "baseline", "generation_kwargs", "models")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
-RESERVED = ("model", "metric", "value", "stderr", "n")
+RESERVED = ("model", "metric")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
 
 
@@ -136,7 +136,9 @@ def _extended(
     for alias, key in ALIASES.items():
         if alias in data:
             if key in data:
-                raise SpecError(f"{alias!r} is another word for {key!r}; give one", place=document.place(alias))
+                raise SpecError(
+                    f"{alias!r} is another word for {key!r}; give one", place=document.place(alias, yamls.KEY)
+                )
             data[key] = data.pop(alias)
             moved = {(key, *p[1:]): place for p, place in places.items() if p[:1] == (alias,)}
             places.update(moved)
@@ -194,7 +196,10 @@ def _check_matrix(spec: Spec) -> None:
     for name, values in matrix.items():
         if name in RESERVED:
             errors.append(
-                SpecError(f"{name!r} is a column of result rows; call it otherwise", place=spec.place("matrix", name))
+                SpecError(
+                    f"{name!r} is a column of result rows; call it otherwise",
+                    place=spec.place("matrix", name, yamls.KEY),
+                )
             )
         for i, value in enumerate(values):
             if isinstance(value, list) or (isinstance(value, dict) and "name" not in value):
@@ -226,7 +231,9 @@ def _check_matrix(spec: Spec) -> None:
         if name not in used:
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."
             errors.append(
-                SpecError(f"matrix variable {name!r} is never used", place=spec.place("matrix", name), hint=hint)
+                SpecError(
+                    f"matrix variable {name!r} is never used", place=spec.place("matrix", name, yamls.KEY), hint=hint
+                )
             )
     raise_all(errors)
 

@@ -25,6 +25,9 @@ _PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timest
 YamlPath = tuple[Hashable, ...]
 """Where a value stands in a document: mapping keys and list indices from the top."""
 
+KEY = "\0key"
+"""Last in a path, it means the key itself rather than its value."""
+
 
 class _Loader(yaml.SafeLoader):
     """The safe loader, reading 1e-3 as the number everybody means by it."""
@@ -106,7 +109,7 @@ class _Builder:
             raise SpecError(f"expands to more than {MAX_NODES:,} values (aliases?)", place=self.at(node))
         if len(path) > MAX_DEPTH:
             raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
-        self.places.setdefault(path, self.at(node))
+        self.places[path] = self.at(node)
         if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
             raise SpecError(f"tag {node.tag} is not allowed: specs are plain data", place=self.at(node))
         if isinstance(node, yaml.MappingNode):
@@ -125,7 +128,7 @@ class _Builder:
             key = self.scalar(key_node)
             if key in seen:
                 raise SpecError(f"duplicate key {key!r}, first at {seen[key]}", place=self.at(key_node))
-            seen[key] = self.places[(*path, key)] = self.at(key_node)
+            seen[key] = self.places[(*path, key, KEY)] = self.at(key_node)
             yield key, self.build(value_node, (*path, key))
 
     def scalar(self, node: yaml.Node) -> Any:

@@ -26,8 +26,8 @@ def test_extends_merges_mappings_and_replaces_the_rest(tmp_path: Path) -> None:
     assert child.data["protocol"] == {"use": "rounds", "rounds": 5}
     assert child.data["task"] == {"use": "pick", "seats": "${seats}", "letters": "abc"}
     assert [v.id for v in child.variants()] == ["seats=4"]
-    assert str(child.place("protocol", "rounds")).endswith("s.yaml:3:12")
-    assert str(child.place("metrics")).endswith("toy.yaml:11:1")
+    assert str(child.place("protocol", "rounds")).endswith("s.yaml:3:20")
+    assert str(child.place("metrics")).endswith("toy.yaml:11:10")
 
 
 def test_another_plugin_does_not_inherit_parameters(tmp_path: Path) -> None:

@@ -57,9 +57,7 @@ def load(options: argparse.Namespace) -> spec.Spec:
     if options.data_dir:
         sets.append(f"task.data_dir={options.data_dir}")
     changes = pairs(getattr(options, "gen_kwargs", ""), "--gen_kwargs")
-    loaded = spec.load(
-        options.spec, find(), sets, limit=options.limit, seed=options.seed, repeats=options.repeats
-    )
+    loaded = spec.load(options.spec, find(), sets, limit=options.limit, seed=options.seed, repeats=options.repeats)
     if changes:
         loaded.data["generation_kwargs"] = {**loaded.get("generation_kwargs", {}), **changes}
     return loaded
