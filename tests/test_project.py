@@ -22,7 +22,14 @@ def make(root: Path, marker: str = "name: mine\n") -> project.Project:
     return project.find(root)
 
 
-METRIC = "from harness.api import Metric, plugin\n@plugin\nclass M(Metric):\n    '''Mine.\n\n    More.'''\n    def measure(self, episode): return None\n"
+METRIC = """from harness.api import Metric, plugin
+@plugin
+class M(Metric):
+    '''Mine.
+
+    More.'''
+    def measure(self, episode): return None
+"""
 
 
 def test_found_by_walking_up() -> None:
