@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.params import REFERENCE
+from harness.tables import JSON_SCHEMA as TABLE
 
 _TEXT = {"type": "string"}
 _FREE: dict[str, Any] = {}
-_LABELS = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
 # A number or a whole-string ${variable} that the matrix turns into one.
 _NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\$\{.+\}$"}]}
 _METRIC = {
@@ -39,30 +39,6 @@ _GROUP = {
     },
     "additionalProperties": False,
 }
-_TABLE = {
-    "type": "object",
-    "required": ["title", "rows", "columns", "cell"],
-    "properties": {
-        "title": _TEXT,
-        "rows": _LABELS,
-        "columns": _LABELS,
-        "cell": _LABELS,
-        "where": {"type": "object"},
-        "aggregate": {"enum": ["mean_of_conditions", "pooled"]},
-        "overall": {"enum": [None, "mean_of_conditions", "pooled"]},
-        "overall_title": _TEXT,
-        "error": {"enum": [None, "sem", "wilson"]},
-        "digits": {"type": "integer", "minimum": 0, "maximum": 9},
-        "unit": {"enum": [None, "thousands"]},
-        "figure": {"type": "boolean"},
-        "published": _TEXT,
-        "labels": {"type": "object"},
-        "order": {"type": "object"},
-        "note": _TEXT,
-    },
-    "additionalProperties": False,
-}
-
 SPEC: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "harness spec",
@@ -98,7 +74,7 @@ SPEC: dict[str, Any] = {
         "repeats": {"type": "integer", "minimum": 1, "description": "how often each case is played"},
         "limit": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "description": "cases a condition"},
         "metrics": {"type": "array", "minItems": 1, "items": _METRIC},
-        "tables": {"type": "array", "items": _TABLE},
+        "tables": {"type": "array", "items": TABLE},
     },
     "additionalProperties": False,
 }
