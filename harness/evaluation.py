@@ -25,7 +25,7 @@ from harness.project import Project, find
 from harness.run import Options, run
 from harness.score import rescore
 from harness.spec import Spec
-from harness.tables import EpisodeScore, Table, build, rows
+from harness.tables import EpisodeScore, Table, TableSpec, build, rows
 
 if TYPE_CHECKING:
     import pandas
@@ -69,7 +69,7 @@ class Run:
     @property
     def tables(self) -> list[Table]:
         """The spec's tables as plain data."""
-        return [build(table, self.scores, self.metrics) for table in self.spec.get("tables", [])]
+        return [build(TableSpec.parse(table), self.scores, self.metrics) for table in self.spec.get("tables", [])]
 
     @property
     def rows(self) -> list[dict[str, Any]]:

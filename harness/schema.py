@@ -9,8 +9,8 @@ from harness.tables import JSON_SCHEMA as TABLE
 
 _TEXT = {"type": "string"}
 _FREE: dict[str, Any] = {}
-# A number or a whole-string ${variable} that the matrix turns into one.
-_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^\$\{.+\}$"}]}
+# A number, or the ${variable} that the matrix turns into one; `resolve` checks what comes of it.
+_NUMBER = {"type": ["number", "string"]}
 _METRIC = {
     "anyOf": [
         _TEXT,
@@ -72,7 +72,7 @@ SPEC: dict[str, Any] = {
         "constrained": {"type": "boolean", "description": "decode within the reply's form (recorded in results)"},
         "seed": {"type": "integer", "minimum": 0},
         "repeats": {"type": "integer", "minimum": 1, "description": "how often each case is played"},
-        "limit": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "description": "cases a condition"},
+        "limit": {"type": "integer", "minimum": 1, "description": "at most so many cases a condition"},
         "metrics": {"type": "array", "minItems": 1, "items": _METRIC},
         "tables": {"type": "array", "items": TABLE},
     },

@@ -89,19 +89,19 @@ def load(reference: str, project: Project, sets: Iterable[str] = (), **overrides
         if value is not None:
             data[key] = value
             places[(key,)] = Place(f"--{key} {value}")
-    spec = Spec(str(data.get("name", "")), str(file), data, places)
-    found = [(path, what) for path, what in params.problems(data, schema.SPEC)]
-    raise_all(SpecError(what, place=spec.place(*path)) for path, what in found)
-    _check_matrix(spec)
-    return spec
+    return _checked(data, places, str(file))
 
 
 def parse(data: Mapping[str, Any], project: Project) -> Spec:
     """A spec from plain data, for Python callers. Raises `SpecError`."""
     document = yamls.parse(json.dumps(data, ensure_ascii=False), "<dict>")
-    merged, places = _extended(document, project, ())
-    spec = Spec(str(merged.get("name", "")), "<dict>", merged, places)
-    raise_all(SpecError(w, place=spec.place(*p)) for p, w in params.problems(merged, schema.SPEC))
+    return _checked(*_extended(document, project, ()), file="<dict>")
+
+
+def _checked(data: dict[str, Any], places: dict[yamls.YamlPath, Place], file: str) -> Spec:
+    data = {key: value for key, value in data.items() if value is not None}  # `baseline:` alone takes it away
+    spec = Spec(str(data.get("name", "")), file, data, places)
+    raise_all(SpecError(what, place=spec.place(*path)) for path, what in params.problems(data, schema.SPEC))
     _check_matrix(spec)
     return spec
 
