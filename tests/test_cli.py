@@ -220,8 +220,9 @@ def test_a_fatal_engine_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tm
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     import signal
 
-    command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--model", "dice", "--model_args", "latency=0.2",
-               "--output_path", str(tmp_path / "r"), "--repeats", "30", "--max_concurrency", "2"]  # fmt: skip
+    command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--model", "dice",
+               "--model_args", "latency=0.2", "--output_path", str(tmp_path / "r"),
+               "--repeats", "30", "--max_concurrency", "2"]  # fmt: skip
     process = subprocess.Popen(command, env={"PYTHONPATH": str(ROOT), "PATH": ""}, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     first = process.stderr.readline()  # the first progress line: the run is under way

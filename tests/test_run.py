@@ -74,7 +74,7 @@ def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -
     run(whole, first, max_concurrency=4)
     journal = (whole / "journal.jsonl").read_bytes()
     expected = results(whole)
-    cuts = random.Random(0).sample(range(len(journal)), 25) + [0, len(journal)]
+    cuts = [*random.Random(0).sample(range(len(journal)), 25), 0, len(journal)]
     for i, cut in enumerate(cuts):
         part = tmp_path / "whole" / f"cut{i}" / "whole"  # same run id, hence same rows
         part.mkdir(parents=True)
