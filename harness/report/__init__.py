@@ -1,6 +1,0 @@
-def render(table, form):
-    return repr(table)
-
-
-def render_all(tables):
-    return ""
