@@ -201,8 +201,14 @@ def test_failed_episodes_are_counted_and_never_averaged() -> None:
 def test_many_failed_conditions_are_summed_up() -> None:
     scores = [score(condition=f"c{i}", error="boom", problem="p") for i in range(5)]
     assert made(scores).notes == (
-        "5 of 5 episodes failed and count in no number: c0 (1), c1 (1), c2 (1) and 2 more conditions.",
+        "5 of 5 episodes failed and count in no number: c0 (1), c1 (1), c2 (1), and in 2 more.",
     )
+
+
+def test_an_error_that_cannot_be_known_is_explained() -> None:
+    table = made([*UNEVEN, *condition("con-8", [1], problem="consensus", size=8)], error="sem")
+    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(12**-0.5 / 2), None]
+    assert table.notes == ("1 of 4 conditions have a single number for solved: no standard error with them.",)
 
 
 def test_a_metric_without_any_number_leaves_the_cells_empty_and_says_so() -> None:

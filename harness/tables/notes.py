@@ -50,6 +50,9 @@ def _without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: st
         groups = by_condition(scores).values()
         if empty := sum(not numbers(group, metric) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
+        single = sum(len(numbers(group, metric)) == 1 for group in groups)
+        if table.error == "sem" and single:
+            yield f"{single} of {len(groups)} conditions have a single number for {metric}: no standard error with them."
     if table.error == "wilson" and any(x not in (0, 1) for x in numbers(played, metric)):
         yield f"{metric} is not 0 or 1 in every episode: it has no Wilson interval."
 
@@ -69,4 +72,4 @@ def _coverage(table: TableSpec, reference: Published, scores: Sequence[EpisodeSc
 def _where(scores: Iterable[EpisodeScore]) -> str:
     counts = Counter(score.condition for score in scores)
     listed = [f"{condition} ({count})" for condition, count in list(counts.items())[:3]]
-    return ", ".join(listed) + (f" and {len(counts) - 3} more conditions" if len(counts) > 3 else "")
+    return ", ".join(listed) + (f", and in {len(counts) - 3} more" if len(counts) > 3 else "")
