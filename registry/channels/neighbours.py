@@ -1,0 +1,47 @@
+"""The LOCAL model's channel (AgentsNet, Section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.api import Case, Channel, Facts, Move, OpenChannel, plugin
+
+
+@plugin
+class Neighbours(Channel):
+    """Every message reaches the neighbour it is addressed to, all of a round at once."""
+
+    def open(self, case: Case) -> OpenChannel:
+        """A channel along the case's topology; without one, everybody is everybody's neighbour."""
+        if case.topology is not None:
+            return OpenNeighbours(case.topology)
+        return OpenNeighbours({seat: tuple(other for other in case.seats if other != seat) for seat in case.seats})
+
+
+class OpenNeighbours(OpenChannel):
+    """Holds the messages of the last round. Whoever is addressed but no neighbour gets nothing."""
+
+    def __init__(self, topology: Mapping[str, tuple[str, ...]]) -> None:
+        self._topology = topology
+        self._reach = {seat: frozenset(neighbours) for seat, neighbours in topology.items()}
+        self._inboxes: dict[str, dict[str, str]] | None = None  # None until a round has been played
+
+    def view(self, seat: str) -> Facts:
+        """`inbox`: neighbour → its message; `silent`: neighbours that sent none. Both in neighbour order."""
+        if self._inboxes is None:
+            return {"inbox": {}, "silent": []}
+        inbox = self._inboxes.get(seat, {})
+        neighbours = self._topology[seat]
+        return {
+            "inbox": {name: inbox[name] for name in neighbours if name in inbox},
+            "silent": [name for name in neighbours if name not in inbox],
+        }
+
+    def commit(self, moves: Sequence[Move]) -> None:
+        """Replace the last round's messages by those in `moves`: actions neighbour → text, or none."""
+        self._inboxes = {}
+        for move in moves:
+            sent = move.action if isinstance(move.action, Mapping) else {}
+            for name, text in sent.items():
+                if name in self._reach[move.seat]:
+                    self._inboxes.setdefault(name, {})[move.seat] = text

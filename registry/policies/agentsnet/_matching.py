@@ -1,0 +1,39 @@
+"""Maximal matching by mutual random proposals, in the manner of Luby's algorithm."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from harness.api import Facts
+
+from ._agent import Agent, claims
+
+
+class Matching(Agent):
+    """Each phase, every single agent proposes to one random neighbor it does not know to be taken; two who
+    propose to each other are a pair, and say from then on that they are taken. The others answer None."""
+
+    def __init__(self, brief: Facts, rng: random.Random) -> None:
+        super().__init__(brief, rng)
+        self.partner: str | None = None
+        self.proposal: str | None = None
+        self.single = list(self.neighbors)
+
+    def hear(self, inbox: Mapping[str, str]) -> None:
+        if self.proposal is not None and self.proposal in claims(inbox, "pair"):
+            self.partner = self.proposal
+        self.proposal = None
+        taken = claims(inbox, "taken")
+        self.single = [name for name in self.single if name not in taken]
+
+    def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
+        if self.partner is not None:
+            return self.to_all("taken")
+        if opening and self.single:
+            self.proposal = rng.choice(self.single)
+            return {self.proposal: "pair"}
+        return {}
+
+    def answer(self, rng: random.Random) -> str:
+        return self.partner or "None"

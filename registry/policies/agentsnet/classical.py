@@ -1,0 +1,61 @@
+"""The classical randomized algorithms that AgentsNet compares models with (Appendix K)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import field
+from typing import Annotated
+
+from harness.api import Action, Policy, Range, Turn, plugin
+from harness.errors import PluginError, near
+
+from ._agent import Agent
+from ._coloring import Coloring
+from ._cover import VertexCover
+from ._flooding import Consensus, LeaderElection
+from ._matching import Matching
+
+ALGORITHMS: dict[str, type[Agent]] = {
+    "coloring": Coloring,
+    "consensus": Consensus,
+    "leader_election": LeaderElection,
+    "matching": Matching,
+    "vertex_cover": VertexCover,
+}
+
+
+@plugin
+class Classical(Policy):
+    """Plays AgentsNet's problems by Luby-style algorithms and by flooding, in the models' round budget.
+
+    Attributes:
+        deliveries_per_phase: rounds that a phase of coloring, matching or vertex cover takes; None for 2, 1, 2.
+        max_phases: give up after so many phases; None for as many as the rounds allow.
+    """
+
+    deliveries_per_phase: Annotated[int, Range(ge=1)] | None = None
+    max_phases: Annotated[int, Range(ge=0)] | None = None
+    _agent: Agent | None = field(init=False, default=None, repr=False)
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """Messages or the final answer, whichever the turn asks for.
+
+        Raises:
+            PluginError: if the turn is not one of AgentsNet's.
+        """
+        agent = self._agent = self._agent or self._enter(turn, rng)
+        agent.hear(turn.view["inbox"])
+        if turn.reply.options is not None:
+            return agent.answer(rng)
+        phase, step = divmod(turn.view["round"] - 1, self.deliveries_per_phase or agent.deliveries)
+        fits = turn.view["rounds_left"] >= (self.deliveries_per_phase or agent.deliveries)
+        wanted = self.max_phases is None or phase < self.max_phases
+        return agent.say(step == 0 and fits and wanted, rng)
+
+    def _enter(self, turn: Turn, rng: random.Random) -> Agent:
+        problem = str(turn.brief.get("problem"))
+        if problem not in ALGORITHMS:
+            raise PluginError(
+                f"agentsnet/classical has no algorithm for the problem {problem!r}", hint=near(problem, ALGORITHMS)
+            )
+        return ALGORITHMS[problem](turn.brief, rng)

@@ -1,0 +1,16 @@
+"""A floor without chance: everybody says the same."""
+
+from __future__ import annotations
+
+import random
+
+from harness.api import Action, Policy, Turn, plugin
+
+
+@plugin
+class AllAgree(Policy):
+    """Takes the first legal option, so that all who have the same options agree; else stays idle."""
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """The first option, or the idle action."""
+        return turn.reply.options[0] if turn.reply.options else turn.reply.idle

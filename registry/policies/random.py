@@ -1,0 +1,16 @@
+"""The floor of every finite choice."""
+
+from __future__ import annotations
+
+import random
+
+from harness.api import Action, Policy, Turn, plugin
+
+
+@plugin
+class Random(Policy):
+    """Chooses uniformly among the legal options; stays idle where they are not finitely many."""
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """One of the options, or the idle action."""
+        return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.idle

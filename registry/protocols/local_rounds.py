@@ -1,0 +1,100 @@
+"""Synchronous message passing between neighbours (AgentsNet, Section 4 and Algorithm 1)."""
+
+from __future__ import annotations
+
+import random
+import typing
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from harness.api import Case, Channel, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.errors import PluginError
+from harness.replies import Choice, Messages, Parsing
+
+from ..tasks.agentsnet._names import NAMES
+
+
+@typing.runtime_checkable
+class HasRounds(typing.Protocol):
+    """A task that says how many rounds its paper allows."""
+
+    def rounds(self, case: Case) -> int:
+        """The number of messages that each neighbour can get from each agent."""
+
+
+@plugin
+class LocalRounds(Protocol):
+    """In each of T rounds all agents write to their neighbours at once; then each gives its answer.
+
+    T counts the messages that an agent can send to one neighbour. The first are written from the system prompt
+    alone, the last are shown with the final question, so an agent is asked T + 1 times. Turns: `start` (round 1),
+    `talk` (rounds 2 … T), `answer`.
+
+    Attributes:
+        channel: how messages travel: neighbours.
+        rounds: T, or "paper" for the task's own budget.
+        repairs: how often an unreadable reply is asked for again; then it is silence, or no answer.
+        chain_of_thought: whether every turn asks the model to think step by step first.
+        parsing: how replies are read; "reference" is AgentsNet's own code, quirks included.
+        max_chars: cut messages to this length; None for no limit.
+    """
+
+    channel: Channel
+    rounds: Literal["paper"] | int = "paper"
+    repairs: Annotated[int, Range(ge=0)] = 1
+    chain_of_thought: bool = True
+    parsing: Parsing = "tolerant"
+    max_chars: Annotated[int, Range(ge=1)] | None = None
+
+    needs = frozenset({"topology"})
+    facts = ("rounds", "messages", "characters")
+
+    def __post_init__(self) -> None:
+        if self.rounds != "paper" and self.rounds < 0:
+            raise PluginError(f"rounds must be 0 or more, found {self.rounds}")
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields T batches of messages and one of answers; every batch has one turn for every seat."""
+        channel = self.channel.open(case)
+        total = self._rounds(task, case)
+        neighbors = case.topology or {}
+        briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}
+        letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, NAMES) for seat in seats}
+        answers = {seat: self._answer(task, case, seat) for seat in seats}
+        messages = characters = 0
+
+        def turn(seat: str, name: str, left: int, reply: Reply) -> Turn:
+            view = {
+                **channel.view(seat),
+                "round": total - left + 1,
+                "rounds_left": left,
+                "last_round": left == 1,
+                "neighbors": neighbors[seat],
+                "options": reply.options,
+                "chain_of_thought": self.chain_of_thought,
+            }
+            return Turn(seat, name, view, reply, briefs[seat], self.repairs)
+
+        for t in range(total):
+            moves = yield [turn(seat, "talk" if t else "start", total - t, letters[seat]) for seat in seats]
+            channel.commit(moves)
+            texts = [text for move in moves if move.action for text in move.action.values()]
+            messages, characters = messages + len(texts), characters + sum(map(len, texts))
+
+        moves = yield [turn(seat, "answer", 0, answers[seat]) for seat in seats]
+        facts = {"rounds": total, "messages": messages, "characters": characters}
+        return Outcome(answers={move.seat: move.action for move in moves}, facts=facts)
+
+    def _rounds(self, task: Task, case: Case) -> int:
+        if self.rounds != "paper":
+            return self.rounds
+        if not isinstance(task, HasRounds):
+            raise PluginError(
+                f"{type(task).__name__} has no round budget for `rounds: paper`", hint="Give the number of rounds."
+            )
+        return task.rounds(case)
+
+    def _answer(self, task: Task, case: Case, seat: str) -> Reply:
+        reply = task.reply(case, seat)
+        return replace(reply, parsing=self.parsing) if isinstance(reply, Choice) else reply

@@ -1,0 +1,45 @@
+"""AgentsNet's COLORING (Section 3.1, Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from harness.api import Case, Facts, Outcome, plugin
+from harness.replies import Choice
+
+from ._network import FINAL_ANSWER, NetworkTask, honest
+
+
+@plugin
+class Coloring(NetworkTask):
+    """AgentsNet coloring: neighbours must choose different groups out of Δ + 1.
+
+    `score` is the share of edges whose two ends gave valid, different answers (1 without edges if all answers
+    are valid, else 0). `solved` needs every edge so and every answer valid.
+    """
+
+    problem = "coloring"
+
+    def brief(self, case: Case, seat: str) -> Facts:
+        """The shared facts, and `groups`: how many groups there are."""
+        return {**super().brief(case, seat), "groups": case.public["max_degree"] + 1}
+
+    def reply(self, case: Case, seat: str) -> Choice:
+        """Group 1 … Group Δ+1."""
+        return Choice(_groups(case.public["max_degree"] + 1), FINAL_ANSWER)
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """`solved` and `score`; None if nobody is scored."""
+        team = honest(self, case, outcome)
+        if not team.agents:
+            return {"solved": None, "score": None}
+        pairs = [(team.answers[u], team.answers[v]) for u, v in team.edges]
+        good = sum(None not in pair and pair[0] != pair[1] for pair in pairs)
+        score = good / len(pairs) if pairs else float(team.all_valid)
+        return {"solved": float(team.all_valid and good == len(pairs)), "score": score}
+
+
+@lru_cache(maxsize=256)
+def _groups(count: int) -> tuple[str, ...]:
+    return tuple(f"Group {k}" for k in range(1, count + 1))

@@ -1,0 +1,52 @@
+"""AgentsNet's MATCHING (Section 3.1, Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.api import Case, Outcome, plugin
+from harness.replies import Choice
+
+from ._network import FINAL_ANSWER, NetworkTask, honest, neighbours, valid
+
+NOBODY = "None"
+
+
+@plugin
+class Matching(NetworkTask):
+    """AgentsNet matching: neighbours must pair up until no two neighbours are left alone.
+
+    `score` is 1 - I/n, I being the agents whose answer is inconsistent: it is missing or invalid, or it names a
+    neighbour who does not name them, or it is None while a neighbour also says None. `solved` is I = 0.
+
+    With byzantine seats the paper does not say what naming one of them is worth. `solved` and `score` count it as
+    consistent if that seat named the agent back; `solved_honest` and `score_honest` never do. Without such seats
+    the two readings are the same.
+    """
+
+    problem = "matching"
+    grades = ("solved", "score", "solved_honest", "score_honest")
+
+    def reply(self, case: Case, seat: str) -> Choice:
+        """A neighbour, in graph order, or None."""
+        return Choice((*neighbours(case)[seat], NOBODY), FINAL_ANSWER)
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """The four grades; None if nobody is scored."""
+        team = honest(self, case, outcome)
+        if not team.agents:
+            return dict.fromkeys(self.grades)
+        everybody = {seat: valid(self.reply(case, seat), outcome.answers.get(seat)) for seat in case.seats}
+        peers = team.neighbours()
+
+        def inconsistent(agent: str, answers: Mapping[str, str | None]) -> bool:
+            choice = team.answers[agent]
+            if choice == NOBODY:
+                return any(team.answers[peer] == NOBODY for peer in peers[agent])
+            return choice is None or answers.get(choice) != agent
+
+        grades: dict[str, float | None] = {}
+        for suffix, answers in (("", everybody), ("_honest", team.answers)):
+            wrong = sum(inconsistent(agent, answers) for agent in team.agents)
+            grades |= {f"solved{suffix}": float(wrong == 0), f"score{suffix}": 1 - wrong / len(team.agents)}
+        return grades

@@ -1,0 +1,40 @@
+"""AgentsNet's VERTEXCOVER (Section 3.1, Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.api import Case, Outcome, plugin
+from harness.replies import Choice
+
+from ._network import FINAL_ANSWER, NetworkTask, honest
+
+
+@plugin
+class VertexCover(NetworkTask):
+    """AgentsNet vertex cover: the coordinators must touch every edge, and each must be needed for that.
+
+    `score` is coverage · (1 - N/C): the share of edges with a coordinator, C coordinators of whom N have only
+    coordinators as neighbours. Without coordinators, where the paper's formula is undefined, it is 0 (1 if there
+    are no edges). `solved` needs a minimal cover and every answer valid.
+    """
+
+    problem = "vertex_cover"
+
+    def reply(self, case: Case, seat: str) -> Choice:
+        """Yes or No."""
+        return Choice(("Yes", "No"), FINAL_ANSWER)
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """`solved` and `score`; None if nobody is scored."""
+        team = honest(self, case, outcome)
+        if not team.agents:
+            return {"solved": None, "score": None}
+        cover = {agent for agent, answer in team.answers.items() if answer == "Yes"}
+        covered = sum(u in cover or v in cover for u, v in team.edges)
+        neighbours = team.neighbours()
+        needless = sum(cover.issuperset(neighbours[agent]) for agent in cover)
+        coverage = covered / len(team.edges) if team.edges else 1.0
+        needed = 1 - needless / len(cover) if cover else float(not team.edges)
+        minimal = covered == len(team.edges) and needless == 0
+        return {"solved": float(team.all_valid and minimal), "score": coverage * needed}
