@@ -25,7 +25,7 @@ from harness.project import Project, find
 from harness.run import Options, run
 from harness.score import rescore
 from harness.spec import Spec
-from harness.tables import EpisodeScore, Table, TableSpec, build, rows
+from harness.tables import EpisodeScore, Published, Table, TableSpec, build, load_scores, rows
 
 if TYPE_CHECKING:
     import pandas
@@ -63,18 +63,29 @@ class Run:
         if not (folder / "scores.jsonl").is_file():
             raise DataError(f"the run in {folder} is not finished", hint="Give the same eval command again to go on.")
         resolved = spec.load(str(folder / "spec.yaml"), project)
-        scores = [EpisodeScore.from_json(line) for _, line in store.lines(folder / "scores.jsonl")]
+        scores = load_scores(folder / "scores.jsonl")
         return cls(folder, store.read_json(folder / "run.json"), resolved, scores, resolve.metrics(resolved, project))
 
     @property
     def tables(self) -> list[Table]:
         """The spec's tables as plain data."""
-        return [build(TableSpec.parse(table), self.scores, self.metrics) for table in self.spec.get("tables", [])]
+        return [build(table, self.scores, self.metrics) for table in self.table_specs]
+
+    @property
+    def table_specs(self) -> list[TableSpec]:
+        """The spec's `tables:` entries."""
+        return [TableSpec.parse(table) for table in self.spec.get("tables", [])]
+
+    def with_published(self, published: Iterable[Published]) -> list[Table]:
+        """The spec's tables with the papers' figures as marked rows."""
+        known = list(published)
+        return [build(table, self.scores, self.metrics, known) for table in self.table_specs]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
-        return rows(self.scores, self.metrics, str(self.meta["run"]))
+        made: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
+        return made
 
     @property
     def failed(self) -> list[EpisodeScore]:

@@ -196,6 +196,10 @@ class Project:
             return known[short]
         raise SpecError(f"there is no spec {name!r}", place=place, hint=near(short, known))
 
+    def published(self) -> list[Path]:
+        """Folders of published figures: `results/published` of the project and its parents."""
+        return [p for project in self.lineage() if (p := project.folder("results") / "published").is_dir()]
+
     def results(self) -> Path:
         """Where runs are kept: the project's folder, or `./results` when the project is installed code."""
         installed = self.root.name == BUILTIN and "site-packages" in self.root.parts

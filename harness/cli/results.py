@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.cli.output import print_tables, show
+from harness.cli.output import print_tables, published, show
 from harness.evaluation import Run, rescored
+from harness.report import RunScores, draw
+from harness.report import leaderboard as merge
 
 
 def score(options: argparse.Namespace) -> int:
@@ -20,22 +22,21 @@ def score(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Print a run's tables again."""
     done = Run.load(Path(options.run))
-    tables = done.tables_with_published() if options.with_published else done.tables
+    tables = done.with_published(published(options.with_published))
     if options.plots:
-        from harness.report.plots import draw_all
-
-        for file in draw_all(tables, Path(options.plots)):
+        for i, table in enumerate(table for table in tables if table.figure):
+            file = Path(options.plots) / f"figure{i + 1}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draw(table, file)
             print(f"figure: {file}")
-    show(tables, options.format, options.output)
+    show(tables, options.format, done.spec.name, options.output)
     return 0
 
 
 def leaderboard(options: argparse.Namespace) -> int:
     """Merge runs of the same benchmark."""
-    from harness.report.leaderboard import merge
-
     runs = [Run.load(Path(folder)) for folder in options.runs]
-    first = runs[0]
-    entries = [(run.meta, run.scores, run.spec.get("tables", []), run.metrics) for run in runs]
-    show(merge(entries, first.published() if options.with_published else ()), options.format, options.output)
+    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics) for run in runs]
+    tables = merge(entries, published(options.with_published))
+    show(tables, options.format, runs[0].spec.name, options.output)
     return 0

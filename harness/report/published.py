@@ -7,9 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from harness.errors import DataError, Place
+from harness import yamls
+from harness.errors import DataError, Place, UserError
 from harness.tables import Published, Record, text
 
 _RESERVED: Final = frozenset({"metric", "value", "stderr", "n", "overall"})
@@ -26,9 +25,9 @@ def load_published(path: Path) -> list[Published]:
     if not path.is_file():
         return [table for file in sorted(path.glob("*.yaml")) for table in load_published(file)]
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
-        raise DataError(f"cannot read published figures: {error}", place=Place(str(path))) from error
+        document = yamls.read(path).data
+    except UserError as error:
+        raise DataError(f"cannot read published figures: {error.message}", place=error.place) from error
     try:
         entries = _typed(_mapping(document, "the file").get("tables"), list, "tables")
         tables = [_table(path.stem, entry) for entry in entries]
