@@ -28,7 +28,7 @@ def notes(
         found += _coverage(table, reference, scores)
     if unplaced:
         found.append(f"† {unplaced} published figures have no place in this table's rows and columns.")
-    return tuple(found)
+    return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
 
 
 def _left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:

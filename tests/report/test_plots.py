@@ -22,12 +22,13 @@ def figure(kind: Any, xs: list[Any], label: str = "model", **more: Any) -> Table
 
 
 def test_stacked_bars_stand_on_each_other() -> None:
-    (axis,) = draw(figure("stacked", ["a", "b"])).axes
+    drawn = draw(figure("stacked", ["a", "b"]))
+    (axis,) = drawn.axes
     coloring, matching = axis.containers
     assert [bar.get_height() for bar in coloring] == pytest.approx([0.1, 0.2])
     assert [bar.get_y() for bar in matching] == pytest.approx([0.1, 0.2])
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["a", "b"]
-    assert [entry.get_text() for entry in axis.get_legend().get_texts()] == ["coloring", "matching"]
+    assert [entry.get_text() for entry in drawn.legends[0].get_texts()] == ["coloring", "matching"]
 
 
 def test_a_line_keeps_the_distances_of_a_numeric_x() -> None:
@@ -47,11 +48,16 @@ def test_bars_stand_side_by_side_around_their_tick() -> None:
 
 
 def test_a_panel_for_each_value_of_the_other_row_labels() -> None:
-    cells = (Cell(0.1, 0.01, 9), Cell(None, None, 0))
-    rows = tuple(Row({"size": s, "model": "m"}, (f"{s} nodes", "m"), cells) for s in (4, 8))
+    some, none = Cell(0.1, 0.01, 9), Cell(None, None, 0)
+    cells = {4: (none, some), 8: (some, some)}
+    rows = tuple(Row({"size": s, "model": "m"}, (f"{s} nodes", "m"), cells[s]) for s in (4, 8))
     drawn = draw(Table("T", ("size", "model"), ("problem",), COLUMNS, rows, ("Size", "Model"), figure="bar"))
     assert [axis.get_title() for axis in drawn.axes] == ["4 nodes", "8 nodes"]
-    assert [len(axis.get_legend_handles_labels()[1]) for axis in drawn.axes] == [1, 1]  # nothing drawn without value
+    drawn_series = [axis.get_legend_handles_labels() for axis in drawn.axes]
+    assert [labels for _, labels in drawn_series] == [["matching"], ["coloring", "matching"]]  # no bar without a value
+    assert [entry.get_text() for entry in drawn.legends[0].get_texts()] == ["matching", "coloring"]
+    colours = [handles[-1].patches[0].get_facecolor() for handles, _ in drawn_series]
+    assert colours[0] == colours[1]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
