@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,15 +45,18 @@ def draw(table: Table, path: Path | None = None) -> Figure:
             hint=None if table.figure else "Say `figure: bar`, `line` or `stacked` in its entry.",
         )
     panels = list(dict.fromkeys(row["panel"] for row in tidy))
-    figure = Figure(figsize=(max(4.0, 1.0 + 0.35 * len(tidy) / len(panels)) * len(panels), 4), layout="constrained")
+    figure = Figure(figsize=((1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2, 4), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     paint = {"bar": _bars, "line": _lines, "stacked": _stack}[table.figure]
+    colours = {name: f"C{i}" for i, name in enumerate(_series(tidy))}  # a series looks the same in every panel
     for panel, axis in zip(panels, axes, strict=True):
-        paint(axis, [row for row in tidy if row["panel"] == panel])
+        paint(axis, [row for row in tidy if row["panel"] == panel], colours)
         axis.set_title(_literal(panel))
         axis.set_xlabel(_literal(table.row_names[-1]))
     axes[0].set_ylabel(_literal(str(tidy[0]["metric"] or "value")))
-    axes[-1].legend(fontsize="small")
+    axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
+    handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
     figure.suptitle(_literal(table.title))
     if path is not None:
         try:
@@ -88,31 +91,33 @@ def _name_ticks(axis: Axes, ticks: Sequence[str]) -> None:
     axis.set_xticks(range(len(ticks)), ticks, rotation=45, ha="right")
 
 
-def _bars(axis: Axes, tidy: _Tidy) -> None:
+def _bars(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     ticks, series = _ticks(tidy), _series(tidy)
     width = 0.8 / len(series)
     for i, (name, rows) in enumerate(series.items()):
         places = [ticks.index(_tick(row)) + (i - (len(series) - 1) / 2) * width for row in rows]
-        axis.bar(places, _values(rows), width, yerr=_errors(rows), label=_literal(name))
+        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=_literal(name))
     _name_ticks(axis, ticks)
 
 
-def _lines(axis: Axes, tidy: _Tidy) -> None:
+def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     numeric = all(isinstance(row["x"], int | float) and not isinstance(row["x"], bool) for row in tidy)
     ticks = _ticks(tidy)
     for name, rows in _series(tidy).items():
         places = [row["x"] if numeric else ticks.index(_tick(row)) for row in rows]
-        axis.errorbar(places, _values(rows), yerr=_errors(rows), marker="o", capsize=2, label=_literal(name))
+        style = {"color": colours[name], "marker": "o", "capsize": 2}
+        axis.errorbar(places, _values(rows), yerr=_errors(rows), label=_literal(name), **style)
     if not numeric:
         _name_ticks(axis, ticks)
 
 
-def _stack(axis: Axes, tidy: _Tidy) -> None:
+def _stack(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     ticks = _ticks(tidy)
     height = [0.0] * len(ticks)
     for name, rows in _series(tidy).items():
         places = [ticks.index(_tick(row)) for row in rows]
-        axis.bar(places, _values(rows), bottom=[height[place] for place in places], label=_literal(name))
+        below = [height[place] for place in places]
+        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=_literal(name))
         for place, row in zip(places, rows, strict=True):
             height[place] += row["value"]
     _name_ticks(axis, ticks)

@@ -24,7 +24,7 @@ def render(table: Table, form: str = "text") -> str:
     """The table in one of `FORMATS`, ending in a newline.
 
     text, markdown, latex: title, grid (a figure: its tidy rows), notes; numbers rounded as the table says.
-    csv: tidy rows, one a cell, numbers in full, so that nothing is lost. json: `Table.to_json()`.
+    csv: tidy rows, one a cell, numbers in full. json: `Table.to_json()`, every name exactly as it is.
 
     Raises:
         UserError: for another format.
@@ -152,11 +152,11 @@ def _csv(table: Table) -> str:
 
 
 def _spreadsheet(value: object) -> object:
-    """A text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    """The text cleaned; one that a spreadsheet would run as a formula gets an apostrophe before it."""
     if not isinstance(value, str):
         return value
-    value = value.encode("utf-8", "backslashreplace").decode("utf-8")
-    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    value = clean(value)
+    return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
 
 
 def _json(table: Table) -> str:

@@ -28,7 +28,7 @@ def notes(
         found += _coverage(table, reference, scores)
     if unplaced:
         found.append(f"† {unplaced} published figures have no place in this table's rows and columns.")
-    return tuple(found)
+    return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
 
 
 def _left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -52,7 +52,8 @@ def _without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: st
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
         single = sum(len(numbers(group, metric)) == 1 for group in groups)
         if table.error == "sem" and single:
-            yield f"{single} of {len(groups)} conditions have a single number for {metric}: no standard error there."
+            share = f"{single} of {len(groups)} conditions"
+            yield f"{share} have a single number for {metric}: no standard error with them."
     if table.error == "wilson" and any(x not in (0, 1) for x in numbers(played, metric)):
         yield f"{metric} is not 0 or 1 in every episode: it has no Wilson interval."
 
