@@ -135,7 +135,9 @@ def bootstrap(
         method="percentile",
         rng=numpy.random.default_rng(seed),
     ).confidence_interval
-    return Interval(float(found.low), float(found.high), level)
+    # Interpolating between equal quantiles may cross them by one rounding.
+    low, high = sorted((float(found.low), float(found.high)))
+    return Interval(low, high, level)
 
 
 # ------------------------------------------------------------------------------------------- tests

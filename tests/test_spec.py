@@ -83,7 +83,7 @@ def test_matrix_is_a_product_with_typed_and_woven_values(tmp_path: Path) -> None
         (("name: s", "name: s\nextends: nowhere"), "there is no spec 'nowhere'", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: s.yaml"), "extends itself", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: [a]"), "names one spec", "s.yaml:2:10"),
-        (("name: s", "name: s\ntables: [{title: t}]"), "lacks 'rows', 'columns', 'cell'", "s.yaml:2:10"),
+        (("name: s", "name: s\ntables: [{title: t}]"), "lacks 'rows', 'cell'", "s.yaml:2:10"),
         (
             ("name: s", "name: s\nseats: {other: {shares: 1}}"),
             "unknown key 'shares'. Did you mean share",

@@ -105,8 +105,8 @@ def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     ticks = _ticks(tidy)
     for name, rows in _series(tidy).items():
         places = [row["x"] if numeric else ticks.index(_tick(row)) for row in rows]
-        style = {"color": colours[name], "marker": "o", "capsize": 2}
-        axis.errorbar(places, _values(rows), yerr=_errors(rows), label=_literal(name), **style)
+        label, colour = _literal(name), colours[name]
+        axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=colour, marker="o", capsize=2)
     if not numeric:
         _name_ticks(axis, ticks)
 
