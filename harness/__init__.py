@@ -1,3 +1,23 @@
-"""harness: declarative evaluation of groups of language models."""
+"""harness: declarative evaluation of groups of language models.
+
+From Python: `harness.evaluate("agentsnet", model="vllm", model_args={"pretrained": …})` returns a `Run`.
+Importing this package imports nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["Run", "__version__", "evaluate"]
+
+if TYPE_CHECKING:
+    from harness.evaluation import Run, evaluate
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Run", "evaluate"):
+        from harness import evaluation
+
+        return getattr(evaluation, name)
+    raise AttributeError(f"module 'harness' has no attribute {name!r}")

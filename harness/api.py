@@ -11,7 +11,7 @@ import random
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 Action = Any
@@ -359,7 +359,11 @@ class Engine(ABC):
 
     Raises `ContextLengthError` and `RequestError` for one request, `EngineFatalError` when it is of no
     more use, `SetupError` from `start` when it cannot begin.
+
+    Class attribute `incidental`: fields that never change an answer (timeouts, pool sizes, memory shares).
     """
+
+    incidental: ClassVar[frozenset[str]] = frozenset()
 
     @property
     @abstractmethod
@@ -379,3 +383,12 @@ class Engine(ABC):
     def report(self) -> Facts:
         """What the engine measured of itself (cache hits, retries, …), kept with the run."""
         return {}
+
+    def describe(self) -> Facts:
+        """What this engine is, for the run record and for cache keys: its fields as JSON values.
+
+        No secrets: fields made with `field(repr=False)` are left out.
+        """
+        if not is_dataclass(self):
+            return {"model": self.model}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr}

@@ -6,6 +6,7 @@
     │   ├── PluginError      a plugin is missing, broken, or given wrong parameters
     │   ├── PromptError      a template does not compile or render
     │   ├── DataError        data or results cannot be read or written
+    │   │   └── StorageError the journal cannot be written any more: the run stops and can be resumed
     │   └── SetupError       a package, server, model or file the run needs is not there
     └── EngineError          one model request failed: becomes a Move with an error
         ├── ContextLengthError   the prompt does not fit; the episode goes on
@@ -71,6 +72,10 @@ class PromptError(UserError):
 
 class DataError(UserError):
     """Data, a recorded run or a results folder cannot be read or written."""
+
+
+class StorageError(DataError):
+    """The journal cannot be written any more (disk full, folder gone). What was written stays readable."""
 
 
 class SetupError(UserError):

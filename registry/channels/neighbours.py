@@ -13,8 +13,9 @@ class Neighbours(Channel):
 
     def open(self, case: Case) -> OpenChannel:
         """A channel along the case's topology; without one, everybody is everybody's neighbour."""
-        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
-        return OpenNeighbours(everybody if case.topology is None else case.topology)
+        if case.topology is not None:
+            return OpenNeighbours(case.topology)
+        return OpenNeighbours({seat: tuple(other for other in case.seats if other != seat) for seat in case.seats})
 
 
 class OpenNeighbours(OpenChannel):

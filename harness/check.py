@@ -1,0 +1,276 @@
+"""Conformance: does a plugin keep its contract, does a plan hold together? No model, no engine.
+
+`examine` is what `harness validate` runs. The `check_*` functions are for plugin authors: call them in a test;
+each returns the list of broken promises, empty if there are none.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.api import (
+    Action,
+    Case,
+    Channel,
+    Episode,
+    Metric,
+    Move,
+    Outcome,
+    Policy,
+    Protocol,
+    Reply,
+    Task,
+    Turn,
+)
+from harness.errors import PromptError, SpecError, near
+from harness.prompts import PromptSet
+from harness.resolve import Condition, Plan
+
+NASTY = (
+    "",
+    " ",
+    "\x00",
+    "{" * 1000,
+    '{"a":' * 1000,
+    "[" * 1000,
+    "\ud800",
+    "None",
+    "```",
+    "###",
+    "a" * 10_000,
+    "\\n" * 99,
+)
+MAX_TURNS = 100_000
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One episode played by hand: batches of (turn, move), and what came out."""
+
+    batches: list[list[tuple[Turn, Move]]]
+    outcome: Outcome
+
+    def turns(self) -> Iterable[Turn]:
+        """Every turn in order."""
+        return (turn for batch in self.batches for turn, _ in batch)
+
+
+def drive(
+    protocol: Protocol,
+    task: Task,
+    case: Case,
+    answer: Callable[[Turn], Action] = lambda turn: turn.reply.idle,
+    seed: int = 0,
+) -> Drive:
+    """Play one episode with a function in every seat (by default: everybody stays idle)."""
+    game = protocol.play(task, case, case.seats, random.Random(seed))
+    batches: list[list[tuple[Turn, Move]]] = []
+    turns = 0
+    try:
+        batch = next(game)
+        while turns < MAX_TURNS * max(1, len(case.seats)):
+            turns += max(1, len(batch))
+            moves = [Move(turn.seat, turn.name, answer(turn)) for turn in batch]
+            batches.append(list(zip(batch, moves, strict=True)))
+            batch = game.send(moves)
+    except StopIteration as stop:
+        return Drive(batches, stop.value)
+    finally:
+        game.close()
+    raise RuntimeError(f"{type(protocol).__name__} does not come to an end")
+
+
+# ------------------------------------------------------------------------------------- whole plans
+
+
+def examine(plan: Plan) -> list[SpecError]:
+    """Play every condition's example case with idle seats and render every template for every group.
+
+    Finds template variables nobody gives (also in branches not taken), missing templates, protocols and tasks
+    that fail on their own example. Returns all problems, each once.
+    """
+    found: dict[str, SpecError] = {}
+    seen: set[tuple[Any, ...]] = set()
+    for condition in plan.conditions:
+        key = (id(condition.task), id(condition.protocol), *(g.prompts.name for g in condition.groups))
+        if key in seen:
+            continue
+        seen.add(key)
+        for problem in _examine(condition, plan):
+            found.setdefault(str(problem), problem)
+    return list(found.values())
+
+
+def _examine(condition: Condition, plan: Plan) -> Iterable[SpecError]:
+    place = plan.spec.place("task")
+    try:
+        example = condition.task.example()
+        names = [group.name for group in condition.groups]
+        # Every group gets a seat, whatever the shares: each of its templates must render.
+        roles = {seat: names[i % len(names)] for i, seat in enumerate(example.seats)}
+        case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
+        played = drive(condition.protocol, condition.task, case)
+        condition.task.grade(case, played.outcome)
+    except Exception as error:
+        yield SpecError(f"condition {condition.id}: {type(error).__name__}: {error}", place=place)
+        return
+    groups = {group.name: group for group in condition.groups}
+    done: set[tuple[str, str]] = set()
+    for turn in played.turns():
+        prompts = groups[roles[turn.seat]].prompts
+        yield from _render(prompts, turn, done)
+
+
+def _render(prompts: PromptSet, turn: Turn, done: set[tuple[str, str]]) -> Iterable[SpecError]:
+    variables = {**turn.brief, **turn.view}
+    wanted: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
+    if "system" in prompts.files:
+        wanted.insert(0, ("system", turn.brief))
+    if turn.repairs:
+        wanted.append(("retry", {**variables, "error": "…"}))
+    for template, given in wanted:
+        try:
+            if (prompts.name, template) not in done:
+                done.add((prompts.name, template))
+                for name, at in _unknown(prompts, template, set(given)):
+                    message = f"prompt set {prompts.name!r}: nobody gives the variable {name!r}"
+                    yield SpecError(message, place=at, hint=near(name, given))
+            prompts.render(template, given)
+        except PromptError as error:
+            yield SpecError(error.message, place=error.place, hint=error.hint)
+
+
+def _unknown(prompts: PromptSet, template: str, known: set[str]) -> Iterable[Any]:
+    yield from prompts.unknown(template, known)
+    for included in prompts.includes(template):
+        if included in prompts.files:
+            yield from prompts.unknown(included, known | prompts.assigned(template))
+
+
+# ---------------------------------------------------------------------------------- single plugins
+
+
+def _plain(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def check_task(task: Task, seed: int = 0) -> list[str]:
+    """Cases repeat for a seed, seats are unique, facts are JSON, the target stays hidden, grading is total."""
+    broken = []
+    first, again = list(task.cases(2, seed)), list(task.cases(2, seed))
+    if first != again:
+        broken.append("cases differ for the same seed")
+    for case in (task.example(), *first):
+        if len(set(case.seats)) != len(case.seats):
+            broken.append(f"{case.id}: seats repeat")
+        for seat in case.seats[:8]:
+            brief = task.brief(case, seat)
+            if not _plain(brief):
+                broken.append(f"{case.id}: the brief of {seat} is not JSON")
+            if case.target is not None and json.dumps(case.target, default=str) in json.dumps(brief, default=str):
+                broken.append(f"{case.id}: the brief of {seat} holds the target")
+            broken += check_reply(task.reply(case, seat))
+        junk: list[Any] = [None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}]
+        outcomes = [Outcome(), *(Outcome(dict.fromkeys(case.seats, j), group=j) for j in junk)]
+        for outcome in outcomes:
+            grades = task.grade(case, outcome)
+            if set(grades) != set(task.grades):
+                broken.append(f"{case.id}: grade gives {sorted(grades)}, the class declares {sorted(task.grades)}")
+            if any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in grades.values()):
+                broken.append(f"{case.id}: a grade is no number")
+    return list(dict.fromkeys(broken))
+
+
+def check_reply(reply: Reply) -> list[str]:
+    """Parsing never raises, reads JSON-able actions, and gives either an action or an error."""
+    broken = []
+    for text in NASTY:
+        parsed = reply.parse(text)
+        if not _plain(parsed.action):
+            broken.append(f"{type(reply).__name__} parsed {text[:20]!r} into something that is not JSON")
+        if parsed.error is not None and parsed.action is not None:
+            broken.append(f"{type(reply).__name__} gave both an action and an error for {text[:20]!r}")
+    if reply.options is not None and len(set(map(str, reply.options))) != len(reply.options):
+        broken.append(f"{type(reply).__name__} has two options that look the same")
+    return broken
+
+
+def check_protocol(protocol: Protocol, task: Task) -> list[str]:
+    """Same seed, same batches; ends; asks only seats there are; views are JSON; facts are as declared."""
+    case = task.example()
+    one, two = drive(protocol, task, case), drive(protocol, task, case)
+    broken = []
+    if one != two:
+        broken.append("the same seed gives different batches")
+    for turn in one.turns():
+        if turn.seat not in case.seats:
+            broken.append(f"asks {turn.seat!r}, who has no seat")
+        if not _plain({**turn.brief, **turn.view}):
+            broken.append(f"the view of turn {turn.name!r} is not JSON")
+    for batch in one.batches:
+        if len({turn.seat for turn, _ in batch}) != len(batch):
+            broken.append("asks a seat twice in one batch")
+    if set(one.outcome.facts) != set(protocol.facts):
+        broken.append(f"gives facts {sorted(one.outcome.facts)}, the class declares {sorted(protocol.facts)}")
+    # A protocol must live with seats that fail.
+    drive(protocol, task, case, answer=lambda turn: None)
+    return list(dict.fromkeys(broken))
+
+
+def check_channel(channel: Channel, case: Case) -> list[str]:
+    """Views are pure and JSON."""
+    opened = channel.open(case)
+    broken = []
+    for seat in case.seats:
+        if opened.view(seat) != opened.view(seat):
+            broken.append(f"the view of {seat} changes by looking")
+        if not _plain(opened.view(seat)):
+            broken.append(f"the view of {seat} is not JSON")
+    return broken
+
+
+def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, seed: int = 0) -> list[str]:
+    """Legal actions only, and the same ones for the same seed."""
+    case = task.example()
+
+    def once() -> tuple[Drive, list[str]]:
+        seats = {seat: make() for seat in case.seats}
+        rngs = {seat: random.Random(f"{seed}/{seat}") for seat in case.seats}
+        broken = []
+
+        def answer(turn: Turn) -> Action:
+            action = seats[turn.seat].choose(turn, rngs[turn.seat])
+            options = turn.reply.options
+            if options is not None and action not in options:
+                broken.append(f"turn {turn.name!r}: {action!r} is none of {options!r}")
+            if not _plain(action):
+                broken.append(f"turn {turn.name!r}: {action!r} is not JSON")
+            return action
+
+        return drive(protocol, task, case, answer, seed), broken
+
+    (one, broken), (two, _) = once(), once()
+    if one != two:
+        broken.append("the same seed gives different moves")
+    return list(dict.fromkeys(broken))
+
+
+def check_metric(metric: Metric) -> list[str]:
+    """Gives a number or None for an episode that holds next to nothing, and aggregates nothing and one."""
+    broken = []
+    empty = Episode("e", "c", "x", 0, {}, {}, [], Outcome(), dict.fromkeys(metric.needs))
+    value = metric.measure(empty)
+    if not (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))):
+        broken.append(f"measures {value!r}")
+    for numbers in ([], [1.0], [0.0, 1.0]):
+        if metric.aggregate(numbers).n != len(numbers):
+            broken.append(f"aggregates {len(numbers)} numbers into n = {metric.aggregate(numbers).n}")
+    return broken

@@ -1,0 +1,92 @@
+"""`harness eval`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness import resolve, spec, yamls
+from harness.cli.output import print_tables
+from harness.cli.progress import Progress
+from harness.errors import Place, SpecError
+from harness.evaluation import default_folder, execute
+from harness.project import find
+from harness.run import Options
+
+
+def evaluate(options: argparse.Namespace) -> int:
+    """Run the spec, print its tables, say where the results are."""
+    project = find()
+    loaded = load(options)
+    engine = None
+    if options.model:
+        arguments = pairs(options.model_args, "--model_args")
+        engine = resolve.engine({"use": options.model, **arguments}, project)
+    elif options.model_args:
+        raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
+    plan = resolve.plan(loaded, project, engine)
+    folder = Path(options.output_path) if options.output_path else default_folder(plan)
+    how = Options(
+        max_concurrency=options.max_concurrency,
+        use_cache=Path(options.use_cache) if options.use_cache else None,
+        log_samples=options.log_samples,
+        log_requests=options.log_requests,
+    )
+    progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
+    try:
+        done = execute(plan, folder, how, resume=options.resume, on_score=progress)
+    except KeyboardInterrupt:
+        progress.close()
+        print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)
+        print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
+        return 130
+    finally:
+        progress.close()
+    print_tables(done, options.format, options.with_published)
+    print(f"results: {folder}")
+    return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+
+
+def load(options: argparse.Namespace) -> spec.Spec:
+    """The spec that the options name, with their changes."""
+    sets = list(options.sets)
+    if options.data_dir:
+        sets.append(f"task.data_dir={options.data_dir}")
+    changes = pairs(getattr(options, "gen_kwargs", ""), "--gen_kwargs")
+    loaded = spec.load(options.spec, find(), sets, limit=options.limit, seed=options.seed, repeats=options.repeats)
+    if changes:
+        loaded.data["generation_kwargs"] = {**loaded.get("generation_kwargs", {}), **changes}
+    return loaded
+
+
+def pairs(text: str, flag: str) -> dict[str, Any]:
+    """`a=1,b=[x,y],c={d: 2}` → a dict; values are YAML, so numbers are numbers. Raises `SpecError`."""
+    found: dict[str, Any] = {}
+    for part in _split(text):
+        key, equals, value = part.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key.strip()):
+            raise SpecError(f"found {part!r}", place=Place(flag), hint=f"{flag} takes key=value,key=value")
+        found[key.strip()] = yamls.parse(value, flag).data if value else ""
+    return found
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are not inside brackets, braces or quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for i, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part for part in (*parts, text[start:]) if part.strip()]

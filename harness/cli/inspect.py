@@ -1,0 +1,176 @@
+"""`harness validate | plan | show | list | schema`: everything one can know before running."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from typing import Any
+
+import yaml
+
+from harness import check, params, resolve, spec
+from harness.api import Case, Policy, Turn
+from harness.cli.evaluate import load
+from harness.errors import DataError, SpecError, UserError, near
+from harness.project import KINDS, Listed, find
+from harness.schema import SPEC
+from harness.tables import check as check_table
+
+
+def validate(options: argparse.Namespace) -> int:
+    """Check specs; print every problem with its place."""
+    project = find()
+    names = [*options.specs, *options.more] or [listed.name for listed in project.specs()]
+    failures = 0
+    for name in names:
+        problems = _problems(name, options.sets)
+        failures += bool(problems)
+        print(f"{name}: {'ok' if not problems else f'{len(problems)} problem(s)'}")
+        for problem in problems:
+            print(f"  {problem}".replace("\n", "\n  "), file=sys.stderr)
+    return 2 if failures else 0
+
+
+def _problems(name: str, sets: list[str]) -> list[UserError]:
+    project = find()
+    try:
+        loaded = spec.load(name, project, sets)
+        from harness.engines.mock import Mock
+
+        # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
+        plans = [resolve.plan(loaded, project, Mock())]
+        if loaded.get("baseline") is not None:
+            plans.append(resolve.plan(loaded, project))
+    except UserError as error:
+        return [error]
+    found: list[UserError] = list(check.examine(plans[0]))
+    plan = plans[0]
+    first = plan.conditions[0]
+    labels = {label for c in plan.conditions for label in c.labels} | set(first.task.example().labels) | {"model"}
+    for i, table in enumerate(loaded.get("tables", [])):
+        for problem in check_table(table, labels, plan.metrics):
+            found.append(SpecError(problem, place=loaded.place("tables", i)))
+    return found
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Print what a run would take."""
+    from harness.engines.mock import Mock
+    from harness.estimate import REPLY_TOKENS, estimate
+
+    resolved = resolve.plan(load(options), find(), Mock())
+    figures = estimate(resolved)
+    print(f"conditions      {figures.conditions:,}")
+    print(f"episodes        {figures.episodes:,}")
+    print(f"model calls     {figures.turns:,} without re-asks, at most {figures.calls:,}")
+    print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
+    print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
+    print(f"spec digest     {resolved.digest[:16]}")
+    return 0
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print the resolved spec, or the prompts of one seat."""
+    loaded = load(options)
+    if options.case is None and options.seat is None and options.round is None and options.condition is None:
+        print(yaml.safe_dump(loaded.data, sort_keys=False, allow_unicode=True, width=110), end="")
+        return 0
+    from harness.engines.mock import Mock
+
+    resolved = resolve.plan(loaded, find(), Mock())
+    condition = _pick(options.condition, {c.id: c for c in resolved.conditions}, "condition")
+    cases = {case.id: case for case in condition.task.cases(resolved.limit, resolved.seed)}
+    case = condition.seated(_pick(options.case, cases, "case"), resolved.seed)
+    seat = _pick(options.seat, {s: s for s in case.seats}, "seat")
+    group = next(g for g in condition.groups if g.name == case.roles.get(seat, "default"))
+    print(f"# condition {condition.id} · case {case.id} · seat {seat} · prompts {group.prompts.name}")
+    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, case), resolved.seed)
+    turns = [turn for turn in played.turns() if turn.seat == seat]
+    if options.round is not None and not 0 <= options.round < len(turns):
+        raise DataError(f"seat {seat!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
+    last = len(turns) - 1 if options.round is None else options.round
+    if "system" in group.prompts.files and turns:
+        print(f"\n--- system\n{group.prompts.render('system', turns[0].brief)}")
+    for i, turn in enumerate(turns[: last + 1]):
+        print(f"\n--- user · turn {i} · {turn.name}.j2\n{group.prompts.render(turn.name, {**turn.brief, **turn.view})}")
+        if i < last:
+            print("\n--- assistant\n(the reply)")
+    return 0
+
+
+def _answers(plan: resolve.Plan, case: Case) -> Any:
+    """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else everybody is idle."""
+    if plan.spec.get("baseline") is None:
+        return lambda turn: turn.reply.idle
+    made = resolve.plan(plan.spec, plan.project).conditions[0].groups[0].policy
+    players: dict[str, Policy] = {}
+
+    def answer(turn: Turn) -> Any:
+        if made is None:
+            return turn.reply.idle
+        player = players.setdefault(turn.seat, made())
+        return player.choose(turn, random.Random(turn.seat))
+
+    return answer
+
+
+def _pick(wanted: str | None, choices: dict[str, Any], word: str) -> Any:
+    if not choices:
+        raise DataError(f"there is no {word}")
+    if wanted is None:
+        return next(iter(choices.values()))
+    if wanted in choices:
+        return choices[wanted]
+    if wanted.isdigit() and int(wanted) < len(choices):
+        return list(choices.values())[int(wanted)]
+    raise DataError(f"there is no {word} {wanted!r}", hint=near(wanted, choices))
+
+
+def listing(options: argparse.Namespace) -> int:
+    """Print every plugin, prompt set or spec with its description."""
+    project = find()
+    listed: list[Listed]
+    if options.kind == "prompts":
+        listed = project.prompt_sets()
+    elif options.kind == "specs":
+        listed = project.specs()
+    else:
+        listed = project.listing(options.kind)
+    width = max((len(entry.name) for entry in listed), default=0)
+    for entry in listed:
+        text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
+        print(f"{entry.name:<{width}}  {text}".rstrip())
+    return 2 if any(entry.problem for entry in listed) else 0
+
+
+def schema(options: argparse.Namespace) -> int:
+    """Print JSON Schema: of specs with the plugins' parameters, of all plugins of a kind, or of one."""
+    project = find()
+    if options.kind and options.name:
+        print(json.dumps(params.schema(project.load(options.kind, options.name)), indent=2))
+        return 0
+    if options.kind:
+        names = [listed.name for listed in project.listing(options.kind)]
+        print(json.dumps({n: params.schema(project.load(options.kind, n)) for n in names}, indent=2))
+        return 0
+    whole = dict(SPEC, properties=dict(SPEC["properties"]))
+    for key, kind in (("task", "tasks"), ("protocol", "protocols"), ("baseline", "policies")):
+        whole["properties"][key] = _choice(kind)
+    print(json.dumps(whole, indent=2))
+    return 0
+
+
+def _choice(kind: str) -> dict[str, Any]:
+    """One alternative for every plugin of the kind; `${…}` names are left to `validate`."""
+    project = find()
+    names = [listed.name for listed in project.listing(kind) if listed.problem is None]
+    forms: list[dict[str, Any]] = [{"type": "string", "anyOf": [{"enum": names}, {"pattern": r"\$\{"}]}]
+    for name in names:
+        body = params.schema(project.load(kind, name))
+        # A parameter may be swept: any text with ${…} stands for a value of the right type.
+        swept = {k: {"anyOf": [v, {"type": "string", "pattern": r"\$\{"}]} for k, v in body["properties"].items()}
+        forms.append({**body, "properties": {"use": {"const": name}, **swept}, "required": ["use", *body["required"]]})
+    forms.append({"type": "object", "required": ["use"], "properties": {"use": {"type": "string", "pattern": r"\$\{"}}})
+    return {"anyOf": forms, "title": KINDS[kind].singular}

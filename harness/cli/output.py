@@ -1,0 +1,47 @@
+"""Printing results: the spec's tables, and what a reader must know besides."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.evaluation import Run
+from harness.project import find
+from harness.report import load_published, page, render
+from harness.store import write_atomically
+from harness.tables import Published, Table
+
+
+def published(wanted: bool) -> list[Published]:
+    """The papers' figures, if they are wanted."""
+    return [table for folder in find().published() for table in load_published(folder)] if wanted else []
+
+
+def print_tables(run: Run, form: str, with_published: bool) -> None:
+    """Print a run's tables, and on stderr what failed."""
+    show(run.with_published(published(with_published)), form, run.spec.name)
+    failed = run.failed
+    if failed:
+        print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
+        for score in failed[:3]:
+            print(f"  {score.id}: {score.error}", file=sys.stderr)
+
+
+def show(tables: Sequence[Table], form: str, title: str, file: str | None = None) -> None:
+    """Print tables in a form, or write them to a file."""
+    text = formatted(tables, form, title)
+    if file is None:
+        print(text)
+    else:
+        write_atomically(Path(file), text + "\n")
+
+
+def formatted(tables: Sequence[Table], form: str, title: str) -> str:
+    """All tables as one text; JSON is one list, HTML one page."""
+    if form == "json":
+        return json.dumps([table.to_json() for table in tables], indent=1, default=str)
+    if form == "html":
+        return page(title, tables)
+    return "\n\n".join(render(table, form) for table in tables)

@@ -1,0 +1,126 @@
+"""Every command and every flag in one place. Imports nothing of the harness, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import argparse
+
+KINDS = ("tasks", "protocols", "channels", "policies", "prompts", "metrics", "engines", "specs")
+FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Each command names its function as `module:function` below `harness.cli`."""
+    top = argparse.ArgumentParser(prog="harness", description="Evaluate groups of language models from YAML specs.")
+    top.add_argument("--version", action="version", version=_version())
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = _command(commands, "eval", "evaluate:evaluate", "run a spec and print its tables")
+    _spec(run)
+    _model(run)
+    _running(run)
+    _format(run)
+
+    check = _command(commands, "validate", "inspect:validate", "check specs without running anything")
+    check.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
+    check.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")
+    check.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
+
+    plan = _command(commands, "plan", "inspect:plan", "say how many episodes, calls and tokens a spec will take")
+    _spec(plan)
+
+    show = _command(commands, "show", "inspect:show", "print the resolved spec, or the exact prompt of a turn")
+    _spec(show)
+    show.add_argument("--condition", metavar="ID", help="which condition (default: the first)")
+    show.add_argument("--case", metavar="ID", help="show prompts of this case: its id or its number from 0")
+    show.add_argument("--seat", metavar="NAME", help="whose prompts (default: the first seat)")
+    show.add_argument("--round", type=int, metavar="N", help="up to the seat's N-th turn, from 0 (default: all)")
+
+    lister = _command(commands, "list", "inspect:listing", "list what there is, with one line each")
+    lister.add_argument("kind", choices=KINDS)
+
+    schema = _command(commands, "schema", "inspect:schema", "print the JSON Schema of specs, or of a plugin")
+    schema.add_argument("kind", nargs="?", choices=[k for k in KINDS if k not in ("prompts", "specs")])
+    schema.add_argument("name", nargs="?", help="the plugin whose parameters to print")
+
+    score = _command(commands, "score", "results:score", "recompute a run's metrics from its journal, with no model")
+    score.add_argument("run", metavar="RUN", help="the run's folder")
+    _format(score)
+
+    report = _command(commands, "report", "results:report", "print a run's tables again")
+    report.add_argument("run", metavar="RUN", help="the run's folder")
+    report.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    report.add_argument("--plots", metavar="DIR", help="also draw the spec's figures into this folder")
+    _format(report)
+
+    board = _command(commands, "leaderboard", "results:leaderboard", "merge comparable runs, one row a model")
+    board.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
+    board.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    _format(board)
+
+    new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric")
+    new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
+    return top
+
+
+def _version() -> str:
+    from harness import __version__
+
+    return f"harness {__version__}"
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, function: str, text: str
+) -> argparse.ArgumentParser:
+    made = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    made.set_defaults(function=function)
+    return made
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, found {number}")
+    return number
+
+
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, found {number}")
+    return number
+
+
+def _spec(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name")
+    command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
+    command.add_argument("--limit", type=_positive, metavar="N", help="at most N cases a condition")
+    command.add_argument("--seed", type=_natural, metavar="N", help="the run's seed")
+    command.add_argument("--repeats", type=_positive, metavar="N", help="play every case N times")
+    command.add_argument("--data_dir", metavar="DIR", help="read the task's data from here (task.data_dir)")
+
+
+def _model(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("model (without one, the spec's baseline policy plays)")
+    group.add_argument("--model", metavar="ENGINE", help="vllm, openai, mock, replay or an engine of the project")
+    group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
+    group.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="sampling, over the spec's generation_kwargs")
+
+
+def _running(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("running")
+    group.add_argument("--output_path", metavar="DIR", help="the run's folder (default: results/<spec>-<model>)")
+    group.add_argument("--max_concurrency", type=_positive, default=256, metavar="N", help="requests in flight (256)")
+    group.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        help="insist on continuing a run, or refuse to (default: continue if there is one)",
+    )
+    group.add_argument("--use_cache", metavar="FILE", help="keep model responses here and use them again")
+    group.add_argument("--log_samples", action="store_true", help="write whole conversations to samples.jsonl")
+    group.add_argument("--log_requests", action="store_true", help="write every raw exchange to requests.jsonl")
+    group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+
+
+def _format(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+    command.add_argument("--with_published", action="store_true", help="show the paper's figures as marked rows")

@@ -1,0 +1,44 @@
+"""How far a run is: a bar on a terminal, a plain line at every tenth otherwise."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from harness.tables import EpisodeScore
+
+
+class Progress:
+    """Called with every finished episode and the number there will be."""
+
+    def __init__(self, title: str, quiet: bool = False) -> None:
+        self.title, self.quiet = title, quiet
+        self.done = self.failed = self.total = 0
+        self._bar: Any = None
+
+    def __call__(self, score: EpisodeScore, total: int) -> None:
+        self.total = total
+        self.done += 1
+        self.failed += score.error is not None
+        if self.quiet:
+            return
+        if sys.stderr.isatty():
+            self._show_bar()
+        elif self.done * 10 // total > (self.done - 1) * 10 // total:
+            failed = f", {self.failed} failed" if self.failed else ""
+            print(f"{self.title}: {self.done}/{total} episodes{failed}", file=sys.stderr, flush=True)
+
+    def _show_bar(self) -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=self.total, desc=self.title, unit="episode", leave=False)
+        self._bar.update()
+        if self.failed:
+            self._bar.set_postfix(failed=self.failed, refresh=False)
+
+    def close(self) -> None:
+        """Leave the terminal clean."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

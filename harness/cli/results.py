@@ -1,0 +1,42 @@
+"""`harness score | report | leaderboard`: everything one can do with finished runs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.cli.output import print_tables, published, show
+from harness.evaluation import Run, rescored
+from harness.report import RunScores, draw
+from harness.report import leaderboard as merge
+
+
+def score(options: argparse.Namespace) -> int:
+    """Recompute metrics from the journal and print the tables."""
+    done = rescored(Path(options.run))
+    print_tables(done, options.format, options.with_published)
+    print(f"results: {done.folder}")
+    return 0
+
+
+def report(options: argparse.Namespace) -> int:
+    """Print a run's tables again."""
+    done = Run.load(Path(options.run))
+    tables = done.with_published(published(options.with_published))
+    if options.plots:
+        for i, table in enumerate(table for table in tables if table.figure):
+            file = Path(options.plots) / f"figure{i + 1}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draw(table, file)
+            print(f"figure: {file}")
+    show(tables, options.format, done.spec.name, options.output)
+    return 0
+
+
+def leaderboard(options: argparse.Namespace) -> int:
+    """Merge runs of the same benchmark."""
+    runs = [Run.load(Path(folder)) for folder in options.runs]
+    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics) for run in runs]
+    tables = merge(entries, published(options.with_published))
+    show(tables, options.format, runs[0].spec.name, options.output)
+    return 0

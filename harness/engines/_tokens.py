@@ -1,0 +1,147 @@
+"""Conversations as token ids: rendered by the model's chat template, tokenized only where they are new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Thread
+from harness.engines._reasoning import split_reasoning
+from harness.errors import RequestError, SetupError
+
+Messages = Sequence[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered conversation and its token ids."""
+
+    text: str
+    ids: list[int]
+
+
+class ChatTokens:
+    """A Hugging Face tokenizer and its chat template.
+
+    Tokenizing is most of a client's time, so what a thread holds already is not tokenized again: `remember` keeps the
+    ids of the prompt and those that were *generated* (re-encoding the reply's text may give others, and only the
+    generated ones are in the engine's prefix cache). `prompt` appends to them, but only where that is safe: where
+    the template's new rendering starts with the old one and the reply, letter for letter, and what follows opens with
+    a special token, at which tokenizers split whatever stands before. Templates that trim, rewrite or drop earlier
+    turns do not pass, and the whole is tokenized as ever.
+
+    Args:
+        tokenizer: a `transformers` tokenizer.
+        template: a Jinja chat template; None: the tokenizer's own.
+        template_kwargs: further variables of the template, e.g. {"enable_thinking": False}.
+        reasoning: token text → (reasoning, answer); None: a leading <think> block is the reasoning.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        template: str | None = None,
+        template_kwargs: dict[str, Any] | None = None,
+        reasoning: Callable[[str], tuple[str | None, str]] | None = None,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._template, self._kwargs = template, dict(template_kwargs or {})
+        self._reasoning = reasoning
+        added = getattr(tokenizer, "added_tokens_decoder", {})
+        self._special_ids = frozenset(i for i, token in added.items() if token.special)
+        self._boundaries = tuple(token.content for token in added.values() if token.special)
+        self._key = f"tokens/{id(self)}"
+        self._fold_system = False
+        self.appended = self.encoded = 0
+        self._try_out()
+
+    # ------------------------------------------------------------------------------ text → ids
+
+    def prompt(self, thread: Thread) -> Prompt:
+        """The thread as a prompt for its next reply.
+
+        Raises:
+            RequestError: if the template refuses these messages.
+        """
+        text = self.render(thread.messages)
+        told: Prompt | None = thread.memo.get(self._key)
+        if told is not None and text.startswith(told.text) and text.startswith(self._boundaries, len(told.text)):
+            self.appended += 1
+            return Prompt(text, told.ids + self.encode(text[len(told.text) :]))
+        self.encoded += 1
+        return Prompt(text, self.encode(text))
+
+    def remember(self, thread: Thread, prompt: Prompt, generated: Sequence[int], answer: str) -> None:
+        """Keep the ids for the thread's next prompt, if `answer` is all that the generated ids say."""
+        ids = list(generated)
+        if ids and ids[-1] in self._special_ids:  # the end of the turn: the template writes its own
+            ids.pop()
+        if self._special_ids.isdisjoint(ids) and self.decode(ids) == answer:
+            thread.memo[self._key] = Prompt(prompt.text + answer, prompt.ids + ids)
+        else:
+            thread.memo.pop(self._key, None)
+
+    def render(self, messages: Messages) -> str:
+        """The conversation as the model is shown it, up to where its reply begins."""
+        if self._fold_system and messages and messages[0]["role"] == "system":
+            messages = _folded(messages)
+        kwargs = self._kwargs if self._template is None else {"chat_template": self._template, **self._kwargs}
+        try:
+            text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **kwargs)
+        except Exception as error:  # whatever a model's own Jinja code raises
+            raise RequestError(f"the model's chat template refuses the conversation: {error}") from error
+        if not isinstance(text, str):
+            raise RequestError(f"{type(self._tokenizer).__name__} gives no text for a conversation")
+        return text
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids; the template has written all special tokens itself."""
+        return list(self._tokenizer.encode(text, add_special_tokens=False))
+
+    # ------------------------------------------------------------------------------ ids → text
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
+        """The text of generated ids."""
+        return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False))
+
+    def read(self, prompt: Prompt, generated: Sequence[int], text: str | None = None) -> tuple[str | None, str]:
+        """(reasoning or None, answer) of a reply.
+
+        Args:
+            prompt: what it replies to; a template may have opened the reasoning there.
+            generated: the reply's ids.
+            text: the reply's text if known (cut at a stop string, say), else it is decoded.
+        """
+        if self._reasoning is not None:
+            ids = generated[:-1] if generated and generated[-1] in self._special_ids else generated
+            return self._reasoning(self.decode(ids, skip_special=False) if text is None else text)
+        return split_reasoning(
+            self.decode(generated) if text is None else text, prompt.text.rstrip().endswith("<think>")
+        )
+
+    # ------------------------------------------------------------------------------ once
+
+    def _try_out(self) -> None:
+        """See that there is a template, and whether it takes a system message."""
+        user = {"role": "user", "content": "Hello."}
+        try:
+            self.render([user])
+        except RequestError as error:
+            raise SetupError(
+                f"the model cannot be asked in chat form: {error}",
+                hint="Give chat_template= a file with a Jinja chat template, or take an instruction-tuned model.",
+            ) from error
+        try:
+            self.render([{"role": "system", "content": "Be brief."}, user])
+        except RequestError:
+            self._fold_system = True
+
+
+def _folded(messages: Messages) -> Messages:
+    """The system message at the head of the first user message, for templates that know no system role."""
+    system, *rest = messages
+    if rest and rest[0]["role"] == "user":
+        first = {"role": "user", "content": f"{system['content']}\n\n{rest[0]['content']}"}
+        return [first, *rest[1:]]
+    return [{"role": "user", "content": system["content"]}, *rest]

@@ -1,0 +1,137 @@
+"""What OpenAI-compatible servers send, read leniently: completions, error texts, how long to wait."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from harness.api import Completion
+from harness.engines._reasoning import split_reasoning
+
+
+class GarbledError(Exception):
+    """The server said 200 and something that is no chat completion; asking again may help."""
+
+
+# OpenAI and vLLM: "maximum context length", "context_length_exceeded", "exceeds the context window"; vLLM also: "longer
+# than the maximum model length"; llama.cpp: "exceed_context_size_error", "available context size"; SGLang: "longer
+# than the model's context length", "exceeds the maximum allowed length"; gateways: "prompt is too long", "input token
+# count".
+_OVERFLOW = re.compile(
+    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|max_model_len|prompt is too long"
+    r"|input token count|too many (input|prompt) tokens|trying to keep the first \d+ tokens",
+    re.IGNORECASE,
+)
+
+
+def overflows(status: int, text: str) -> bool:
+    """Whether an error of this HTTP status and text says that the prompt does not fit the context window.
+
+    Credentials, unknown models and rate limits ("… tokens per minute") speak of other things.
+    """
+    return status not in (401, 403, 404, 429) and bool(_OVERFLOW.search(text[:10_000]))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds a server asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a date), or None."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        said = headers["retry-after"] if "retry-after" in headers else headers["Retry-After"]
+    except (KeyError, ValueError):
+        return None
+    try:
+        return max(0.0, float(said))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def retry_delay(attempt: int, asked: float | None, backoff: float, cap: float, draw: Callable[[], float]) -> float:
+    """Seconds to wait before another try.
+
+    Exponential with jitter: between half and all of `backoff · 2^attempt`, and no less than the server
+    `asked` for; never above `cap`, so that no header can park a run for a day.
+
+    Args:
+        attempt: how many tries have failed before this one, from 0.
+        draw: gives a number in [0, 1).
+    """
+    own = backoff * 2.0 ** min(attempt, 60) * (0.5 + 0.5 * draw())
+    wanted = own if asked is None or asked != asked else max(own, asked)
+    return min(wanted, cap)
+
+
+def read_completion(data: Any, latency: float) -> Completion:
+    """A chat completion's JSON as a Completion.
+
+    Raises:
+        GarbledError: if there is no choice with a message in it.
+    """
+    if isinstance(data, dict) and data.get("error"):  # gateways wrap the error of a server behind them
+        raise GarbledError(f"an error behind HTTP 200: {str(data['error'])[:2000]}")
+    try:
+        choice = data["choices"][0]
+        message = choice["message"]
+        content = message.get("content")
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise GarbledError(f"the server's reply is no chat completion: {str(data)[:200]!r}") from error
+    text = _text(content)
+    if not text and isinstance(message.get("refusal"), str):
+        text = message["refusal"]
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if not isinstance(reasoning, str):
+        reasoning, text = split_reasoning(text)
+    reason = choice.get("finish_reason")
+    return Completion(
+        text=_storable(text),
+        reasoning=_storable(reasoning) if reasoning else None,
+        finish_reason=reason if isinstance(reason, str) else None,
+        latency=latency,
+        **_usage(data.get("usage")),
+    )
+
+
+def _text(content: Any) -> str:
+    """Content is a string, null, or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        parts = (p.get("text") for p in content if isinstance(p, dict) and p.get("type", "text") == "text")
+        return "".join(p for p in parts if isinstance(p, str))
+    raise GarbledError(f"the server's message content is neither text nor parts: {str(content)[:200]!r}")
+
+
+def _storable(text: str) -> str:
+    """The text without lone surrogates: JSON may carry them (`"\\ud800"`), UTF-8 files and sockets may not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _usage(usage: Any) -> dict[str, int | None]:
+    def count(where: Any, *names: str) -> int | None:
+        found = (where.get(n) for n in names) if isinstance(where, dict) else iter(())
+        return next((v for v in found if isinstance(v, int) and not isinstance(v, bool)), None)
+
+    details = usage if isinstance(usage, dict) else {}
+    return {
+        "input_tokens": count(usage, "prompt_tokens", "input_tokens"),
+        "output_tokens": count(usage, "completion_tokens", "output_tokens"),
+        "cached_tokens": count(details.get("prompt_tokens_details"), "cached_tokens")
+        if details.get("prompt_tokens_details")
+        else count(usage, "prompt_cache_hit_tokens"),
+        "reasoning_tokens": count(details.get("completion_tokens_details"), "reasoning_tokens")
+        if details.get("completion_tokens_details")
+        else count(usage, "reasoning_tokens"),
+    }

@@ -1,0 +1,47 @@
+"""A function in the model's place: for tests, dry runs and measuring the harness itself."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import field
+from typing import Annotated, Any
+
+from harness.api import Completion, Engine, Facts, Range, Request, plugin
+
+Answer = str | Completion
+
+
+@plugin
+class Mock(Engine):
+    """Answers with a fixed text, or in Python with any function; no model.
+
+        Mock(function=lambda request: request.thread.messages[-1]["content"].upper())
+
+    Args:
+        model: the name shown in tables.
+        text: what it always says.
+        latency: seconds each answer takes.
+        function: request → text or Completion, plain or async; may raise `EngineError`s as a real engine would.
+    """
+
+    model: str = "mock"
+    text: str = ""
+    latency: Annotated[float, Range(ge=0)] = 0.0
+    function: Callable[[Request], Answer | Awaitable[Answer]] | None = field(default=None, repr=False)
+
+    async def complete(self, request: Request) -> Completion:
+        if self.latency:
+            await asyncio.sleep(self.latency)
+        answer: Any = self.text
+        if self.function is not None:
+            answer = self.function(request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        return answer if isinstance(answer, Completion) else Completion(text=answer)
+
+    def describe(self) -> Facts:
+        """The fields; of a function only its name, so two functions of one name are told apart by `model` alone."""
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__) if self.function else None
+        return {**super().describe(), "function": name}

@@ -1,0 +1,107 @@
+"""A recorded run in the model's place: the same answers again, with no model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from harness.api import Completion, Engine, Facts, Request, plugin
+from harness.errors import ContextLengthError, DataError, EngineError, EngineFatalError, Place, RequestError, SetupError
+
+_FIELDS = frozenset(f.name for f in fields(Completion))
+_ERRORS: dict[str, type[EngineError]] = {e.kind: e for e in (EngineError, ContextLengthError, RequestError)}
+
+Row = Mapping[str, Any]
+
+
+@plugin
+class Replay(Engine):
+    """Answers from a recorded run: every request gets what was answered to the same request then.
+
+    Args:
+        path: a run's folder (its `journal*.jsonl`), or a file that `Recorder` wrote.
+        model: the name shown in tables; empty: the recorded one if the file says, else "replay".
+    """
+
+    path: str
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        self._answers: dict[str, Row] = {}
+        self._errors: dict[str, Row] = {}
+
+    async def start(self) -> None:
+        """Read the recording.
+
+        Raises:
+            SetupError: if there is none at `path`, or nothing in it.
+            DataError: if a line other than a file's last is not JSON.
+        """
+        for file in self._files():
+            for row in _rows(file):
+                self._take(row)
+        if not self._answers and not self._errors:
+            raise SetupError(f"{self.path}: no recorded model calls", hint="A run whose seats held policies has none.")
+        self.model = self.model or "replay"
+
+    async def complete(self, request: Request) -> Completion:
+        """The recorded answer, or the recorded error raised again.
+
+        Raises:
+            EngineFatalError: if the request was never asked in the recorded run.
+        """
+        answer = self._answers.get(request.id)
+        if answer is not None:
+            return Completion(**{k: v for k, v in answer.items() if k in _FIELDS})
+        error = self._errors.get(request.id)
+        if error is not None:
+            raise _ERRORS[error["error_kind"]](error["error"])
+        raise EngineFatalError(
+            f"{self.path} holds no answer to {request.id!r}: the spec, the seed or the prompts differ from the "
+            f"recorded run's, or it stopped before that call"
+        )
+
+    def report(self) -> Facts:
+        return {"recorded_calls": len(self._answers)}
+
+    def _files(self) -> list[Path]:
+        path = Path(self.path)
+        files = sorted(path.glob("journal*.jsonl")) if path.is_dir() else [path]
+        if not files or not files[0].is_file():
+            raise SetupError(
+                f"{self.path}: no recorded run there",
+                hint="Give path= a folder below results/ with a journal.jsonl in it, or a file the recorder wrote.",
+            )
+        return files
+
+    def _take(self, row: Row) -> None:
+        if row.get("k") == "move":
+            start = f"{row['e']}/{row['s']}/{row['i']}/"
+            calls = row.get("calls") or ()
+            for attempt, call in enumerate(calls):
+                self._answers[f"{start}{attempt}"] = call
+            if row.get("error_kind") in _ERRORS:  # the call after the last answered one failed
+                self._errors[f"{start}{len(calls)}"] = row
+        elif "id" in row and "completion" in row:
+            self._answers[row["id"]] = row["completion"]
+            self._errors.pop(row["id"], None)
+            self.model = self.model or row.get("model", "")
+        elif "id" in row and row.get("error_kind") in _ERRORS and row["id"] not in self._answers:
+            self._errors[row["id"]] = row
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    """The objects of a JSONL file. A last line that was torn by a crash is left out."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                if line.endswith("\n"):
+                    raise DataError(f"not JSON: {error}", place=Place(str(file), number, 1)) from error
+                return
+            if isinstance(row, dict):
+                yield row

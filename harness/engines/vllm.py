@@ -1,0 +1,267 @@
+"""vLLM in this very process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import field, fields
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
+from harness.engines._sampling import normalise
+from harness.engines._tokens import ChatTokens, Prompt
+from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
+
+# Fields that go to vLLM under their own names; None leaves the choice to vLLM.
+_PASSED = (
+    "tokenizer", "revision", "dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size",
+    "pipeline_parallel_size", "data_parallel_size", "max_num_seqs", "max_num_batched_tokens", "enable_prefix_caching",
+    "enforce_eager", "quantization", "kv_cache_dtype", "block_size", "enable_chunked_prefill", "trust_remote_code",
+    "reasoning_parser", "seed",
+)  # fmt: skip
+
+
+@plugin
+class VLLM(Engine):
+    """vLLM's asynchronous engine in this process, fed with token ids.
+
+    Args:
+        pretrained: a Hugging Face folder or hub id.
+        tokenizer: another tokenizer's folder or hub id.
+        revision: branch, tag or commit on the hub.
+        dtype, max_model_len, gpu_memory_utilization, tensor_parallel_size, pipeline_parallel_size,
+            data_parallel_size, max_num_seqs, max_num_batched_tokens, enable_prefix_caching, enforce_eager,
+            quantization, kv_cache_dtype, block_size, enable_chunked_prefill, trust_remote_code, seed: vLLM's engine
+            arguments; None leaves them to vLLM.
+        chat_template: a file with a Jinja chat template, in place of the model's.
+        chat_template_kwargs: further variables of the template, e.g. {enable_thinking: false}.
+        reasoning_parser: vLLM's parser for the model's reasoning; None: a leading <think> block.
+        engine_args: every other engine argument of vLLM, passed through unchanged.
+    """
+
+    pretrained: str
+    tokenizer: str | None = None
+    revision: str | None = None
+    dtype: str | None = None
+    max_model_len: Annotated[int, Range(ge=2)] | None = None
+    gpu_memory_utilization: Annotated[float, Range(gt=0, le=1)] | None = None
+    tensor_parallel_size: Annotated[int, Range(ge=1)] | None = None
+    pipeline_parallel_size: Annotated[int, Range(ge=1)] | None = None
+    data_parallel_size: Annotated[int, Range(ge=1)] | None = None
+    max_num_seqs: Annotated[int, Range(ge=1)] | None = None
+    max_num_batched_tokens: Annotated[int, Range(ge=1)] | None = None
+    enable_prefix_caching: bool = True
+    enforce_eager: bool | None = None
+    quantization: str | None = None
+    kv_cache_dtype: str | None = None
+    block_size: Annotated[int, Range(ge=1)] | None = None
+    enable_chunked_prefill: bool | None = None
+    trust_remote_code: bool = False
+    chat_template: str | None = None
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    reasoning_parser: str | None = None
+    seed: int | None = None
+    engine_args: dict[str, Any] = field(default_factory=dict)
+
+    incidental: ClassVar[frozenset[str]] = frozenset(
+        {"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "data_parallel_size"}
+    )
+
+    def __post_init__(self) -> None:
+        self._engine: Any = None
+        self._numbers, self._threads = count(), count()
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def model(self) -> str:
+        path = Path(self.pretrained)
+        return path.absolute().name if path.is_dir() else self.pretrained
+
+    # ------------------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Load the model; takes from half a minute upwards.
+
+        Raises:
+            SetupError: no `vllm` package, an argument it does not know, or a model it cannot load.
+        """
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+        try:
+            from vllm.engine.arg_utils import AsyncEngineArgs
+            from vllm.v1.engine.async_llm import AsyncLLM
+        except ImportError as error:
+            raise SetupError(
+                f"the engine vllm needs the package vllm ({error})",
+                hint='Install it: pip install "mas-eval-harness[vllm]" (for a machine without GPU see docs/engines.md)',
+            ) from error
+        template = self._template()
+        arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
+        try:
+            self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+            self._limit = int(self._engine.model_config.max_model_len)
+            tokenizer = self._engine.get_tokenizer()
+            if asyncio.iscoroutine(tokenizer):  # up to 0.11
+                tokenizer = await tokenizer
+            self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
+        except SetupError:
+            await self.close()
+            raise
+        except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
+            await self.close()
+            raise SetupError(
+                f"vLLM cannot load {self.pretrained!r}: {' '.join(str(error).split())[:2000]}",
+                hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and vLLM's log.",
+            ) from error
+
+    async def close(self) -> None:
+        """Shut the engine's processes down and wait for their end."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        engine.shutdown()
+        await asyncio.sleep(0)  # lets the cancelled output task end, which would be reported as never awaited
+        del engine
+        gc.collect()  # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors
+
+    def report(self) -> Facts:
+        if not self._counts["requests"]:
+            return {}
+        return {
+            **self._counts,
+            "prefix_cache_hit_rate": self._counts["cached_tokens"] / max(1, self._counts["prompt_tokens"]),
+            "prompts_appended": self._chat.appended,
+            "prompts_tokenized_whole": self._chat.encoded,
+        }
+
+    def _template(self) -> str | None:
+        if self.chat_template is None:
+            return None
+        try:
+            return Path(self.chat_template).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise SetupError(f"chat_template={self.chat_template} cannot be read: {error}") from error
+
+    def _arguments(self, known: set[str]) -> dict[str, Any]:
+        """What AsyncEngineArgs is made with."""
+        made: dict[str, Any] = {"model": self.pretrained, "disable_log_stats": True}
+        made |= {name: getattr(self, name) for name in _PASSED if getattr(self, name) is not None}
+        for name, value in self.engine_args.items():
+            if name not in known:
+                raise SetupError(f"engine_args: vLLM has no argument {name!r}", hint=near(name, known))
+            made[name] = value
+        return made
+
+    def _parser(self, tokenizer: Any) -> Callable[[str], tuple[str | None, str]] | None:
+        """vLLM's reasoning parser as a function from text to (reasoning, answer)."""
+        if self.reasoning_parser is None:
+            return None
+        from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+        from vllm.reasoning import ReasoningParserManager
+
+        try:
+            kind = ReasoningParserManager.get_reasoning_parser(self.reasoning_parser)
+        except KeyError as error:
+            raise SetupError(f"vLLM has no reasoning_parser {self.reasoning_parser!r}", hint=str(error)) from error
+        asked = ChatCompletionRequest(model=self.model, messages=[])
+
+        def read(text: str) -> tuple[str | None, str]:
+            reasoning, answer = kind(tokenizer).extract_reasoning(text, asked)
+            return reasoning, answer or ""
+
+        return read
+
+    # ------------------------------------------------------------------------------ one request
+
+    async def complete(self, request: Request) -> Completion:
+        """Generate one reply.
+
+        Raises:
+            ContextLengthError: if no token of the context window is left for it.
+            RequestError: if vLLM refuses the request.
+            EngineFatalError: if the engine's process has died.
+            SetupError: for an unknown generation word.
+        """
+        began = time.perf_counter()
+        prompt = self._chat.prompt(request.thread)
+        room = self._limit - len(prompt.ids)
+        if room < 1:
+            raise ContextLengthError(
+                f"the prompt has {len(prompt.ids)} tokens; the model takes {self._limit}, one of them for the answer"
+            )
+        output = await self._generate(request, prompt, room)
+        said = output.outputs[0]
+        if said.finish_reason == "abort":
+            raise RequestError("vLLM aborted the request")
+        reasoning, text = self._chat.read(prompt, said.token_ids, said.text or None)
+        self._chat.remember(request.thread, prompt, said.token_ids, text)
+        self._counts.update(
+            requests=1, prompt_tokens=len(prompt.ids), cached_tokens=getattr(output, "num_cached_tokens", None) or 0
+        )
+        return Completion(
+            text=text,
+            reasoning=reasoning,
+            finish_reason=said.finish_reason,
+            input_tokens=len(prompt.ids),
+            output_tokens=len(said.token_ids),
+            cached_tokens=getattr(output, "num_cached_tokens", None),
+            latency=time.perf_counter() - began,
+        )
+
+    async def _generate(self, request: Request, prompt: Prompt, room: int) -> Any:
+        """vLLM's final output for one prompt."""
+        from vllm.inputs import tokens_input
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        if self._engine is None:
+            raise EngineFatalError("the engine is closed")
+        number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
+        output: Any = None
+        try:
+            parameters = _parameters(request, room)
+            rank = self._replica(request.thread)
+            async for some in self._engine.generate(
+                tokens_input(prompt.ids), parameters, number, data_parallel_rank=rank
+            ):
+                output = some  # the only one: FINAL_ONLY
+        except EngineDeadError as error:
+            raise EngineFatalError(f"vLLM's engine process has died: {error}") from error
+        except (SetupError, MemoryError):
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {' '.join(str(error.__cause__ or error).split())[:1000]}"
+            if "maximum model length" in said or "max_model_len" in said:
+                raise ContextLengthError(said) from error
+            raise RequestError(said) from error
+        if output is None:
+            raise RequestError("vLLM gave no output")
+        return output
+
+    def _replica(self, thread: Thread) -> int | None:
+        """Data parallel: threads are dealt out in turn and stay, or the replica's prefix cache would be lost."""
+        replicas = self._engine.vllm_config.parallel_config.data_parallel_size
+        if replicas == 1:
+            return None
+        rank: int = thread.memo.setdefault(f"replica/{id(self)}", next(self._threads) % replicas)
+        return rank
+
+
+def _parameters(request: Request, room: int) -> Any:
+    """The request's SamplingParams; never more tokens than there is `room` for."""
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+
+    words = normalise(request.sampling)
+    words["max_tokens"] = min(words.get("max_tokens", room), room)
+    if request.constraint:
+        words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
+    # Turning ids into text while they come costs more than all else; only stop strings need it.
+    words["detokenize"] = bool(words.get("stop"))
+    made = SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, **words)
+    if hasattr(made, "skip_clone"):  # made for this one request: vLLM need not copy it
+        made.skip_clone = True
+    return made

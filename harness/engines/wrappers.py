@@ -1,0 +1,238 @@
+"""Engines around an engine: a limit on requests in flight, a response cache, a recorder.
+
+    engine = Limiter(Cache(OpenAI(model="m"), "answers.sqlite"), max_concurrency=64)
+
+Each is an `Engine` itself and passes on what it does not change. None does work per call in proportion to a
+conversation's history: what was seen of a thread is remembered in its `memo`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
+
+from harness.api import Completion, Engine, Facts, Request, Thread
+from harness.errors import DataError, EngineError, SetupError
+
+
+class Wrapper(Engine):
+    """Passes everything on to `inner`; the base of the others."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner = inner
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    @property
+    def incidental(self) -> frozenset[str]:  # type: ignore[override]
+        return self.inner.incidental
+
+    async def start(self) -> None:
+        await self.inner.start()
+
+    async def complete(self, request: Request) -> Completion:
+        return await self.inner.complete(request)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def report(self) -> Facts:
+        return self.inner.report()
+
+    def describe(self) -> Facts:
+        return self.inner.describe()
+
+
+class Limiter(Wrapper):
+    """Lets at most `max_concurrency` requests be in flight; the others wait their turn, first come first served."""
+
+    def __init__(self, inner: Engine, max_concurrency: int) -> None:
+        super().__init__(inner)
+        if max_concurrency < 1:
+            raise SetupError(f"max_concurrency must be at least 1, not {max_concurrency}")
+        self._slots = asyncio.Semaphore(max_concurrency)
+
+    async def complete(self, request: Request) -> Completion:
+        async with self._slots:
+            return await self.inner.complete(request)
+
+
+class Cache(Wrapper):
+    """Remembers answers in an SQLite file, across runs and processes.
+
+    The key holds everything an answer depends on: the engine's description (model and revision among it, not its
+    `incidental` fields), messages, sampling, constraint, and the seed derived for the call. So repeats, and seats that
+    happen to ask the same, keep answers of their own. Errors are not remembered.
+    """
+
+    def __init__(self, inner: Engine, path: str | Path) -> None:
+        super().__init__(inner)
+        self.path = Path(path)
+        self.hits = self.misses = 0
+        self._base: sqlite3.Connection | None = None
+
+    async def start(self) -> None:
+        """Start the engine and open the file.
+
+        Raises:
+            DataError: if the file cannot be made or is no cache.
+        """
+        await self.inner.start()
+        facts = {k: v for k, v in self.inner.describe().items() if k not in self.inner.incidental}
+        self._engine = _canonical({"engine": type(_innermost(self.inner)).__qualname__, **facts})
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
+            self._base = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        except (OSError, sqlite3.Error) as error:
+            await self.inner.close()
+            raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
+
+    async def complete(self, request: Request) -> Completion:
+        key = self._key(request)
+        rows = self._sql("SELECT answer FROM answers WHERE key = ?", key)
+        if rows:
+            self.hits += 1
+            return Completion(**json.loads(rows[0][0]))
+        self.misses += 1
+        answer = await self.inner.complete(request)
+        self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(_said(answer)))
+        return answer
+
+    async def close(self) -> None:
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+        await self.inner.close()
+
+    def report(self) -> Facts:
+        return {**self.inner.report(), "cache_hits": self.hits, "cache_misses": self.misses}
+
+    def _sql(self, statement: str, *values: Any) -> list[Any]:
+        assert self._base is not None, "start() first"
+        try:
+            return self._base.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise DataError(f"the response cache {self.path} fails: {error}") from error
+
+    def _key(self, request: Request) -> bytes:
+        facts = [self._engine, request.sampling, request.constraint, request.seed]
+        return hashlib.sha256(_history(request.thread) + _canonical(facts)).digest()
+
+
+class Recorder(Wrapper):
+    """Appends every call to a JSONL file that the engine `replay` can answer from.
+
+    A line holds `id`, `model`, `sampling`, `seed`, `thread` (a number), `start` (index of the first message given
+    here), `messages` (those of the thread that no earlier line of it holds), and `completion`, or `error` and
+    `error_kind`.
+    """
+
+    def __init__(self, inner: Engine, path: str | Path) -> None:
+        super().__init__(inner)
+        self.path = Path(path)
+        self._threads = count()
+        self._file: IO[bytes] | None = None
+
+    async def start(self) -> None:
+        """Start the engine and open the file for appending, without the torn line a crash may have left.
+
+        Raises:
+            DataError: if the file cannot be written.
+        """
+        await self.inner.start()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab+")
+            _mend(self._file)
+        except OSError as error:
+            await self.inner.close()
+            raise DataError(f"the recording {self.path} cannot be written: {error}") from error
+
+    async def complete(self, request: Request) -> Completion:
+        told = len(request.thread.messages)  # the thread may have grown by the time the answer is here
+        try:
+            answer = await self.inner.complete(request)
+        except EngineError as error:
+            self._write(request, told, {"error": str(error), "error_kind": error.kind})
+            raise
+        self._write(request, told, {"completion": _said(answer)})
+        return answer
+
+    async def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        await self.inner.close()
+
+    def _write(self, request: Request, told: int, came: Mapping[str, Any]) -> None:
+        assert self._file is not None, "start() first"
+        memo = request.thread.memo
+        number, start = memo.get("recorder") or (next(self._threads), 0)
+        memo["recorder"] = (number, told)
+        line = {
+            "id": request.id,
+            "model": self.model,
+            "sampling": dict(request.sampling),
+            "seed": request.seed,
+            "thread": number,
+            "start": start,
+            "messages": request.thread.messages[start:told],
+            **came,
+        }
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+
+
+def _said(answer: Completion) -> dict[str, Any]:
+    return {k: v for k, v in asdict(answer).items() if v is not None}
+
+
+def _innermost(engine: Engine) -> Engine:
+    while isinstance(engine, Wrapper):
+        engine = engine.inner
+    return engine
+
+
+def _canonical(value: Any) -> bytes:
+    """The same bytes for equal JSON values, whatever the order of their keys."""
+    return json.dumps(value, sort_keys=True, default=repr).encode()
+
+
+def _history(thread: Thread) -> bytes:
+    """A digest of the thread's messages that only reads those added since it was last asked."""
+    done, running = thread.memo.get("history") or (0, hashlib.sha256())
+    if done < len(thread.messages):
+        running = running.copy()
+        for message in thread.messages[done:]:
+            running.update(_canonical(message) + b"\n")
+        thread.memo["history"] = (len(thread.messages), running)
+    return running.digest()
+
+
+def _mend(file: IO[bytes]) -> None:
+    """Cut off what stands after the last newline."""
+    end = at = file.seek(0, os.SEEK_END)
+    while at > 0:
+        step = min(1 << 16, at)
+        file.seek(at - step)
+        cut = file.read(step).rfind(b"\n")
+        if cut >= 0:
+            at = at - step + cut + 1
+            break
+        at -= step
+    if at < end:
+        file.truncate(at)

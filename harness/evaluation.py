@@ -1,0 +1,301 @@
+"""`harness.evaluate(spec, model=…) -> Run`: the whole road from Python; the command line is a thin layer over it."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import os
+import platform
+import re
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import yaml
+
+from harness import __version__, resolve, spec, store
+from harness.api import Engine, Metric
+from harness.errors import DataError
+from harness.project import Project, find
+from harness.run import Options, run
+from harness.score import rescore
+from harness.spec import Spec
+from harness.tables import EpisodeScore, Published, Table, TableSpec, build, load_scores, rows
+
+if TYPE_CHECKING:
+    import pandas
+
+T = TypeVar("T")
+OnScore = Callable[[EpisodeScore, int], None]
+_PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "torch", "transformers", "datasets")
+_SECRET = re.compile(r"((?:key|token|secret|password)[\w.]*=)[^,\s]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: where it is, what it was, its numbers.
+
+    Attributes:
+        folder: the run's folder; every file in it is described in docs/results.md.
+        meta: run.json.
+        spec: the resolved spec.
+        scores: one entry an episode, in plan order.
+        metrics: name → metric, as the spec lists them.
+    """
+
+    folder: Path
+    meta: Mapping[str, Any]
+    spec: Spec
+    scores: list[EpisodeScore]
+    metrics: Mapping[str, Metric] = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: Path, project: Project | None = None) -> Run:
+        """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
+        if not (folder / "run.json").is_file():
+            raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
+        project = project or find()
+        if not (folder / "scores.jsonl").is_file():
+            raise DataError(f"the run in {folder} is not finished", hint="Give the same eval command again to go on.")
+        resolved = spec.load(str(folder / "spec.yaml"), project)
+        scores = load_scores(folder / "scores.jsonl")
+        return cls(folder, store.read_json(folder / "run.json"), resolved, scores, resolve.metrics(resolved, project))
+
+    @property
+    def tables(self) -> list[Table]:
+        """The spec's tables as plain data."""
+        return [build(table, self.scores, self.metrics) for table in self.table_specs]
+
+    @property
+    def table_specs(self) -> list[TableSpec]:
+        """The spec's `tables:` entries."""
+        return [TableSpec.parse(table) for table in self.spec.get("tables", [])]
+
+    def with_published(self, published: Iterable[Published]) -> list[Table]:
+        """The spec's tables with the papers' figures as marked rows."""
+        known = list(published)
+        return [build(table, self.scores, self.metrics, known) for table in self.table_specs]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
+        made: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
+        return made
+
+    @property
+    def failed(self) -> list[EpisodeScore]:
+        """Episodes that raised: counted and shown, never scored as wrong."""
+        return [score for score in self.scores if score.error is not None]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`rows` as a data frame, one column a label. Needs the extra `pandas`."""
+        try:
+            import pandas
+        except ImportError:
+            from harness.errors import SetupError
+
+            hint = 'pip install "mas-eval-harness[pandas]"'
+            raise SetupError("to_pandas() needs the package pandas", hint=hint) from None
+        flat = []
+        for row in self.rows:
+            plain = {k: v for k, v in row.items() if k != "labels"}
+            # A label may be called like a column of every row (n): it then becomes label_n.
+            labels = {f"label_{k}" if k in plain and plain[k] != v else k: v for k, v in row["labels"].items()}
+            flat.append({**labels, **plain})
+        return pandas.DataFrame(flat)
+
+
+def evaluate(
+    reference: str | Mapping[str, Any] | Spec,
+    model: Engine | str | None = None,
+    *,
+    model_args: Mapping[str, Any] | None = None,
+    sets: Iterable[str] = (),
+    limit: int | None = None,
+    seed: int | None = None,
+    repeats: int | None = None,
+    output_path: Path | str | None = None,
+    resume: bool | None = None,
+    max_concurrency: int = 256,
+    use_cache: Path | str | None = None,
+    log_samples: bool = False,
+    log_requests: bool = False,
+    on_score: OnScore | None = None,
+    project: Project | None = None,
+) -> Run:
+    """Run a spec, or finish a run that was interrupted, and return its results.
+
+    Args:
+        reference: a spec's file or name, its content as a mapping, or a loaded `Spec`.
+        model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
+        sets: `path=value` changes to the spec.
+        limit, seed, repeats: override the spec's keys.
+        output_path: the run's folder; default `results/<spec>-<model>`.
+        resume: True insists on an earlier run, False refuses one, None continues it if there is one.
+        max_concurrency: model requests in flight at once, per engine.
+        use_cache: a file to keep model responses in.
+        log_samples, log_requests: also write whole conversations, every raw model exchange.
+        on_score: called with (score, number of episodes in the plan) as episodes finish.
+        project: where names are looked up; default: the project around the working directory.
+
+    Raises:
+        UserError: and its kinds, for every mistake a person can mend; `RunStoppedError` when an engine gave up.
+    """
+    project = project or find()
+    if isinstance(reference, Spec):
+        loaded = reference
+    elif isinstance(reference, str):
+        loaded = spec.load(reference, project, sets, limit=limit, seed=seed, repeats=repeats)
+    else:
+        given = {"limit": limit, "seed": seed, "repeats": repeats}
+        loaded = spec.parse({**reference, **{k: v for k, v in given.items() if v is not None}}, project)
+    if isinstance(model, str):
+        model = resolve.engine({"use": model, **(model_args or {})}, project)
+    plan = resolve.plan(loaded, project, model)
+    folder = Path(output_path) if output_path else default_folder(plan)
+    options = Options(max_concurrency, Path(use_cache) if use_cache else None, log_samples, log_requests)
+    return execute(plan, folder, options, resume=resume, on_score=on_score)
+
+
+def default_folder(plan: resolve.Plan) -> Path:
+    """`results/<spec>-<model>`: the same command finds its run again."""
+    model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
+    return plan.project.results() / f"{plan.spec.name}-{model}"
+
+
+def execute(
+    plan: resolve.Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
+) -> Run:
+    """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = store.Lock(folder)
+    except OSError as error:
+        message = f"cannot write results to {folder}: {error.strerror or error}"
+        raise DataError(message, hint="Choose another --output_path.") from None
+    try:
+        meta = _begin(plan, folder, resume)
+        total = sum(1 for _ in plan.episodes())
+        told: OnScore = on_score or (lambda score, total: None)
+        scores = _in_loop(run(plan, folder, options, lambda score: told(score, total)))
+        meta["engines"] = {name: dict(engine.report()) for name, engine in plan.engines.items()}
+        return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
+    finally:
+        lock.release()
+
+
+def finish(done: Run) -> Run:
+    """Write scores, rows and tables beside the journal."""
+    from harness.report import render
+
+    lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
+    store.write_atomically(done.folder / "scores.jsonl", lines)
+    store.write_atomically(done.folder / "results.json", json.dumps(done.rows, indent=1, default=str) + "\n")
+    text = "\n\n".join(render(table, "markdown") for table in done.tables)
+    store.write_atomically(done.folder / "tables.md", text + "\n")
+    store.write_atomically(done.folder / "run.json", json.dumps({**done.meta, "status": "finished"}, indent=1) + "\n")
+    return done
+
+
+def rescored(folder: Path, project: Project | None = None) -> Run:
+    """Grade and measure a finished run again from its journal, with no model."""
+    from harness.engines.mock import Mock
+
+    project = project or find()
+    before = Run.load(folder, project)
+    plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
+    return finish(replace(before, scores=rescore(plan, folder)))
+
+
+# ------------------------------------------------------------------------------------------ the record
+
+
+def _begin(plan: resolve.Plan, folder: Path, resume: bool | None) -> dict[str, Any]:
+    """Write run.json and spec.yaml, or check that the earlier run here is the same one."""
+    meta = _describe(plan, folder)
+    earlier = folder / "run.json"
+    if earlier.is_file():
+        if resume is False:
+            raise DataError(f"{folder} already holds a run", hint="Choose another --output_path, or drop --no-resume.")
+        known = store.read_json(earlier)
+        if known.get("identity") != meta["identity"]:
+            raise DataError(
+                f"{folder} holds a run of something else:\n{_difference(known.get('identity'), meta['identity'])}",
+                hint="Choose another --output_path, or give the earlier command again.",
+            )
+        return {**known, "command": meta["command"]}
+    if resume:
+        raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
+    store.write_atomically(folder / "spec.yaml", _dump(plan.spec.data))
+    store.write_atomically(earlier, json.dumps(meta, indent=1) + "\n")
+    return meta
+
+
+def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
+    body = {k: v for k, v in plan.spec.data.items() if k not in ("description", "tables")}
+    prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
+    return {
+        "schema": store.SCHEMA,
+        "run": folder.resolve().name,
+        "spec": plan.spec.name,
+        "spec_digest": plan.digest,
+        "model": plan.model,
+        "simulated": not plan.engines,
+        "generation_kwargs": dict(plan.sampling),
+        "constrained": bool(plan.spec.get("constrained", False)),
+        "identity": {"spec": json.loads(json.dumps(body, default=str)), "model": plan.model, "prompts": prompts},
+        "engine_args": {name: dict(engine.describe()) for name, engine in plan.engines.items()},
+        "command": [_SECRET.sub(r"\1…", part) for part in sys.argv],
+        "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
+        "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
+        "status": "running",
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _dump(data: Any) -> str:
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def _difference(old: Any, new: Any) -> str:
+    before, after = _dump(old).splitlines(), _dump(new).splitlines()
+    lines = list(difflib.unified_diff(before, after, "there", "asked for", lineterm="", n=1))
+    return "\n".join(lines[:40])
+
+
+def _in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run to completion, also inside a notebook whose own loop is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    result: list[T] = []
+    failure: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            result.append(asyncio.run(work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return result[0]

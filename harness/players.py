@@ -1,0 +1,118 @@
+"""Who sits in a seat: a model (engine + prompts + its conversation) or a policy. Both turn a Turn into a Move.
+
+A player can also be told a recorded move instead of being asked (`recall`): that is how resume and replay work.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
+from harness.errors import EngineError, EngineFatalError
+from harness.prompts import PromptSet
+
+
+class ModelPlayer:
+    """A model in a seat: render → complete → parse → at most `turn.repairs` re-asks.
+
+    Args:
+        engine: answers requests; shared by many players.
+        prompts: the seat's prompt set.
+        sampling: generation_kwargs.
+        constrained: decode within the reply's form.
+        episode: id of the episode, first part of request ids.
+        seat: whose seat.
+        seed: every call's seed derives from it, the turn and the attempt.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        prompts: PromptSet,
+        sampling: Facts,
+        constrained: bool,
+        episode: str,
+        seat: str,
+        seed: int,
+    ) -> None:
+        self.engine, self.prompts, self.sampling, self.constrained = engine, prompts, sampling, constrained
+        self.id, self.seed = f"{episode}/{seat}", seed
+        self.turns = 0
+        self.thread = Thread()
+
+    async def act(self, turn: Turn) -> Move:
+        """Ask the model. Raises `EngineFatalError` only; any other engine error becomes the move's error."""
+        index, variables = self.turns, self._open(turn)
+        constraint = turn.reply.constraint() if self.constrained else None
+        calls: list[Completion] = []
+        error = None
+        for attempt in range(turn.repairs + 1):
+            if attempt:
+                self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
+            seed = derive_seed(self.seed, index, attempt)
+            request = Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
+            try:
+                completion = await self.engine.complete(request)
+            except EngineFatalError:
+                raise
+            except EngineError as failure:
+                self.thread.add("assistant", "")  # templates want user and assistant in turn
+                return Move(turn.seat, turn.name, None, str(failure), failure.kind, tuple(calls))
+            calls.append(completion)
+            self.thread.add("assistant", completion.text)
+            parsed = turn.reply.parse(completion.text)
+            if parsed.error is None:
+                return Move(turn.seat, turn.name, parsed.action, calls=tuple(calls))
+            error = parsed.error
+        return Move(turn.seat, turn.name, None, error, "parse", tuple(calls))
+
+    def recall(self, turn: Turn, move: Move) -> None:
+        """Rebuild the conversation as if `move` had just been made."""
+        variables = self._open(turn)
+        for attempt, completion in enumerate(move.calls):
+            if attempt:
+                error = turn.reply.parse(move.calls[attempt - 1].text).error
+                self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
+            self.thread.add("assistant", completion.text)
+        if move.error_kind not in (None, "parse"):
+            if move.calls:  # the failed call was a re-ask
+                error = turn.reply.parse(move.calls[-1].text).error
+                self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
+            self.thread.add("assistant", "")
+
+    def _open(self, turn: Turn) -> Mapping[str, Any]:
+        """Count the turn and put its question at the end of the thread; returns the template variables."""
+        self.turns += 1
+        if turn.fresh:
+            self.thread = Thread()
+        if not self.thread.messages and "system" in self.prompts.files:
+            self.thread.add("system", self.prompts.render("system", turn.brief))
+        variables = {**turn.brief, **turn.view}
+        self.thread.add("user", self.prompts.render(turn.name, variables))
+        return variables
+
+
+class PolicyPlayer:
+    """A policy in a seat. Deterministic given its seed, so recalling is choosing again."""
+
+    def __init__(self, policy: Policy, seed: int) -> None:
+        self.policy, self.seed, self.turns = policy, seed, 0
+
+    def decide(self, turn: Turn) -> Move:
+        """The policy's move. Raises `ValueError` if it is not one of the reply's options."""
+        rng = random.Random(derive_seed(self.seed, self.turns))
+        self.turns += 1
+        action = self.policy.choose(turn, rng)
+        options = turn.reply.options
+        if options is not None and action not in options:
+            raise ValueError(f"{type(self.policy).__name__} chose {action!r}, which is none of {options!r}")
+        return Move(turn.seat, turn.name, action)
+
+    def recall(self, turn: Turn, move: Move) -> None:
+        """Bring the policy's memory to where it was after `move`."""
+        self.decide(turn)
+
+
+Player = ModelPlayer | PolicyPlayer

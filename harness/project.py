@@ -1,0 +1,318 @@
+"""Projects: folders that hold plugins, specs and prompts. Finds, lists and loads; the only importer of plugins.
+
+A project is a folder with `harness.yaml`. A plugin's name is its path: `registry/tasks/agentsnet/coloring.py`
+is the task `agentsnet/coloring`. Listing reads directories (and docstrings, without importing); loading imports
+one file. Plugin code runs only from the project the user stands in and the parents it names.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import api, yamls
+from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
+from harness.prompts import SUFFIX, PromptSet
+
+BUILTIN = "harness_builtin"
+MARKER = "harness.yaml"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of plugin: which folder is its home and which interface it implements."""
+
+    singular: str
+    folder: str
+    base: type
+
+
+KINDS = {
+    "tasks": Kind("task", "registry/tasks", api.Task),
+    "protocols": Kind("protocol", "registry/protocols", api.Protocol),
+    "channels": Kind("channel", "registry/channels", api.Channel),
+    "policies": Kind("policy", "registry/policies", api.Policy),
+    "metrics": Kind("metric", "metrics", api.Metric),
+    "engines": Kind("engine", "registry/engines", api.Engine),
+}
+FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
+_CORE_ENGINES = Path(__file__).parent / "engines"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of `harness list`. `problem` is set for a file that is broken; it is shown, never skipped."""
+
+    name: str
+    file: Path
+    description: str = ""
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder of plugins, and the projects it builds on (searched after it, in order)."""
+
+    root: Path
+    name: str
+    folders: dict[str, str] = field(default_factory=dict)
+    parents: tuple[Project, ...] = ()
+
+    def lineage(self) -> Iterator[Project]:
+        """This project, then its parents, each once."""
+        seen: set[Path] = set()
+        queue: list[Project] = [self]
+        while queue:
+            project = queue.pop(0)
+            if project.root not in seen:
+                seen.add(project.root)
+                yield project
+                queue += project.parents
+
+    def folder(self, name: str) -> Path:
+        """The project's own `registry`, `metrics`, `prompts`, `specs` or `results` folder."""
+        return self.root / self.folders.get(name, name)
+
+    # ------------------------------------------------------------------ plugins
+
+    def files(self, kind: str) -> dict[str, Path]:
+        """Plugin name → file, nearest project first."""
+        found: dict[str, Path] = {}
+        for home in self._homes(kind):
+            for file in sorted(home.rglob("*.py")):
+                parts = file.relative_to(home).with_suffix("").parts
+                if not any(p.startswith(("_", ".")) for p in parts):
+                    found.setdefault("/".join(parts), file)
+        return found
+
+    def _homes(self, kind: str) -> Iterator[Path]:
+        top, *rest = KINDS[kind].folder.split("/")
+        for project in self.lineage():
+            yield project.folder(top).joinpath(*rest)
+        if kind == "engines":
+            yield _CORE_ENGINES
+
+    def listing(self, kind: str) -> list[Listed]:
+        """Every plugin of a kind with its one-line description; nothing is imported."""
+        listed = [_describe(name, file) for name, file in self.files(kind).items()]
+        return sorted((entry for entry in listed if entry is not None), key=lambda found: found.name)
+
+    def load(self, kind: str, name: str, place: Place | None = None) -> type[Any]:
+        """Import the plugin class. Raises `PluginError` with near matches, or with the failing line."""
+        files, word = self.files(kind), KINDS[kind].singular
+        file = files.get(name)
+        if file is None:
+            raise PluginError(f"there is no {word} {name!r}", place=place, hint=near(name, _names(self.listing(kind))))
+        try:
+            module = importlib.import_module(self._module(kind, file))
+        except HarnessError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise PluginError(
+                f"{word} {name!r} cannot be imported: {type(error).__name__}: {error}",
+                place=_line_in(error, file),
+                hint="Mend the file, or install what it imports." if isinstance(error, ImportError) else None,
+            ) from error
+        return _tagged(module, KINDS[kind], name, file)
+
+    def _module(self, kind: str, file: Path) -> str:
+        if file.is_relative_to(_CORE_ENGINES):
+            return f"harness.engines.{file.stem}"
+        for project in self.lineage():
+            if file.is_relative_to(project.root):
+                below = file.relative_to(project.root).with_suffix("").parts
+                return ".".join((_mount(project.root), *below))
+        raise PluginError(f"{file} lies outside the project")
+
+    # ------------------------------------------------------------------ prompts, specs, published figures
+
+    def prompts(self, name: str, place: Place | None = None) -> PromptSet:
+        """A prompt set with its lookup chain."""
+        chain, described, wanted = [], "", name
+        while wanted:
+            folder = self._prompt_folder(wanted, place)
+            if folder in chain:
+                raise PluginError(f"prompt set {name!r} is its own base", place=place)
+            chain.append(folder)
+            about = _about(folder)
+            described = described or str(about.data.get("description", ""))
+            wanted, place = str(about.data.get("base", "")), about.place("base")
+        return PromptSet(name, chain, described)
+
+    def _prompt_folder(self, name: str, place: Place | None) -> Path:
+        known = {listed.name: listed.file for listed in self.prompt_sets()}
+        if name not in known:
+            raise PluginError(f"there is no prompt set {name!r}", place=place, hint=near(name, known))
+        return known[name]
+
+    def prompt_sets(self) -> list[Listed]:
+        """All prompt sets: the folders with a `prompts.yaml`."""
+        found: dict[str, Listed] = {}
+        for project in self.lineage():
+            home = project.folder("prompts")
+            for file in sorted(home.rglob("prompts.yaml")):
+                name = file.parent.relative_to(home).as_posix()
+                try:
+                    entry = Listed(name, file.parent, str(_about(file.parent).data.get("description", "")))
+                except UserError as error:
+                    entry = Listed(name, file.parent, problem=str(error))
+                found.setdefault(name, entry)
+        return sorted(found.values(), key=lambda found: found.name)
+
+    def specs(self) -> list[Listed]:
+        """All specs by name, with their descriptions."""
+        found: dict[str, Listed] = {}
+        for project in self.lineage():
+            home = project.folder("specs")
+            for file in sorted(home.rglob("*.yaml")):
+                name = file.relative_to(home).with_suffix("").as_posix()
+                try:
+                    data = yamls.read(file).data
+                    text = str(data.get("description", "")) if isinstance(data, dict) else ""
+                    found.setdefault(name, Listed(name, file, text.split("\n")[0]))
+                except UserError as error:
+                    found.setdefault(name, Listed(name, file, problem=str(error)))
+        return sorted(found.values(), key=lambda found: found.name)
+
+    def spec(self, name: str, place: Place | None = None) -> Path:
+        """The file of a spec given as a path or as a name. Raises `SpecError` with near matches."""
+        if Path(name).is_file():
+            return Path(name)
+        beside = Path(place.file).parent / name if place else None
+        if beside is not None and beside.is_file():
+            return beside
+        known = {listed.name: listed.file for listed in self.specs()}
+        # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
+        short = name.removeprefix("specs/").removesuffix(".yaml")
+        if short in known:
+            return known[short]
+        raise SpecError(f"there is no spec {name!r}", place=place, hint=near(short, known))
+
+    def published(self) -> list[Path]:
+        """Folders of published figures: `results/published` of the project and its parents."""
+        return [p for project in self.lineage() if (p := project.folder("results") / "published").is_dir()]
+
+    def results(self) -> Path:
+        """Where runs are kept: the project's folder, or `./results` when the project is installed code."""
+        installed = self.root.name == BUILTIN and "site-packages" in self.root.parts
+        return Path("results") if installed else self.folder("results")
+
+
+def find(start: Path | None = None) -> Project:
+    """The project around `start` (default: the working directory), else the built-in one."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / MARKER).is_file():
+            return _open(folder, ())
+    return builtin()
+
+
+def builtin() -> Project:
+    """The project that ships with harness: beside the package in a checkout and in a wheel."""
+    package = Path(__file__).resolve().parent
+    for folder in (package.with_name(BUILTIN), package.parent):
+        if (folder / MARKER).is_file():
+            return _open(folder, ())
+    raise DataError("the built-in project is missing from this installation", hint="Reinstall mas-eval-harness.")
+
+
+def _open(root: Path, via: tuple[Path, ...]) -> Project:
+    document = yamls.read(root / MARKER)
+    data = document.data if isinstance(document.data, dict) else {}
+    allowed = {"name", "description", "parents", *FOLDERS}
+    for key in data:
+        if key not in allowed:
+            raise SpecError(f"unknown key {key!r}. {near(str(key), allowed)}", place=document.place(key, yamls.KEY))
+    folders = {name: str(data[name]) for name in FOLDERS if name in data}
+    for name, folder in folders.items():
+        if not (root / folder).resolve().is_relative_to(root):
+            raise SpecError(f"{name}: {folder!r} leaves the project", place=document.place(name))
+    parents = []
+    for i, parent in enumerate(data.get("parents", [])):
+        if parent == BUILTIN:
+            parents.append(builtin())
+            continue
+        path = (root / str(parent)).resolve()
+        if path in (root, *via):
+            raise SpecError(f"project {parent!r} is its own parent", place=document.place("parents", i))
+        if not (path / MARKER).is_file():
+            raise SpecError(f"no project at {path} (it has no {MARKER})", place=document.place("parents", i))
+        parents.append(_open(path, (*via, root)))
+    return Project(root, str(data.get("name", root.name)), folders, tuple(parents))
+
+
+def _mount(root: Path) -> str:
+    """Make everything below `root` importable under a private name, without touching `sys.path`."""
+    name = f"_harness_project_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        module = types.ModuleType(name, f"The harness project at {root}.")
+        module.__path__ = [str(root)]
+        sys.modules[name] = module
+    return name
+
+
+def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type[Any]:
+    tagged = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__ == module.__name__ and "__harness_plugin__" in vars(value)
+    ]
+    place = Place(str(file))
+    if len(tagged) != 1:
+        hint = "A plugin file has exactly one class tagged @plugin; helpers live in files that start with '_'."
+        raise PluginError(f"{kind.singular} {name!r}: found {len(tagged)} tagged classes", place=place, hint=hint)
+    if not issubclass(tagged[0], kind.base):
+        message = f"{kind.singular} {name!r}: class {tagged[0].__name__} is no {kind.base.__name__}"
+        raise PluginError(message, place=place, hint=f"Derive it from harness.api.{kind.base.__name__}.")
+    abstract = getattr(tagged[0], "__abstractmethods__", None)
+    if abstract:
+        message = f"{kind.singular} {name!r}: class {tagged[0].__name__} lacks {', '.join(sorted(abstract))}"
+        raise PluginError(message, place=place)
+    return tagged[0]
+
+
+def _describe(name: str, file: Path) -> Listed | None:
+    """Name and docstring of the tagged class, read from the source; None for a core file without one."""
+    try:
+        tree = ast.parse(file.read_text("utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        return Listed(name, file, problem=f"{type(error).__name__}: {error}")
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(_is_tag(d) for d in node.decorator_list):
+            return Listed(name, file, (ast.get_docstring(node) or "").split("\n")[0])
+    if file.is_relative_to(_CORE_ENGINES):
+        return None
+    return Listed(name, file, problem="no class tagged @plugin")
+
+
+def _is_tag(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Name) and node.id == "plugin") or (
+        isinstance(node, ast.Attribute) and node.attr == "plugin"
+    )
+
+
+def _names(listed: list[Listed]) -> list[str]:
+    return [entry.name for entry in listed]
+
+
+def _about(folder: Path) -> yamls.Document:
+    document = yamls.read(folder / "prompts.yaml")
+    if not isinstance(document.data, dict) or set(document.data) - {"description", "base"}:
+        hint = f"It holds `description:` and, for a variant, `base:`; templates end in {SUFFIX}."
+        raise SpecError("not a prompt set's description", place=document.place(), hint=hint)
+    return document
+
+
+def _line_in(error: BaseException, file: Path) -> Place:
+    if isinstance(error, SyntaxError) and error.filename:
+        return Place(error.filename, error.lineno or 1, error.offset or 1)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+    return Place(str(file), frames[-1].lineno or 1, 1) if frames else Place(str(file))

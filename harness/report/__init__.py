@@ -1,0 +1,9 @@
+"""Tables made visible: text, Markdown, CSV, LaTeX, JSON, one HTML page, figures; leaderboards; published figures."""
+
+from .html import page
+from .leaderboard import RunScores, leaderboard
+from .plots import draw
+from .published import load_published
+from .render import FORMATS, render
+
+__all__ = ["FORMATS", "RunScores", "draw", "leaderboard", "load_published", "page", "render"]

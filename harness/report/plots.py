@@ -1,0 +1,131 @@
+"""Figure data drawn with matplotlib (extra `plots`): bars, lines with error bars, stacked bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import DataError, SetupError
+from harness.tables import Table
+
+from .render import clean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_Tidy = Sequence[dict[str, Any]]
+
+
+def draw(table: Table, path: Path | None = None) -> Figure:
+    """Draw a table whose entry says `figure:`; one panel for each value of its row labels but the last.
+
+    Args:
+        table: "bar" stands series side by side, "line" joins them over a numeric or named x, "stacked" piles them
+            up (AgentsNet, Figure 4); error bars are standard errors. Cells without a value are left out.
+        path: where to write it; the suffix (.png, .svg, .pdf) says how.
+
+    Returns:
+        A matplotlib figure that belongs to no window.
+
+    Raises:
+        SetupError: if matplotlib is not installed.
+        DataError: if the table is no figure, has nothing to draw, or cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        hint = 'Install it with: pip install "mas-eval-harness[plots]"'
+        raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
+    tidy = [row for row in table.long() if row["value"] is not None]
+    if not table.figure or not tidy:
+        raise DataError(
+            f"{table.title!r} has nothing to draw" if table.figure else f"{table.title!r} is a table, not a figure",
+            hint=None if table.figure else "Say `figure: bar`, `line` or `stacked` in its entry.",
+        )
+    panels = list(dict.fromkeys(row["panel"] for row in tidy))
+    figure = Figure(figsize=((1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2, 4), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    paint = {"bar": _bars, "line": _lines, "stacked": _stack}[table.figure]
+    colours = {name: f"C{i}" for i, name in enumerate(_series(tidy))}  # a series looks the same in every panel
+    for panel, axis in zip(panels, axes, strict=True):
+        paint(axis, [row for row in tidy if row["panel"] == panel], colours)
+        axis.set_title(_literal(panel))
+        axis.set_xlabel(_literal(table.row_names[-1]))
+    axes[0].set_ylabel(_literal(str(tidy[0]["metric"] or "value")))
+    axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
+    handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
+    figure.suptitle(_literal(table.title))
+    if path is not None:
+        try:
+            figure.savefig(path)
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot write the figure to {path}: {error}") from error
+    return figure
+
+
+def _literal(name: str) -> str:
+    """A "$" in a name would start a formula."""
+    return clean(name).replace("$", r"\$")
+
+
+def _ticks(tidy: _Tidy) -> list[str]:
+    return list(dict.fromkeys(_tick(row) for row in tidy))
+
+
+def _tick(row: dict[str, Any]) -> str:
+    return _literal(str(row["x"])) + (" †" if row["published"] else "")
+
+
+def _series(tidy: _Tidy) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in tidy:
+        name = row["series"] + (" †" if row["published"] else "")
+        found.setdefault(name, []).append(row)
+    return found
+
+
+def _name_ticks(axis: Axes, ticks: Sequence[str]) -> None:
+    axis.set_xticks(range(len(ticks)), ticks, rotation=45, ha="right")
+
+
+def _bars(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
+    ticks, series = _ticks(tidy), _series(tidy)
+    width = 0.8 / len(series)
+    for i, (name, rows) in enumerate(series.items()):
+        places = [ticks.index(_tick(row)) + (i - (len(series) - 1) / 2) * width for row in rows]
+        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=_literal(name))
+    _name_ticks(axis, ticks)
+
+
+def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
+    numeric = all(isinstance(row["x"], int | float) and not isinstance(row["x"], bool) for row in tidy)
+    ticks = _ticks(tidy)
+    for name, rows in _series(tidy).items():
+        places = [row["x"] if numeric else ticks.index(_tick(row)) for row in rows]
+        label, colour = _literal(name), colours[name]
+        axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=colour, marker="o", capsize=2)
+    if not numeric:
+        _name_ticks(axis, ticks)
+
+
+def _stack(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
+    ticks = _ticks(tidy)
+    height = [0.0] * len(ticks)
+    for name, rows in _series(tidy).items():
+        places = [ticks.index(_tick(row)) for row in rows]
+        below = [height[place] for place in places]
+        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=_literal(name))
+        for place, row in zip(places, rows, strict=True):
+            height[place] += row["value"]
+    _name_ticks(axis, ticks)
+
+
+def _values(rows: _Tidy) -> list[float]:
+    return [row["value"] for row in rows]
+
+
+def _errors(rows: _Tidy) -> list[float]:
+    return [row["stderr"] or 0.0 for row in rows]

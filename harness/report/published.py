@@ -1,0 +1,101 @@
+"""Published figures, read from `results/published/*.yaml`. The built-in file explains the format at its top."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+from harness import yamls
+from harness.errors import DataError, Place, UserError
+from harness.tables import Published, Record, text
+
+_RESERVED: Final = frozenset({"metric", "value", "stderr", "n", "overall"})
+
+
+def load_published(path: Path) -> list[Published]:
+    """Read one file, or every `*.yaml` of a folder (none if there is no such folder).
+
+    A table's id is `<file name>/<id>`, e.g. "agentsnet/table2".
+
+    Raises:
+        DataError: with file and table, for anything that is not what it should be.
+    """
+    if not path.is_file():
+        return [table for file in sorted(path.glob("*.yaml")) for table in load_published(file)]
+    try:
+        document = yamls.read(path).data
+    except UserError as error:
+        raise DataError(f"cannot read published figures: {error.message}", place=error.place) from error
+    try:
+        entries = _typed(_mapping(document, "the file").get("tables"), list, "tables")
+        tables = [_table(path.stem, entry) for entry in entries]
+        if repeated := _repeated([table.id for table in tables]):
+            raise DataError(f"two tables are called {repeated}")
+    except DataError as error:
+        raise DataError(error.message, place=Place(str(path))) from error
+    return tables
+
+
+def _table(stem: str, entry: Any) -> Published:
+    fields = _mapping(entry, "a published table")
+    name = _typed(fields.get("id"), str, "id")
+    try:
+        records = tuple(_record(record) for record in _typed(fields.get("records"), list, "records"))
+        covers = _mapping(fields.get("covers", {}), "covers")
+        made = Published(
+            id=f"{stem}/{name}",
+            source=_typed(fields.get("source"), str, "source"),
+            title=_typed(fields.get("title"), str, "title"),
+            records=records,
+            covers={label: tuple(_typed(values, list, f"covers {label}")) for label, values in covers.items()},
+            warnings=tuple(_typed(w, str, "a warning") for w in _typed(fields.get("warnings", []), list, "warnings")),
+        )
+        places = [(r.metric, r.overall, *sorted((k, text(v)) for k, v in r.labels.items())) for r in records]
+        if repeated := _repeated(places):
+            raise DataError(f"two figures for {repeated}")
+    except DataError as error:
+        raise DataError(f"{name}: {error.message}") from error
+    return made
+
+
+def _record(entry: Any) -> Record:
+    fields = _mapping(entry, "a record")
+    stderr, n, overall = fields.get("stderr"), fields.get("n"), fields.get("overall", False)
+    if isinstance(n, bool) or not isinstance(n, int | None) or not isinstance(overall, bool):
+        raise DataError(f"n of {entry!r:.120} is a whole number, overall is true or false")
+    return Record(
+        labels={label: value for label, value in fields.items() if label not in _RESERVED},
+        metric=_typed(fields.get("metric"), str, f"the metric of {entry!r:.120}"),
+        value=_number(fields.get("value"), f"the value of {entry!r:.120}"),
+        stderr=None if stderr is None else _number(stderr, f"the stderr of {entry!r:.120}"),
+        n=n,
+        overall=overall,
+    )
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DataError(f"{what} is not a finite number")
+    return value
+
+
+def _mapping(value: Any, what: str) -> dict[str, Any]:
+    found: dict[str, Any] = _typed(value, dict, what)
+    if odd := [key for key in found if not isinstance(key, str)]:
+        raise DataError(f"{what} has keys that are not texts: {odd!r:.80}")
+    return found
+
+
+def _typed(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise DataError(f"{what} should be a {_KINDS[kind]}, found {value!r:.80}")
+    return value
+
+
+_KINDS: Final[dict[type, str]] = {dict: "mapping", list: "list", str: "text"}
+
+
+def _repeated(values: list[Any]) -> Any:
+    return next((value for value, count in Counter(values).items() if count > 1), None)

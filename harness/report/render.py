@@ -1,0 +1,199 @@
+"""A table as text, Markdown, CSV, LaTeX or JSON. Names come from models and specs: they are data in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from harness.errors import UserError, near
+from harness.tables import Cell, Table, text
+
+Format = Literal["text", "markdown", "csv", "latex", "json"]
+FORMATS: Final[tuple[str, ...]] = get_args(Format)
+NOTHING: Final = "–"
+
+
+def render(table: Table, form: str = "text") -> str:
+    """The table in one of `FORMATS`, ending in a newline.
+
+    text, markdown, latex: title, grid (a figure: its tidy rows), notes; numbers rounded as the table says.
+    csv: tidy rows, one a cell, numbers in full. json: `Table.to_json()`, every name exactly as it is.
+
+    Raises:
+        UserError: for another format.
+    """
+    if form not in _RENDERERS:
+        raise UserError(f"unknown table format {form!r}", hint=near(form, FORMATS))
+    return _RENDERERS[form](table)
+
+
+def shown(cell: Cell, table: Table) -> str:
+    """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, or `–`."""
+    value = number(cell.value, table)
+    if value == NOTHING or table.error is None:
+        return value
+    if table.error == "wilson":
+        return f"{value} [{number(cell.low, table)}, {number(cell.high, table)}]" if cell.low is not None else value
+    stderr = number(cell.stderr, table)
+    return f"{value} ± {stderr}" if table.error_style == "plus_minus" else f"{value} ({stderr})"
+
+
+def number(x: float | None, table: Table) -> str:
+    """A number in the table's unit and digits."""
+    if x is None or not math.isfinite(x):
+        return NOTHING
+    factor, suffix = {"thousands": (1e-3, "K"), "percent": (100, "%"), None: (1, "")}[table.unit]
+    rounded = f"{x * factor:.{table.digits}f}"
+    if float(rounded) == 0:
+        rounded = rounded.lstrip("-")
+    return rounded + suffix
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What there is to read: header levels for each column, rows of cells as shown, how many columns hold names."""
+
+    header: list[tuple[str, ...]]
+    body: list[list[str]]
+    names: int
+
+    def map(self, change: Callable[[str], str]) -> Grid:
+        """The grid with every text changed."""
+        header = [tuple(map(change, levels)) for levels in self.header]
+        return Grid(header, [list(map(change, row)) for row in self.body], self.names)
+
+
+def grid(table: Table) -> Grid:
+    """The table's texts, cleaned of control characters; of a figure its tidy rows."""
+    if table.figure:
+        return _tidy_grid(table)
+    depth = max(len(table.column_labels), 1)
+    header = [("",) * (depth - 1) + (name,) for name in table.row_names]
+    header += [column.names for column in table.columns]
+    body = []
+    for row in table.rows:
+        names = list(row.names)
+        if row.published and names:
+            names[0] += " †"
+        body.append(names + [shown(cell, table) for cell in row.cells])
+    return Grid(header, body, len(table.row_names)).map(clean)
+
+
+def _tidy_grid(table: Table) -> Grid:
+    tidy = table.long()
+    names = ["panel", "x", "series"] if any(row["panel"] for row in tidy) else ["x", "series"]
+    body = []
+    for row in tidy:
+        places = [text(row[name]) + (" †" if name == "x" and row["published"] else "") for name in names]
+        counts = [text(row["n"]), text(row["failed"])]
+        body.append([*places, number(row["value"], table), number(row["stderr"], table), *counts])
+    return Grid([(name,) for name in (*names, "value", "stderr", "n", "failed")], body, len(names)).map(clean)
+
+
+def clean(name: str) -> str:
+    """The name with control, format and surrogate characters written out, so that it cannot drive a terminal."""
+    if name.isascii() and name.isprintable():
+        return name
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _INVISIBLE else c for c in name)
+
+
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def _tabulate(found: Grid, form: str, join: str) -> str:
+    from tabulate import tabulate
+
+    titles = [join.join(level for level in levels if level or join == "\n") for levels in found.header]
+    align = ["left"] * found.names + ["right"] * (len(titles) - found.names)
+    return tabulate(found.body, titles, tablefmt=form, disable_numparse=True, colalign=align if found.body else None)
+
+
+def _text(table: Table) -> str:
+    lines = [clean(table.title), "", _tabulate(grid(table), "simple", "\n")]
+    return "\n".join([*lines, *([""] if table.notes else []), *map(clean, table.notes)]) + "\n"
+
+
+def _markdown(table: Table) -> str:
+    lines = [f"### {_marked(table.title)}", "", _tabulate(grid(table).map(markdown_escape), "pipe", " / ")]
+    return "\n".join([*lines, *(f"\n{_marked(note)}" for note in table.notes)]) + "\n"
+
+
+def _marked(name: str) -> str:
+    return markdown_escape(clean(name))
+
+
+def _latex(table: Table) -> str:
+    parts = [
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{latex_escape(clean(table.title))}}}",
+        _tabulate(grid(table).map(latex_escape), "latex_raw", " / "),
+        *(f"\\par\\smallskip\\footnotesize {latex_escape(clean(note))}" for note in table.notes),
+        "\\end{table}",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _csv(table: Table) -> str:
+    tidy = table.long()
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    keys = list(dict.fromkeys(key for row in tidy for key in row))
+    writer.writerow(map(_spreadsheet, keys))
+    writer.writerows([_spreadsheet(row.get(key)) for key in keys] for row in tidy)
+    return out.getvalue()
+
+
+def _spreadsheet(value: object) -> object:
+    """The text cleaned; one that a spreadsheet would run as a formula gets an apostrophe before it."""
+    if not isinstance(value, str):
+        return value
+    value = clean(value)
+    return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
+
+
+def _json(table: Table) -> str:
+    return json.dumps(table.to_json(), indent=2, allow_nan=False) + "\n"
+
+
+def markdown_escape(name: str) -> str:
+    """The name as Markdown that shows it literally; underscores inside words need no backslash."""
+    return re.sub(r"[\\`*\[\]<>|~#&$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", name)
+
+
+_LATEX: Final = str.maketrans(
+    {
+        **{c: f"\\{c}" for c in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "[": "{[}",
+        "]": "{]}",
+        "±": r"$\pm$",
+        "†": r"\textdagger{}",
+        "–": "--",
+    }
+)
+
+
+def latex_escape(name: str) -> str:
+    """The name as LaTeX that prints it literally ("[" in braces: after a line break it would open an argument)."""
+    return name.translate(_LATEX)
+
+
+_RENDERERS: Final[dict[str, Callable[[Table], str]]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "csv": _csv,
+    "latex": _latex,
+    "json": _json,
+}

@@ -1,0 +1,339 @@
+"""Spec + Project → Plan: the only place where names become objects, and where their fit is checked.
+
+Next: `harness.run`, which plays a plan.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness import api, params
+from harness.errors import Place, PluginError, SpecError, UserError, near
+from harness.project import KINDS, Project
+from harness.prompts import PromptSet
+from harness.spec import Spec, Variant, raise_all
+
+Reference = str | Mapping[str, Any]
+PlaceOf = Callable[..., Place]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Seats that play alike: which model (by name) or which policy sits there, with which prompts."""
+
+    name: str
+    prompts: PromptSet
+    model: str | None = None
+    policy: Callable[[], api.Policy] | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    share: float | None = None
+    count: int | None = None
+    seats: tuple[str, ...] | None = None
+    scored: bool = True
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One cell of the matrix, ready to play. The first group is `default`: everybody not in another."""
+
+    id: str
+    labels: Mapping[str, Any]
+    task: api.Task
+    protocol: api.Protocol
+    groups: tuple[Group, ...]
+    constrained: bool = False
+
+    def seated(self, case: api.Case, seed: int) -> api.Case:
+        """`case` with its seats dealt to groups: the same ones for a seed, whatever the problem or protocol.
+
+        Raises `DataError`-like `UserError` when a group wants more seats than there are.
+        """
+        import random
+
+        free = list(case.seats)
+        roles: dict[str, str] = {}
+        unscored: set[str] = set()
+        rng = random.Random(api.derive_seed(seed, "seats", case.id))
+        for group in self.groups[1:]:
+            if group.seats is not None:
+                chosen = list(group.seats)
+            else:
+                count = group.count if group.count is not None else int((group.share or 0) * len(case.seats))
+                if count > len(free):
+                    raise UserError(f"group {group.name!r} wants {count} seats; {len(free)} are free in {case.id!r}")
+                chosen = rng.sample(free, count)
+            missing = [seat for seat in chosen if seat not in free]
+            if missing:
+                hint = near(missing[0], free)
+                raise UserError(f"group {group.name!r}: no free seat {missing[0]!r} in {case.id!r}", hint=hint)
+            free = [seat for seat in free if seat not in chosen]
+            roles |= dict.fromkeys(chosen, group.name)
+            unscored |= set() if group.scored else set(chosen)
+        return replace(case, roles=roles, unscored=frozenset(unscored))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run needs. `engines` maps the names that groups use to ready-made, unstarted engines.
+
+    Attributes:
+        model: the label of who is under test, in every table.
+        digest: equal for runs that measured the same thing (same leaderboard).
+        sampling: generation_kwargs of the spec.
+    """
+
+    spec: Spec
+    project: Project
+    conditions: tuple[Condition, ...]
+    metrics: Mapping[str, api.Metric]
+    engines: Mapping[str, api.Engine]
+    model: str
+    digest: str
+    seed: int
+    repeats: int
+    limit: int | None
+    sampling: Mapping[str, Any]
+
+    def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
+        """Every episode in its one order: conditions, cases, repeats."""
+        for condition in self.conditions:
+            for case in condition.task.cases(self.limit, self.seed):
+                seated = condition.seated(case, self.seed)
+                for repeat in range(self.repeats):
+                    yield condition, seated, repeat
+
+
+def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
+    """The id under which an episode is journaled."""
+    return f"{condition.id}/{case.id}/{repeat}"
+
+
+def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:
+    """Resolve a spec.
+
+    Args:
+        spec: as `harness.spec.load` gives it.
+        project: where its names are looked up.
+        model: the engine under test; None seats the spec's `baseline` policy instead.
+
+    Raises:
+        SpecError, PluginError: with the place in the spec; all conditions are checked.
+    """
+    resolver = _Resolver(spec, project, model)
+    conditions = resolver.conditions()
+    metrics = resolver.metrics(conditions)
+    digest = hashlib.sha256(
+        json.dumps(
+            [spec.digest(), sorted({(g.prompts.name, g.prompts.digest) for c in conditions for g in c.groups})]
+        ).encode()
+    ).hexdigest()
+    return Plan(
+        spec=spec,
+        project=project,
+        conditions=conditions,
+        metrics=metrics,
+        engines=resolver.engines,
+        model=model.model if model is not None else resolver.baseline_label(),
+        digest=digest,
+        seed=int(spec.get("seed", 0)),
+        repeats=int(spec.get("repeats", 1)),
+        limit=spec.get("limit"),
+        sampling=spec.get("generation_kwargs", {}),
+    )
+
+
+def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> api.Engine:
+    """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
+    cls, arguments = _parts("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
+    made: api.Engine = cls(**arguments)
+    return made
+
+
+def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
+    """The spec's metrics alone, for reading finished runs. Raises `SpecError`, `PluginError`."""
+    return _Resolver(spec, project, None).metrics(())
+
+
+class _Resolver:
+    """Builds plugins once per distinct reference."""
+
+    def __init__(self, spec: Spec, project: Project, model: api.Engine | None) -> None:
+        self.spec, self.project, self.model = spec, project, model
+        self.engines: dict[str, api.Engine] = {} if model is None else {"model": model}
+        self._made: dict[str, Any] = {}
+        self._prompts: dict[str, PromptSet] = {}
+
+    def conditions(self) -> tuple[Condition, ...]:
+        made, errors = [], []
+        for variant in self.spec.variants():
+            try:
+                made.append(self.condition(variant))
+            except (SpecError, PluginError) as error:
+                errors.append(error)
+        if len({str(e) for e in errors}) == 1:
+            raise errors[0]
+        raise_all(SpecError(str(error)) for error in errors)
+        return tuple(made)
+
+    def condition(self, variant: Variant) -> Condition:
+        task = self.build("tasks", variant.data["task"], "task")
+        protocol = self.build("protocols", variant.data["protocol"], "protocol")
+        lacking = sorted(protocol.needs - task.gives)
+        if lacking:
+            hint = f"The task gives: {', '.join(sorted(task.gives)) or 'nothing'}."
+            name = _split(variant.data["protocol"])[0]
+            message = f"protocol {name!r} needs cases with {', '.join(lacking)}; the task's have none"
+            raise SpecError(message, place=self.spec.place("protocol"), hint=hint)
+        groups = tuple(self.groups(variant))
+        return Condition(variant.id, variant.labels, task, protocol, groups, bool(variant.data.get("constrained")))
+
+    def groups(self, variant: Variant) -> Iterator[Group]:
+        seats: dict[str, Any] = {"default": "model"}
+        seats.update(variant.data.get("seats") or {})
+        for name, value in seats.items():
+            body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
+            place = functools.partial(self.spec.place, "seats", name)
+            if name != "default" and not {"share", "count", "seats"} & set(body):
+                raise SpecError(f"group {name!r} needs share:, count: or seats:", place=place())
+            share, count = body.get("share"), body.get("count")
+            if not isinstance(share, int | float | None) or (share is not None and not 0 <= share <= 1):
+                raise SpecError(f"share must be between 0 and 1, found {share!r}", place=place("share"))
+            if not isinstance(count, int | None) or (count is not None and count < 0):
+                raise SpecError(f"count must be an integer ≥ 0, found {count!r}", place=place("count"))
+            model, policy = self.player(body, variant, place)
+            own = "prompts" in body
+            prompts = self.prompts(
+                body["prompts"] if own else variant.data["prompts"],
+                place("prompts") if own else self.spec.place("prompts"),
+            )
+            sampling: dict[str, Any] = {}
+            for level in (variant.data, body):
+                sampling.update(level.get("generation_kwargs") or {})
+            seats_named = tuple(body["seats"]) if "seats" in body else None
+            yield Group(
+                name, prompts, model, policy, sampling, share, count, seats_named, bool(body.get("scored", True))
+            )
+
+    def player(
+        self, body: Mapping[str, Any], variant: Variant, place: PlaceOf
+    ) -> tuple[str | None, Callable[[], api.Policy] | None]:
+        """(model name, None) or (None, policy factory)."""
+        if "policy" in body:
+            if "model" in body:
+                raise SpecError("a seat has either a model or a policy", place=place("policy"))
+            return None, self.policy(body["policy"], functools.partial(place, "policy"))
+        name = str(body.get("model", "model"))
+        if name != "model":
+            return self.named_model(name, place("model")), None
+        if self.model is not None:
+            return "model", None
+        reference = body.get("baseline") or variant.data.get("baseline")
+        if reference is None:
+            hint = (
+                "Give --model (e.g. --model vllm --model_args pretrained=…) or name a policy as baseline: in the spec."
+            )
+            raise SpecError("no model was given and the spec has no baseline", place=place(), hint=hint)
+        own = functools.partial(place, "baseline")
+        shared = functools.partial(self.spec.place, "baseline")
+        return None, self.policy(reference, own if body.get("baseline") else shared)
+
+    def policy(self, reference: Reference, place_of: PlaceOf) -> Callable[[], api.Policy]:
+        cls, arguments = self.cached("policies", reference, place_of)
+        _make(cls, arguments, place_of)  # wrong values show now, not in the middle of a run
+        make: Callable[..., api.Policy] = cls
+        return functools.partial(make, **arguments)
+
+    def named_model(self, name: str, place: Place) -> str:
+        models = self.spec.get("models", {})
+        if name not in models:
+            raise SpecError(f"there is no model {name!r}", place=place, hint=near(name, ["model", *models]))
+        if name not in self.engines:
+            self.engines[name] = engine(models[name], self.project, functools.partial(self.spec.place, "models", name))
+        return name
+
+    def prompts(self, name: str, place: Place) -> PromptSet:
+        if name not in self._prompts:
+            self._prompts[name] = self.project.prompts(name, place)
+        return self._prompts[name]
+
+    def metrics(self, conditions: tuple[Condition, ...]) -> dict[str, api.Metric]:
+        made: dict[str, api.Metric] = {}
+        errors = []
+        for i, entry in enumerate(self.spec.get("metrics", [])):
+            place = functools.partial(self.spec.place, "metrics", i)
+            use, arguments = _split(entry)
+            name = str(arguments.pop("name", use))
+            if name in made:
+                errors.append(SpecError(f"two metrics are called {name!r}; give one a name:", place=place()))
+                continue
+            metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
+            made[name] = metric
+            for condition in conditions:
+                inputs = (*condition.task.grades, *condition.protocol.facts)
+                lacking = [need for need in metric.needs if need not in inputs]
+                if lacking:
+                    message = f"metric {name!r} needs {lacking[0]!r}, which {condition.id!r} does not produce. "
+                    message += near(lacking[0], inputs)
+                    errors.append(SpecError(message, place=place()))
+                    break
+        raise_all(errors)
+        return made
+
+    def baseline_label(self) -> str:
+        names = {_split(v.data["baseline"])[0] for v in self.spec.variants() if v.data.get("baseline")}
+        return ",".join(sorted(names)) or "policies"
+
+    def build(self, kind: str, reference: Reference, *path: Hashable) -> Any:
+        return self.build_at(kind, reference, functools.partial(self.spec.place, *path))
+
+    def build_at(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
+        key = json.dumps(["object", kind, reference], sort_keys=True, default=str)
+        if key not in self._made:
+            cls, arguments = self.cached(kind, reference, place_of)
+            self._made[key] = _make(cls, arguments, place_of)
+        return self._made[key]
+
+    def cached(self, kind: str, reference: Reference, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
+        key = json.dumps(["class", kind, reference], sort_keys=True, default=str)
+        if key not in self._made:
+            self._made[key] = _parts(kind, reference, self.project, place_of)
+        parts: tuple[type[Any], dict[str, Any]] = self._made[key]
+        return parts
+
+
+def _split(reference: Reference) -> tuple[str, dict[str, Any]]:
+    if isinstance(reference, str):
+        return reference, {}
+    return str(reference["use"]), {k: v for k, v in reference.items() if k != "use"}
+
+
+def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
+    """The plugin class and its checked arguments, inner references already built."""
+    name, arguments = _split(reference)
+    cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
+    found = [
+        SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
+        for path, what in params.problems(arguments, params.schema(cls))
+    ]
+    raise_all(found)
+    for argument, inner in params.references(cls).items():
+        value = arguments.get(argument)
+        if isinstance(value, (str, Mapping)):
+            inner_place = functools.partial(place_of, argument)
+            inner_cls, inner_arguments = _parts(inner, value, project, inner_place)
+            arguments[argument] = _make(inner_cls, inner_arguments, inner_place)
+    return cls, arguments
+
+
+def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
+    try:
+        return cls(**arguments)
+    except UserError as error:
+        raise type(error)(error.message, place=error.place or place_of(), hint=error.hint) from None
+    except (ValueError, TypeError) as error:
+        raise SpecError(str(error), place=place_of()) from error

@@ -1,0 +1,228 @@
+"""Plan → scored episodes: many at once, journaled as they go, resumed where they stopped.
+
+Order of completion never changes a result: every random draw comes from a seed derived from
+(run seed, condition, case, repeat, seat, turn, attempt), and scores are returned in plan order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import store
+from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
+from harness.engines.wrappers import Cache, Limiter, Recorder
+from harness.errors import EngineFatalError, StorageError, UserError
+from harness.play import Recorded, play
+from harness.players import ModelPlayer, Player, PolicyPlayer
+from harness.resolve import Condition, Group, Plan, episode_id
+from harness.score import grade, labels, score
+from harness.tables import EpisodeScore
+
+Job = tuple[Condition, Case, int]
+OnScore = Callable[[EpisodeScore], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, as opposed to what.
+
+    Attributes:
+        max_concurrency: model requests in flight at once, per engine; as many episodes are open at once.
+        use_cache: file of the response cache, or None.
+        log_samples: also write whole conversations to samples.jsonl.
+        log_requests: also write every raw model exchange to requests.jsonl.
+    """
+
+    max_concurrency: int = 256
+    use_cache: Path | None = None
+    log_samples: bool = False
+    log_requests: bool = False
+
+
+class RunStoppedError(UserError):
+    """The run ended before its plan did; the same command goes on where it stopped."""
+
+
+async def run(plan: Plan, folder: Path, options: Options, on_score: OnScore) -> list[EpisodeScore]:
+    """Play every episode of the plan that `folder` does not hold yet.
+
+    Args:
+        plan: what to play.
+        folder: an existing run folder, locked by the caller.
+        options: how.
+        on_score: called once for every episode, those found finished first.
+
+    Returns:
+        The scores of all episodes, in plan order.
+
+    Raises:
+        RunStoppedError: an engine or the disk gave up; everything recorded so far is kept.
+    """
+    progress = store.Progress(folder / store.JOURNAL)
+    scores: dict[str, EpisodeScore] = {}
+    for name, end in progress.ends.items():
+        scores[name] = EpisodeScore(name, end["condition"], end["labels"], end["numbers"], end["error"])
+        on_score(scores[name])
+    order = [episode_id(*job) for job in plan.episodes()]
+    if any(name not in scores for name in order):
+        episodes = _Episodes(plan, folder, options, progress, scores, on_score)
+        await episodes.play_all()
+    return [scores[name] for name in order]
+
+
+class _Episodes:
+    """The open episodes of a run and what they share: engines, journal, scores."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        options: Options,
+        progress: store.Progress,
+        scores: dict[str, EpisodeScore],
+        on_score: OnScore,
+    ) -> None:
+        self.plan, self.folder, self.options = plan, folder, options
+        self.progress, self.scores, self.on_score = progress, scores, on_score
+        self.engines: dict[str, Engine] = {}
+
+    async def play_all(self) -> None:
+        self.journal = store.Journal(self.folder / store.JOURNAL)
+        self.samples = store.Journal(self.folder / "samples.jsonl") if self.options.log_samples else None
+        started: list[Engine] = []
+        try:
+            for name, engine in self.plan.engines.items():
+                self.engines[name] = wrapped = self._wrapped(engine)
+                started.append(wrapped)
+                await wrapped.start()
+            await self._workers()
+        finally:
+            for engine in started:
+                await engine.close()
+            if self.samples is not None:
+                self.samples.close()
+            self.journal.close()
+
+    def _wrapped(self, engine: Engine) -> Engine:
+        if self.options.log_requests:
+            engine = Recorder(engine, self.folder / "requests.jsonl")
+        engine = Limiter(engine, self.options.max_concurrency)
+        return Cache(engine, self.options.use_cache) if self.options.use_cache else engine
+
+    async def _workers(self) -> None:
+        jobs = (job for job in self.plan.episodes() if episode_id(*job) not in self.scores)
+
+        async def work() -> None:
+            for job in jobs:  # shared by all workers: each job goes to whoever is free
+                await self._play(*job)
+                await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
+
+        # With policies alone more workers would only hold more episodes open.
+        width = self.options.max_concurrency if self.engines else 1
+        workers = [asyncio.create_task(work()) for _ in range(width)]
+        try:
+            await asyncio.gather(*workers)
+        except (EngineFatalError, StorageError) as error:
+            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
+            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
+        name = episode_id(condition, case, repeat)
+        seed = derive_seed(self.plan.seed, name)
+        players = {seat: self._player(condition, case, name, seat, seed) for seat in case.seats}
+        recorded: Recorded = self.progress.moves.pop(name, {})
+        batches: list[list[Move]] = []
+
+        def record(batch: int, index: int, move: Move) -> None:
+            # A policy repeats itself exactly, so its moves need not reach the disk at once.
+            self.journal.append(store.move_line(name, batch, index, move), now=bool(move.calls or move.error))
+
+        def keep(moves: list[Move]) -> None:
+            batches.append(moves)
+
+        outcome: Outcome | None = None
+        error: str | None = None
+        try:
+            rng = random.Random(derive_seed(seed, "protocol"))
+            outcome = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
+        except (EngineFatalError, StorageError):
+            raise
+        except Exception as failure:  # a plugin's bug: this episode is lost, the run is not
+            error = _told(failure)
+        episode = Episode(
+            name,
+            condition.id,
+            case.id,
+            repeat,
+            labels(self.plan, condition, case),
+            case.roles,
+            batches,
+            outcome,
+            error=error,
+        )
+        self._finish(grade(episode, condition, case), case, players)
+
+    def _player(self, condition: Condition, case: Case, episode: str, seat: str, seed: int) -> Player:
+        group = _group(condition, case, seat)
+        seed = derive_seed(seed, seat)
+        if group.policy is not None:
+            return PolicyPlayer(group.policy(), seed)
+        engine = self.engines[group.model or "model"]
+        return ModelPlayer(engine, group.prompts, group.sampling, condition.constrained, episode, seat, seed)
+
+    def _finish(self, episode: Episode, case: Case, players: Mapping[str, Player]) -> None:
+        scored = score(episode, self.plan.metrics)
+        if self.samples is not None:
+            self.samples.append(_sample(episode, case, players))
+        self.journal.append(
+            {
+                "k": "end",
+                "e": episode.id,
+                "condition": episode.condition,
+                "case": episode.case,
+                "repeat": episode.repeat,
+                "labels": scored.labels,
+                "roles": dict(episode.roles),
+                "outcome": store.outcome_line(episode.outcome),
+                "grade": dict(episode.grade),
+                "numbers": scored.numbers,
+                "error": scored.error,
+            }
+        )
+        self.scores[episode.id] = scored
+        self.on_score(scored)
+
+
+def _group(condition: Condition, case: Case, seat: str) -> Group:
+    role = case.roles.get(seat, "default")
+    return next(group for group in condition.groups if group.name == role)
+
+
+def _told(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> dict[str, Any]:
+    """One line of samples.jsonl: the case without its target, and what was said in every seat."""
+    return {
+        "episode": episode.id,
+        "labels": dict(episode.labels),
+        "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
+        "threads": {seat: p.thread.messages for seat, p in players.items() if isinstance(p, ModelPlayer)},
+        "moves": [[store.move_line(episode.id, b, 0, m) for m in batch] for b, batch in enumerate(episode.batches)],
+        "outcome": store.outcome_line(episode.outcome),
+        "grade": dict(episode.grade),
+        "error": episode.error,
+    }

@@ -1,0 +1,65 @@
+"""Find the one day on which everybody is free."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Annotated
+
+from harness.api import Case, Facts, Outcome, Range, Reply, Task, plugin
+from harness.replies import Choice
+
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+NAMES = ("Ada", "Bo", "Cem", "Dina", "Eli", "Fay", "Gus", "Hana")
+
+
+@plugin
+class Meeting(Task):
+    """People with different calendars must name the one day on which all of them are free.
+
+    Attributes:
+        people: how many.
+        days: the week they choose from.
+        cases_made: how many different calendars there are.
+    """
+
+    gives = frozenset({"topology"})
+    grades = ("solved", "consent")
+
+    people: Annotated[int, Range(ge=2, le=len(NAMES))] = 3
+    days: Annotated[int, Range(ge=2, le=len(DAYS))] = 5
+    cases_made: Annotated[int, Range(ge=1)] = 10
+
+    def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
+        """The same calendars for the same seed."""
+        count = self.cases_made if limit is None else min(limit, self.cases_made)
+        return (self._case(i, random.Random(f"{seed}/{i}")) for i in range(count))
+
+    def _case(self, number: int, rng: random.Random) -> Case:
+        seats, week = NAMES[: self.people], DAYS[: self.days]
+        shared = rng.choice(week)
+        # Every other day is taken by at least one person, so that the shared day is the only answer.
+        busy = {day: {rng.choice(seats)} for day in week if day != shared}
+        free = {s: [d for d in week if d == shared or (s not in busy[d] and rng.random() < 0.7)] for s in seats}
+        return Case(
+            id=f"calendar{number}",
+            seats=seats,
+            private={seat: {"free": days} for seat, days in free.items()},
+            topology={seat: tuple(other for other in seats if other != seat) for seat in seats},
+            target=shared,
+        )
+
+    def brief(self, case: Case, seat: str) -> Facts:
+        """Own name, own free days, and whom one can write to. Not the answer."""
+        return {"name": seat, "free": case.private[seat]["free"], "people": len(case.seats)}
+
+    def reply(self, case: Case, seat: str) -> Reply:
+        """The final answer is the name of a day."""
+        return Choice(DAYS[: self.days], marker="### Final Answer ###")
+
+    def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
+        """`solved`: all name the right day. `consent`: the share that names the most popular day."""
+        said = [str(outcome.answers.get(seat)) for seat in case.seats]
+        valid = [day for day in said if day in DAYS]
+        most = max((valid.count(day) for day in set(valid)), default=0)
+        return {"solved": float(all(day == case.target for day in said)), "consent": most / len(said)}

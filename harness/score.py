@@ -1,0 +1,77 @@
+"""Episodes → numbers. The same code scores while a run goes on and, with no model, long after it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness import store
+from harness.api import Case, Episode, Metric
+from harness.errors import DataError
+from harness.resolve import Condition, Plan, episode_id
+from harness.tables import EpisodeScore
+
+
+def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
+    """What result tables can group an episode by."""
+    return {**condition.labels, **case.labels, "model": plan.model}
+
+
+def measure(episode: Episode, metrics: Mapping[str, Metric]) -> tuple[dict[str, float | None], str | None]:
+    """(metric → number or None, error). A failed episode has no numbers; a metric that raises fails it."""
+    if episode.error is not None:
+        return dict.fromkeys(metrics), episode.error
+    numbers: dict[str, float | None] = {}
+    for name, metric in metrics.items():
+        try:
+            numbers[name] = metric.measure(episode)
+        except Exception as error:
+            return dict.fromkeys(metrics), f"metric {name}: {type(error).__name__}: {error}"
+    return numbers, None
+
+
+def grade(episode: Episode, condition: Condition, case: Case) -> Episode:
+    """The episode with its task's grade, or with the error that grading raised."""
+    if episode.error is not None or episode.outcome is None:
+        return episode
+    try:
+        return replace(episode, grade=dict(condition.task.grade(case, episode.outcome)))
+    except Exception as error:
+        return replace(episode, error=f"grade: {type(error).__name__}: {error}")
+
+
+def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
+    """Grade and measure a finished run again from its journal, in plan order; episodes not played are left out.
+
+    Raises `DataError` when the journal holds episodes that the plan does not know.
+    """
+    known = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
+    scored: dict[str, EpisodeScore] = {}
+    for end, batches in store.batches(folder / store.JOURNAL):
+        name = end["e"]
+        if name not in known:
+            raise DataError(
+                f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"
+            )
+        condition, case = known[name]
+        episode = Episode(
+            id=name,
+            condition=condition.id,
+            case=case.id,
+            repeat=end["repeat"],
+            labels=labels(plan, condition, case),
+            roles=case.roles,
+            batches=batches,
+            outcome=store.outcome_of(end["outcome"]),
+            error=end["error"],
+        )
+        scored[name] = score(grade(episode, condition, case), plan.metrics)
+    return [scored[name] for name in known if name in scored]
+
+
+def score(episode: Episode, metrics: Mapping[str, Metric]) -> EpisodeScore:
+    """The line of `scores.jsonl` for an episode."""
+    numbers, error = measure(episode, metrics)
+    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error)

@@ -1,0 +1,270 @@
+"""Specs: YAML → one merged, checked, frozen value that knows the place of everything in it.
+
+`load` follows `extends:`, applies `--set`, checks the JSON Schema and the matrix; it loads no plugin.
+Next: `harness.resolve`, which turns its names into objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness import params, schema, yamls
+from harness.errors import Place, SpecError, near
+from harness.project import Project
+
+# What a reader of two result tables would not call a difference of the benchmark.
+PRESENTATION = ("name", "description", "tables", "baseline", "generation_kwargs", "models")
+ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
+RESERVED = ("model", "metric")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The spec for one combination of matrix values: `labels` name it, `data` has them inserted."""
+
+    id: str
+    labels: dict[str, Any]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A checked spec. `data` is the merged document before the matrix is applied."""
+
+    name: str
+    file: str
+    data: dict[str, Any]
+    places: dict[yamls.YamlPath, Place] = field(repr=False)
+
+    def place(self, *path: Hashable) -> Place:
+        """Where the value at `path` was written."""
+        return yamls.Document(None, self.file, self.places).place(*path)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """A top-level value."""
+        value = self.data.get(key)
+        return default if value is None else value
+
+    def variants(self) -> list[Variant]:
+        """One variant for every combination of matrix values, the last variable turning fastest."""
+        matrix: dict[str, list[Any]] = self.get("matrix", {})
+        body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "name", "description")}
+        made = []
+        for combination in itertools.product(*matrix.values()):
+            values = dict(zip(matrix, combination, strict=True))
+            labels = {k: v["name"] if isinstance(v, dict) else v for k, v in values.items()}
+            name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
+            made.append(Variant(name, labels, _insert(body, values)))
+        return made
+
+    def digest(self) -> str:
+        """SHA-256 over everything that defines what is measured; not over presentation, models or sampling."""
+        body = {k: v for k, v in self.data.items() if k not in PRESENTATION}
+        return hashlib.sha256(json.dumps(body, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def load(reference: str, project: Project, sets: Iterable[str] = (), **overrides: Any) -> Spec:
+    """Read a spec by path or name.
+
+    Args:
+        reference: a file, or the name of a spec of the project.
+        sets: `path=value` strings, the value being YAML; they win over the file.
+        overrides: top-level keys (seed, limit, …) that win over both; None leaves a key alone.
+
+    Raises:
+        SpecError: with file, line and column, all problems at once.
+    """
+    file = project.spec(reference)
+    data, places = _merged(str(file), project, ())
+    for assignment in sets:
+        _assign(data, places, assignment)
+    for key, value in overrides.items():
+        if value is not None:
+            data[key] = value
+            places[(key,)] = Place(f"--{key} {value}")
+    return _checked(data, places, str(file))
+
+
+def parse(data: Mapping[str, Any], project: Project) -> Spec:
+    """A spec from plain data, for Python callers. Raises `SpecError`."""
+    document = yamls.parse(json.dumps(data, ensure_ascii=False), "<dict>")
+    return _checked(*_extended(document, project, ()), file="<dict>")
+
+
+def _checked(data: dict[str, Any], places: dict[yamls.YamlPath, Place], file: str) -> Spec:
+    data = {key: value for key, value in data.items() if value is not None}  # `baseline:` alone takes it away
+    spec = Spec(str(data.get("name", "")), file, data, places)
+    raise_all(SpecError(what, place=spec.place(*path)) for path, what in params.problems(data, schema.SPEC))
+    _check_matrix(spec)
+    return spec
+
+
+def raise_all(errors: Iterable[SpecError]) -> None:
+    """Raise one error that tells all of `errors`; nothing if there are none."""
+    found = list(errors)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        unique = list(dict.fromkeys(map(str, found)))
+        raise SpecError(f"{len(unique)} problems:\n" + "\n".join(unique))
+
+
+# ------------------------------------------------------------------------------------------ merging
+
+
+def _merged(file: str, project: Project, via: tuple[str, ...]) -> tuple[dict[str, Any], dict[yamls.YamlPath, Place]]:
+    from pathlib import Path
+
+    document = yamls.read(Path(file))
+    return _extended(document, project, (*via, file))
+
+
+def _extended(
+    document: yamls.Document, project: Project, via: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[yamls.YamlPath, Place]]:
+    data = document.data
+    if not isinstance(data, dict):
+        raise SpecError("a spec is a mapping of keys to values", place=document.place())
+    places = dict(document.places)
+    for alias, key in ALIASES.items():
+        if alias in data:
+            if key in data:
+                raise SpecError(
+                    f"{alias!r} is another word for {key!r}; give one", place=document.place(alias, yamls.KEY)
+                )
+            data[key] = data.pop(alias)
+            moved = {(key, *p[1:]): place for p, place in places.items() if p[:1] == (alias,)}
+            places.update(moved)
+    base = data.pop("extends", None)
+    if base is None:
+        return data, places
+    here = places.get(("extends",), document.place())
+    if not isinstance(base, str):
+        raise SpecError("extends: names one spec", place=here)
+    file = str(project.spec(base, here))
+    if file in via:
+        raise SpecError(f"extends itself through {' → '.join(via)}", place=here)
+    below, below_places = _merged(file, project, via)
+    return _over(below, data), {**below_places, **places}
+
+
+def _over(base: Any, top: Any) -> Any:
+    """`top` over `base`: mappings merge, unless `top` refers to another plugin; null removes; the rest replaces."""
+    if not (isinstance(base, dict) and isinstance(top, dict)):
+        return top
+    if "use" in top and top["use"] != base.get("use"):
+        return top
+    kept = {k: v for k, v in base.items() if not (k in top and top[k] is None)}
+    return {**kept, **{k: _over(kept.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
+
+
+def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignment: str) -> None:
+    place = Place(f"--set {assignment}")
+    path, equals, text = assignment.partition("=")
+    keys = [key.strip() for key in path.split(".")]
+    if not equals or not all(keys):
+        raise SpecError("--set takes path=value, e.g. --set task.samples=1", place=place)
+    try:
+        value = yamls.parse(text, str(place)).data
+    except SpecError as error:
+        raise SpecError(f"the value is {error.message}", place=place) from None
+    here: Any = data
+    for i, key in enumerate(keys[:-1]):
+        if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
+            here[key] = {"use": here[key]}  # a bare name takes parameters
+        if not isinstance(here.get(key), dict):
+            known = [str(k) for k, v in here.items() if isinstance(v, dict)]
+            raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, known)}", place=place)
+        here = here[key]
+    here[keys[-1]] = value
+    places[tuple(keys)] = place
+
+
+# ------------------------------------------------------------------------------------------- matrix
+
+
+def _check_matrix(spec: Spec) -> None:
+    matrix: dict[str, list[Any]] = spec.get("matrix", {})
+    errors, used = [], set()
+    for name, values in matrix.items():
+        if name in RESERVED:
+            errors.append(
+                SpecError(
+                    f"{name!r} is a column of result rows; call it otherwise",
+                    place=spec.place("matrix", name, yamls.KEY),
+                )
+            )
+        for i, value in enumerate(values):
+            if isinstance(value, list) or (isinstance(value, dict) and "name" not in value):
+                hint = f"{{name: …, key: …}}, used as ${{{name}.key}}"
+                errors.append(
+                    SpecError(
+                        "a swept value is a scalar or a mapping with a name",
+                        place=spec.place("matrix", name, i),
+                        hint=hint,
+                    )
+                )
+    for path, text in _texts({k: v for k, v in spec.data.items() if k not in ("matrix", "tables")}, ()):
+        for variable in _VARIABLE.findall(text):
+            name, *keys = variable.split(".")
+            used.add(name)
+            if name not in matrix:
+                message = f"${{{variable}}} is not in the matrix. {near(name, matrix)}"
+                errors.append(SpecError(message, place=spec.place(*path)))
+                continue
+            for value in matrix[name]:
+                if keys and not (isinstance(value, dict) and len(keys) == 1 and keys[0] in value):
+                    known = [k for k in value if k != "name"] if isinstance(value, dict) else []
+                    message = (
+                        f"${{{variable}}}: the swept value {value!r} has no {'.'.join(keys)!r}. {near(keys[0], known)}"
+                    )
+                    errors.append(SpecError(message, place=spec.place(*path)))
+                    break
+    for name in matrix:
+        if name not in used:
+            hint = f"Insert it somewhere as ${{{name}}}, or drop it."
+            errors.append(
+                SpecError(
+                    f"matrix variable {name!r} is never used", place=spec.place("matrix", name, yamls.KEY), hint=hint
+                )
+            )
+    raise_all(errors)
+
+
+def _texts(value: Any, path: yamls.YamlPath) -> Iterable[tuple[yamls.YamlPath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _texts(item, (*path, i))
+
+
+def _insert(value: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {k: _insert(v, values) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_insert(v, values) for v in value]
+    if not isinstance(value, str):
+        return value
+    whole = _VARIABLE.fullmatch(value)
+    if whole:
+        return _lookup(whole[1], values)
+    return _VARIABLE.sub(lambda match: str(_lookup(match[1], values)), value)
+
+
+def _lookup(variable: str, values: Mapping[str, Any]) -> Any:
+    name, *keys = variable.split(".")
+    value = values[name]
+    if keys:
+        return value[keys[0]]
+    return value["name"] if isinstance(value, dict) else value

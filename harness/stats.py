@@ -1,0 +1,258 @@
+"""Numbers with their uncertainty: means, intervals and tests.
+
+Means follow AgentsNet, Appendix C, eq. (1) to (4), which follow Miller (2024), "Adding error bars to evals".
+Standard errors use ddof = 1. Everything is defined for every finite input: what has no value is None, never NaN,
+so a result can always be written as JSON. scipy is imported only by the functions that use it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.api import Statistic
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval; `level` is its nominal coverage, e.g. 0.95."""
+
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a test of "no difference" between two samples came to.
+
+    Attributes:
+        difference: mean of the first sample minus mean of the second.
+        statistic: the test's own statistic (t, or a count); None where undefined.
+        pvalue: two-sided; None where undefined (fewer than two observations, no variance at all).
+        df: degrees of freedom of a t test.
+    """
+
+    difference: float | None
+    statistic: float | None
+    pvalue: float | None
+    df: float | None = None
+
+
+def mean(numbers: Sequence[float]) -> Statistic:
+    """Mean and standard error of the mean σ/√N with ddof = 1 (eq. 1 and 2).
+
+    The sums are exact before rounding, so the order of the numbers never shows in the result.
+    """
+    n = len(numbers)
+    stderr = statistics.stdev(numbers) / math.sqrt(n) if n > 1 else None
+    return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
+
+
+def pooled(groups: Iterable[Sequence[float]]) -> Statistic:
+    """Mean over all observations, whatever group they come from (AgentsNet's Tables 7 and 8, "Average")."""
+    return mean([x for group in groups for x in group])
+
+
+def mean_of_conditions(conditions: Iterable[Statistic]) -> Statistic:
+    """Plain mean over conditions, errors combined in quadrature (eq. 3 and 4).
+
+    Conditions without a value are left out; say so where the result is shown. The error is None as soon as one
+    condition has none (a single observation): it cannot be propagated. `n` counts observations, not conditions.
+    """
+    known = [(c.value, c.stderr, c.n) for c in conditions if c.value is not None]
+    if not known:
+        return Statistic(None, None, 0)
+    errors = [stderr for _, stderr, _ in known if stderr is not None]
+    stderr = math.hypot(*errors) / len(known) if len(errors) == len(known) else None
+    return Statistic(statistics.fmean(value for value, _, _ in known), stderr, sum(n for _, _, n in known))
+
+
+# --------------------------------------------------------------------------------------- intervals
+
+
+def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
+    """Wilson score interval of a rate; honest at 0 and 1, where the standard error is 0. None if n = 0.
+
+    Raises:
+        ValueError: unless 0 ≤ successes ≤ n and 0 < level < 1.
+    """
+    _check_level(level)
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n}")
+    if n == 0:
+        return None
+    z = statistics.NormalDist().inv_cdf((1 + level) / 2)
+    rate = successes / n
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    # At the ends the bound is exactly 0 or 1; the formula misses it by a rounding error.
+    return Interval(0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half, level)
+
+
+def t_interval(numbers: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Student t interval of the mean; None below two observations."""
+    _check_level(level)
+    stat = mean(numbers)
+    if stat.value is None or stat.stderr is None:
+        return None
+    from scipy.stats import t
+
+    half = float(t.ppf((1 + level) / 2, stat.n - 1)) * stat.stderr
+    return Interval(stat.value - half, stat.value + half, level)
+
+
+def bootstrap(
+    numbers: Sequence[float],
+    statistic: Callable[[Sequence[float]], float] = statistics.fmean,
+    *,
+    level: float = 0.95,
+    resamples: int = 9999,
+    seed: int = 0,
+) -> Interval | None:
+    """Percentile bootstrap interval of any statistic of one sample; the same for the same seed. None without data.
+
+    The percentile method, not BCa: it stays defined when most resamples are equal, as with 0/1 scores.
+    """
+    _check_level(level)
+    if not numbers:
+        return None
+    if len(numbers) == 1:  # every resample is the sample itself
+        value = float(statistic(numbers))
+        return Interval(value, value, level)
+    import numpy
+    from scipy.stats import bootstrap as scipy_bootstrap
+
+    found = scipy_bootstrap(
+        (numpy.asarray(numbers, dtype=float),),
+        lambda sample: statistic(sample.tolist()),
+        n_resamples=resamples,
+        batch=1,
+        vectorized=False,
+        confidence_level=level,
+        method="percentile",
+        rng=numpy.random.default_rng(seed),
+    ).confidence_interval
+    # Interpolating between equal quantiles may cross them by one rounding.
+    low, high = sorted((float(found.low), float(found.high)))
+    return Interval(low, high, level)
+
+
+# ------------------------------------------------------------------------------------------- tests
+
+
+def welch(a: Sequence[float], b: Sequence[float]) -> Comparison:
+    """Welch's unequal-variances t test of two independent samples."""
+    first, second = mean(a), mean(b)
+    difference = _minus(first.value, second.value)
+    # Not scipy's ttest_ind: it warns or gives NaN for constant samples and single observations.
+    if first.stderr is None or second.stderr is None or difference is None:
+        return Comparison(difference, None, None)
+    stderr = math.hypot(first.stderr, second.stderr)
+    if stderr == 0:
+        return Comparison(difference, None, None)
+    from scipy.stats import t
+
+    score = difference / stderr
+    shares = [(s.stderr or 0.0) / stderr for s in (first, second)]  # Welch–Satterthwaite, scaled against underflow
+    df = 1 / sum(share**4 / (s.n - 1) for share, s in zip(shares, (first, second), strict=True))
+    return Comparison(difference, score, float(2 * t.sf(abs(score), df)), df)
+
+
+def paired_t(a: Sequence[float], b: Sequence[float]) -> Comparison:
+    """Student's t test of the differences a[i] − b[i], e.g. two models on the same cases.
+
+    Raises:
+        ValueError: if the samples differ in length.
+    """
+    differences = _differences(a, b)
+    stat = mean(differences)
+    if not stat.stderr or stat.value is None:
+        return Comparison(stat.value, None, None)
+    from scipy.stats import t
+
+    score = stat.value / stat.stderr
+    return Comparison(stat.value, score, float(2 * t.sf(abs(score), stat.n - 1)), stat.n - 1)
+
+
+def paired_permutation(a: Sequence[float], b: Sequence[float], *, resamples: int = 9999, seed: int = 0) -> Comparison:
+    """Sign-flip permutation test of mean(a[i] − b[i]) = 0: exact while 2ⁿ ≤ `resamples`, else seeded draws.
+
+    Raises:
+        ValueError: if the samples differ in length.
+    """
+    differences = _differences(a, b)
+    if not differences:
+        return Comparison(None, None, None)
+    value = statistics.fmean(differences)
+    if not any(differences):
+        return Comparison(value, value, 1.0)
+    import numpy
+    from scipy.stats import permutation_test
+
+    found = permutation_test(
+        (numpy.asarray(differences),),
+        lambda sample, axis: numpy.mean(sample, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, 1_000_000 // len(differences)),
+        rng=numpy.random.default_rng(seed),
+    )
+    return Comparison(value, value, float(found.pvalue))
+
+
+def mcnemar(a: Sequence[bool | float], b: Sequence[bool | float]) -> Comparison:
+    """McNemar's exact test for paired successes: are the discordant pairs split evenly?
+
+    `statistic` counts the pairs in which only the first succeeded.
+
+    Raises:
+        ValueError: if the samples differ in length or hold anything but 0 and 1.
+    """
+    if any(x not in (0, 1) for x in (*a, *b)):
+        raise ValueError("McNemar's test needs successes: 0 or 1")
+    differences = _differences(a, b)
+    if not differences:
+        return Comparison(None, None, None)
+    only_first, only_second = differences.count(1), differences.count(-1)
+    discordant = only_first + only_second
+    if not discordant:
+        return Comparison(0.0, 0.0, 1.0)
+    from scipy.stats import binomtest
+
+    pvalue = float(binomtest(only_first, discordant, 0.5).pvalue)
+    return Comparison(statistics.fmean(differences), float(only_first), pvalue)
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """Holm–Bonferroni adjusted p-values, in the order given (Holm, 1979).
+
+    Raises:
+        ValueError: for a p-value outside [0, 1].
+    """
+    if any(not 0 <= p <= 1 for p in pvalues):
+        raise ValueError("p-values lie in [0, 1]")
+    adjusted = [0.0] * len(pvalues)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(pvalues)), key=pvalues.__getitem__)):
+        highest = max(highest, min(1.0, (len(pvalues) - rank) * pvalues[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"a confidence level lies between 0 and 1, not {level}")
+
+
+def _minus(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
+
+
+def _differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    if len(a) != len(b):
+        raise ValueError(f"paired samples have equal length, not {len(a)} and {len(b)}")
+    return [float(x) - float(y) for x, y in zip(a, b, strict=True)]

@@ -1,0 +1,274 @@
+"""Scores and a table entry become a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from harness import stats
+from harness.api import Metric, Statistic
+from harness.errors import SpecError, near
+
+from .notes import notes
+from .scores import EpisodeScore, aggregate, by_condition, finite, numbers
+from .spec import Means, TableSpec
+from .table import Cell, Column, Published, Record, Row, Table, text
+
+Key = tuple[str, ...]
+"""Label values as text, in the order of an axis's labels."""
+
+
+def build(
+    table: TableSpec,
+    scores: Sequence[EpisodeScore],
+    metrics: Mapping[str, Metric],
+    published: Iterable[Published] = (),
+) -> Table:
+    """Fill a table.
+
+    Rows and columns stand in the order in which their label values first occur in `scores`, so give these in the
+    order of the plan (episodes that never ran as scores with error `NOT_RUN`). A cell's value is the mean over all
+    its episodes (`pooled`, through the metric's own `aggregate`) or over its conditions (`mean_of_conditions`).
+    Episodes of different models are never averaged together: where neither rows nor columns say "model" and there
+    are several, the rows are split by model.
+
+    Args:
+        table: what to show.
+        scores: the episodes; those that failed are counted and never averaged.
+        metrics: name → metric, for every name in `table.cells`.
+        published: published tables, among them those that `table.published` names; empty: show none.
+
+    Raises:
+        SpecError: for a metric, a label or a published table that does not exist.
+    """
+    _refuse_unknown(table, scores, metrics)
+    chosen = [score for score in scores if _meets(score.labels, table.where)]
+    references = _references(table, published)
+    table = _placed(table, chosen, references)
+    rows, columns = _Axis(table.rows, table), _Axis(table.columns, table)
+    ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
+    for score, metric in product(chosen, table.cells):
+        labels = {**score.labels, "metric": metric}
+        ours.setdefault(rows.key(labels), {}).setdefault(columns.key(labels), []).append(score)
+    theirs, unplaced = _place(references, table, rows, columns)
+
+    slots = _slots(table, columns)
+    made = [
+        rows.row(key, [_cell(table, metrics, slot, rows.metric(key), ours[key]) for slot in slots])
+        for key in rows.sorted(ours)
+    ]
+    for source, found in theirs:
+        for key in rows.sorted(found):
+            figures = [
+                _figure(found[key].get((slot.key, slot.metric or rows.metric(key) or table.cells[0]))) for slot in slots
+            ]
+            made.append(rows.row(key, figures, source))
+    if table.figure == "stacked":
+        made = [replace(row, cells=tuple(_share(cell, len(slots)) for cell in row.cells)) for row in made]
+    return Table(
+        title=table.title,
+        row_labels=table.rows,
+        column_labels=table.columns,
+        columns=tuple(slot.column for slot in slots),
+        rows=tuple(made),
+        row_names=tuple(rows.shown(label) for label in table.rows),
+        error=table.error,
+        error_style=table.error_style,
+        digits=table.digits,
+        unit=table.unit,
+        figure=table.figure,
+        notes=notes(table, chosen, references, unplaced),
+    )
+
+
+# ------------------------------------------------------------------------------------------ layout
+
+
+class _Axis:
+    """The rows or the columns: the values of their labels in order of appearance, and how they are shown."""
+
+    def __init__(self, labels: tuple[str, ...], table: TableSpec) -> None:
+        self.labels = labels
+        self.keys: dict[Key, None] = {}
+        self._display = table.labels
+        first = {"metric": table.cells, **table.order}
+        self._rank = {label: {value: i for i, value in enumerate(first.get(label, ()))} for label in labels}
+        self._raw: dict[str, dict[str, Any]] = {label: {} for label in labels}
+
+    def key(self, found: Mapping[str, Any]) -> Key:
+        """The key of these labels; new values are put last."""
+        key = tuple(text(found.get(label)) for label in self.labels)
+        if key not in self.keys:
+            self.keys[key] = None
+            for label, value in zip(self.labels, key, strict=True):
+                self._rank[label].setdefault(value, len(self._rank[label]))
+                self._raw[label].setdefault(value, found.get(label))
+        return key
+
+    def sorted(self, keys: Iterable[Key]) -> list[Key]:
+        """The keys, by their first label's order, then the second's, …"""
+        return sorted(keys, key=lambda key: [self._rank[x][v] for x, v in zip(self.labels, key, strict=True)])
+
+    def metric(self, key: Key) -> str | None:
+        return key[self.labels.index("metric")] if "metric" in self.labels else None
+
+    def shown(self, value: str) -> str:
+        return self._display.get(value, value)
+
+    def values(self, key: Key) -> dict[str, Any]:
+        return {label: self._raw[label][value] for label, value in zip(self.labels, key, strict=True)}
+
+    def row(self, key: Key, cells: Sequence[Cell], published: str | None = None) -> Row:
+        return Row(self.values(key), tuple(map(self.shown, key)), tuple(cells), self.metric(key), published)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A column with its key (None for the overall one) and, where columns tell metrics apart, its metric."""
+
+    key: Key | None
+    metric: str | None
+    column: Column
+
+
+def _slots(table: TableSpec, columns: _Axis) -> list[_Slot]:
+    slots = []
+    for key in columns.sorted(columns.keys):
+        metric = columns.metric(key)
+        slots.append(
+            _Slot(key, metric, Column(columns.values(key), tuple(map(columns.shown, key)), metric or _only(table)))
+        )
+    if table.overall and slots:
+        title_level = next(i for i, label in enumerate(table.columns) if label != "metric")
+        for metric in table.cells if "metric" in table.columns else [None]:
+            names = [""] * len(table.columns)
+            names[title_level] = table.overall_title
+            if metric:
+                names[table.columns.index("metric")] = columns.shown(metric)
+            slots.append(_Slot(None, metric, Column({}, tuple(names), metric or _only(table), overall=True)))
+    return slots
+
+
+def _only(table: TableSpec) -> str | None:
+    return table.cells[0] if len(table.cells) == 1 else None
+
+
+def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published]) -> TableSpec:
+    """The table with "model" and "metric" among its labels wherever it takes them to tell cells apart."""
+    rows, columns = table.rows, table.columns
+    models = {score.model for score in scores}
+    models |= {text(r.labels["model"]) for ref in references for r in ref.records if "model" in r.labels}
+    if len(models) > 1 and "model" not in (*rows, *columns):
+        rows = ("model", *rows)
+    if "metric" not in (*rows, *columns) and (len(table.cells) > 1 or not columns):
+        columns = (*columns, "metric")
+    return replace(table, rows=rows, columns=columns)
+
+
+def _meets(labels: Mapping[str, Any], where: Mapping[str, tuple[str, ...]]) -> bool:
+    return all(text(labels.get(label)) in wanted for label, wanted in where.items())
+
+
+def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
+    for name in table.cells:
+        if name not in metrics:
+            raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
+    known = {"model", "metric"}.union(*(score.labels for score in scores))
+    for label in (*table.rows, *table.columns, *table.where):
+        if scores and label not in known:
+            raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, known))
+
+
+# ------------------------------------------------------------------------------------------- cells
+
+
+def _cell(
+    table: TableSpec,
+    metrics: Mapping[str, Metric],
+    slot: _Slot,
+    row_metric: str | None,
+    row: Mapping[Key, Sequence[EpisodeScore]],
+) -> Cell:
+    """Our number for one row and column; the overall column takes in all of the row's episodes."""
+    name = slot.metric or row_metric or table.cells[0]
+    if slot.key is not None:
+        scores, how = row.get(slot.key, ()), table.aggregate
+    else:
+        at = table.columns.index("metric") if slot.metric else None
+        scores = [s for key, group in row.items() if at is None or key[at] == slot.metric for s in group]
+        how = table.overall or table.aggregate
+    values = numbers(scores, name)
+    stat = _mean(metrics[name], scores, name, how)
+    failed = sum(score.failed for score in scores)
+    interval = None
+    if table.error == "wilson" and all(x in (0, 1) for x in values):
+        interval = stats.wilson(values.count(1), len(values))
+    return Cell(
+        value=finite(stat.value),
+        stderr=finite(stat.stderr),
+        n=stat.n,
+        failed=failed,
+        missing=len(scores) - failed - len(values),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+    )
+
+
+def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means) -> Statistic:
+    if how == "pooled":
+        return aggregate(metric, numbers(scores, name))
+    groups = by_condition(scores).values()
+    return stats.mean_of_conditions(aggregate(metric, numbers(group, name)) for group in groups)
+
+
+def _share(cell: Cell, parts: int) -> Cell:
+    """The cell's part of a stack of `parts` whose height is their mean (AgentsNet, Figure 4: up to 20 % a task)."""
+    scaled = {f: x / parts for f in ("value", "stderr", "low", "high") if (x := getattr(cell, f)) is not None}
+    return replace(cell, **scaled)
+
+
+# --------------------------------------------------------------------------------------- published
+
+
+def _references(table: TableSpec, published: Iterable[Published]) -> list[Published]:
+    """The published tables that the entry names, with the figures that its `where` lets through."""
+    known = {reference.id: reference for reference in published}
+    if not known:
+        return []
+    for name in table.published:
+        if name not in known:
+            raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, known))
+    return [
+        replace(known[name], records=tuple(r for r in known[name].records if _meets(r.labels, table.where)))
+        for name in table.published
+    ]
+
+
+_Found = dict[Key, dict[tuple[Key | None, str], Record]]
+
+
+def _place(
+    references: Sequence[Published], table: TableSpec, rows: _Axis, columns: _Axis
+) -> tuple[list[tuple[str, _Found]], int]:
+    """Per source, row → (column or None for overall, metric) → figure; and how many figures fit nowhere."""
+    row_labels, column_labels = set(table.rows) - {"metric"}, set(table.columns) - {"metric"}
+    placed, unplaced = [], 0
+    for reference in references:
+        found: _Found = {}
+        for record in reference.records:
+            wanted = row_labels if record.overall else row_labels | column_labels
+            fits = wanted <= record.labels.keys() <= wanted | table.where.keys()
+            if not fits or record.metric not in table.cells or (record.overall and not table.overall):
+                unplaced += 1
+                continue
+            labels = {**record.labels, "metric": record.metric}
+            column = None if record.overall else columns.key(labels)
+            found.setdefault(rows.key(labels), {})[column, record.metric] = record
+        placed.append((reference.source, found))
+    return placed, unplaced
+
+
+def _figure(record: Record | None) -> Cell:
+    return Cell(n=None) if record is None else Cell(record.value, record.stderr, record.n)

@@ -1,0 +1,154 @@
+"""What is kept of an episode once it is scored, and the standard result rows made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from harness.api import Metric, Statistic
+from harness.errors import DataError, Place
+
+from .table import SCHEMA, text
+
+NOT_RUN: Final = "not run"
+"""The `EpisodeScore.error` of an episode that was planned and never finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeScore:
+    """One episode's numbers; a line of `scores.jsonl`.
+
+    Attributes:
+        id: `condition/case/repeat`, unique in its run.
+        condition: the cell of the spec's matrix it belongs to.
+        labels: what tables group by: swept values, case labels, and "model".
+        numbers: metric → number, None where the metric has none for this episode.
+        error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
+    """
+
+    id: str
+    condition: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def model(self) -> str:
+        """The model's name as text; "–" if the labels have none."""
+        return text(self.labels.get("model"))
+
+    @property
+    def failed(self) -> bool:
+        """It was played and came to no end."""
+        return self.error is not None and self.error != NOT_RUN
+
+    def number(self, metric: str) -> float | None:
+        """The metric's number, or None if the episode failed, has none, or it is not finite."""
+        found = self.numbers.get(metric)
+        return found if self.error is None and found is not None and math.isfinite(found) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; numbers that are not finite become null."""
+        numbers = {name: x if x is None or math.isfinite(x) else None for name, x in self.numbers.items()}
+        labels = dict(self.labels)
+        return {"id": self.id, "condition": self.condition, "labels": labels, "numbers": numbers, "error": self.error}
+
+    @classmethod
+    def from_json(cls, data: Any) -> EpisodeScore:
+        """Read what `to_json` wrote.
+
+        Raises:
+            DataError: saying what is wrong with the object.
+        """
+        if not isinstance(data, dict):
+            raise DataError(f"a score is a JSON object, found {type(data).__name__}")
+        if missing := {"id", "condition", "labels", "numbers"} - data.keys():
+            raise DataError(f"the score lacks {', '.join(sorted(missing))}")
+        labels, numbers, error = data["labels"], data["numbers"], data.get("error")
+        if not (isinstance(data["id"], str) and isinstance(data["condition"], str)):
+            raise DataError("id and condition of a score are strings")
+        if not isinstance(labels, dict) or not isinstance(numbers, dict):
+            raise DataError("labels and numbers of a score are objects")
+        for name, number in numbers.items():
+            if isinstance(number, bool) or not isinstance(number, int | float | None):
+                raise DataError(f"{name} is {number!r:.80}, not a number or null")
+        if not isinstance(error, str | None):
+            raise DataError(f"error is {error!r:.80}, not a string or null")
+        return cls(data["id"], data["condition"], labels, numbers, error)
+
+
+def load_scores(path: Path) -> list[EpisodeScore]:
+    """Read a run's `scores.jsonl`.
+
+    Raises:
+        DataError: with file and line, if it cannot be read.
+    """
+    scores = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    scores.append(EpisodeScore.from_json(json.loads(line)))
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"not JSON: {error}", place=Place(str(path), number, 1)) from error
+                except DataError as error:
+                    raise DataError(error.message, place=Place(str(path), number, 1)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the scores: {error}", place=Place(str(path))) from error
+    return scores
+
+
+def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:
+    """The numbers there are, in order."""
+    return [x for score in scores if (x := score.number(metric)) is not None]
+
+
+def aggregate(metric: Metric, values: Sequence[float]) -> Statistic:
+    """The metric's own statistic; nothing where there are no values."""
+    return metric.aggregate(values) if values else Statistic(None, None, 0)
+
+
+def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[EpisodeScore]]:
+    """Scores per model and condition, in order of first appearance."""
+    groups: dict[tuple[str, str], list[EpisodeScore]] = {}
+    for score in scores:
+        groups.setdefault((score.model, score.condition), []).append(score)
+    return groups
+
+
+def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str) -> list[dict[str, Any]]:
+    """The standard result rows: one for each model, condition and metric, in order of first appearance.
+
+    `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
+    that failed; an episode that is in neither was not run or had no number for this metric.
+    """
+    found = []
+    for (model, condition), group in by_condition(scores).items():
+        shared = {k: v for k, v in group[0].labels.items() if k != "model" and all(s.labels.get(k) == v for s in group)}
+        failed = sum(score.failed for score in group)
+        for name, metric in metrics.items():
+            stat = aggregate(metric, numbers(group, name))
+            found.append(
+                {
+                    "schema": SCHEMA,
+                    "run": run,
+                    "model": model,
+                    "condition": condition,
+                    "labels": shared,
+                    "metric": name,
+                    "value": finite(stat.value),
+                    "stderr": finite(stat.stderr),
+                    "n": stat.n,
+                    "failed": failed,
+                }
+            )
+    return found
+
+
+def finite(x: float | None) -> float | None:
+    """`x`, or None where JSON has no number for it."""
+    return x if x is not None and math.isfinite(x) else None

@@ -1,0 +1,216 @@
+"""A spec's table entry: parsed, and checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from harness.errors import SpecError, near
+
+from .table import ErrorKind, ErrorStyle, Figure, Unit, text
+
+Means = Literal["mean_of_conditions", "pooled"]
+
+_MEANS: Final = ["mean_of_conditions", "pooled"]
+_NAME: Final = {"type": "string", "minLength": 1}
+_NAMES: Final = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
+_VALUE: Final = {"type": ["string", "number", "boolean"]}
+_VALUES: Final = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
+
+JSON_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["title", "rows", "cell"],
+    "properties": {
+        "title": {**_NAME, "description": "a text: the table's heading"},
+        "rows": {**_NAMES, "description": "a label or a list of distinct labels: what makes a row"},
+        "columns": {**_NAMES, "description": "a label or a list of distinct labels: what makes a column"},
+        "cell": {**_NAMES, "description": "a metric or a list of distinct metrics: what stands in a cell"},
+        "where": {
+            "type": "object",
+            "additionalProperties": _VALUES,
+            "description": "a mapping of labels to the value, or list of values, that episodes must have",
+        },
+        "aggregate": {"enum": _MEANS, "description": "mean_of_conditions or pooled: how a cell is averaged"},
+        "overall": {"enum": [None, *_MEANS], "description": "mean_of_conditions, pooled or null: a last column"},
+        "overall_title": {**_NAME, "description": "a text: the heading of the last column"},
+        "error": {"enum": [None, "sem", "wilson"], "description": "sem, wilson or null: the uncertainty shown"},
+        "error_style": {
+            "enum": ["parentheses", "plus_minus"],
+            "description": "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17",
+        },
+        "digits": {"type": "integer", "minimum": 0, "maximum": 10, "description": "a whole number from 0 to 10"},
+        "unit": {"enum": [None, "thousands", "percent"], "description": "thousands, percent or null"},
+        "published": {**_NAMES, "description": "the id, or a list of ids, of published tables to compare with"},
+        "labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "a mapping of labels, values or metrics to the text shown for them",
+        },
+        "order": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": _VALUE},
+            "description": "a mapping of labels to lists of values: those come first, in that order",
+        },
+        "note": {"type": ["string", "null"], "description": "a text under the table"},
+        "figure": {
+            "enum": [True, False, None, "bar", "line", "stacked"],
+            "description": "bar (or true), line, or stacked: figure data in tidy rows instead of a table",
+        },
+    },
+}
+"""JSON Schema of one entry of a spec's `tables:`."""
+
+# The names of a tidy row's own fields: a label of that name would be overwritten there.
+RESERVED: Final = frozenset({"value", "stderr", "n", "failed", "missing", "low", "high", "overall", "published"})
+_DRAWN: Final = frozenset({"panel", "x", "series"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """What a table shows; `JSON_SCHEMA` describes the fields as they are written in YAML.
+
+    Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or
+    columns to place it, else it becomes the last column level when there are several.
+    """
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    cells: tuple[str, ...]
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    aggregate: Means = "mean_of_conditions"
+    overall: Means | None = None
+    overall_title: str = "Overall"
+    error: ErrorKind | None = None
+    error_style: ErrorStyle = "parentheses"
+    digits: int = 2
+    unit: Unit | None = None
+    published: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    note: str | None = None
+    figure: Figure | None = None
+
+    @classmethod
+    def parse(cls, entry: Any) -> TableSpec:
+        """Make a spec of a YAML mapping.
+
+        Raises:
+            SpecError: naming every problem there is.
+        """
+        made, problems = _read(entry)
+        if made is None:
+            raise SpecError("; ".join(problems))
+        return made
+
+
+def check(
+    entry: Any,
+    labels: Iterable[str] | Mapping[str, Sequence[Any]],
+    metrics: Iterable[str],
+    published: Iterable[str] | None = None,
+) -> list[str]:
+    """Everything that is wrong with a table entry, in words for `harness validate`; nothing if all is well.
+
+    Args:
+        entry: the YAML value as it stands in the spec, or a parsed `TableSpec`.
+        labels: the labels that episodes will have, if possible with the values they take (an empty sequence
+            where these are not known); "model" and "metric" are always there.
+        metrics: the names of the spec's metrics.
+        published: the ids of the published tables there are; None if unknown.
+    """
+    if not isinstance(entry, TableSpec):
+        entry, problems = _read(entry)
+        if entry is None:
+            return problems
+    names = {"model", "metric", *labels}
+    values = labels if isinstance(labels, Mapping) else {}
+    found = []
+    for key, used in (("rows", entry.rows), ("columns", entry.columns), ("where", entry.where), ("order", entry.order)):
+        found += [f"{key}: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
+    for key, chosen in (("where", entry.where), ("order", entry.order)):
+        for label, wanted in chosen.items():
+            known = list(map(text, values.get(label, ())))
+            found += [f"{key}: {label} is never {v!r}. {near(v, known)}" for v in wanted if known and v not in known]
+    choices = list(metrics)
+    found += [f"cell: unknown metric {name!r}. {near(name, choices)}" for name in entry.cells if name not in choices]
+    if published is not None:
+        ids = list(published)
+        found += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
+    return found
+
+
+def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
+    """The spec, or None and every reason why there is none."""
+    if problems := _shape_problems(entry):
+        return None, problems
+    figure = entry.get("figure")
+    made = TableSpec(
+        **{k: v for k, v in entry.items() if k in _AS_IS and v is not None},
+        rows=_tuple(entry["rows"]),
+        columns=_tuple(entry.get("columns", ())),
+        cells=_tuple(entry["cell"]),
+        where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
+        published=_tuple(entry.get("published", ())),
+        labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
+        order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
+        figure="bar" if figure is True else figure or None,
+    )
+    problems = _sense_problems(made)
+    return (None if problems else made), problems
+
+
+_AS_IS: Final = frozenset(
+    {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "note"}
+)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _shape_problems(entry: Any) -> list[str]:
+    """Unknown keys, missing keys and values of the wrong form."""
+    if not isinstance(entry, Mapping):
+        return [f"a table is a mapping with title, rows and cell, found {_short(entry)}"]
+    from jsonschema import Draft202012Validator
+
+    properties = JSON_SCHEMA["properties"]
+    found = [f"unknown key {key!r}. {near(str(key), properties)}" for key in entry if key not in properties]
+    found += [
+        f"{key} is missing: {properties[key]['description']}" for key in JSON_SCHEMA["required"] if key not in entry
+    ]
+    for key, value in entry.items():
+        if key in properties and next(Draft202012Validator(properties[key]).iter_errors(value), None):
+            found.append(f"{key} must be {properties[key]['description']}, found {_short(value)}")
+        elif key in ("where", "order"):
+            found += [
+                f"{key}: a label is a name, found {_short(label)}" for label in value if not isinstance(label, str)
+            ]
+    return found
+
+
+def _sense_problems(spec: TableSpec) -> list[str]:
+    """Values that are fine alone and wrong together."""
+    found = []
+    placed = (*spec.rows, *spec.columns)
+    taken = RESERVED | _DRAWN if spec.figure else RESERVED
+    found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
+    found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
+    found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
+    if spec.error == "wilson" and (spec.aggregate != "pooled" or spec.overall == "mean_of_conditions"):
+        found.append("a Wilson interval describes pooled numbers: set aggregate (and overall) to pooled")
+    if spec.overall and not set(spec.columns) - {"metric"}:
+        found.append("overall needs a column label to run over")
+    if spec.overall and spec.figure:
+        found.append("a figure has no overall column")
+    if spec.figure == "stacked" and (len(spec.cells) > 1 or not set(spec.columns) - {"metric"}):
+        found.append("a stacked figure needs one metric, and a column label to stack")
+    return found
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "…"

@@ -1,0 +1,138 @@
+"""Safe, bounded YAML that remembers where everything stands.
+
+YAML is hostile input here: only plain data (no tags), no duplicate keys, and bounds on size, depth and
+alias expansion, so that neither a typo nor an "alias bomb" gets far.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.errors import DataError, Place, SpecError
+
+MAX_BYTES = 4_000_000
+MAX_DEPTH = 40
+MAX_NODES = 200_000
+
+_PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
+
+YamlPath = tuple[Hashable, ...]
+"""Where a value stands in a document: mapping keys and list indices from the top."""
+
+KEY = "\0key"
+"""Last in a path, it means the key itself rather than its value."""
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, reading 1e-3 as the number everybody means by it."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A YAML document as plain data, with the place of every value and key."""
+
+    data: Any
+    file: str
+    places: dict[YamlPath, Place] = field(default_factory=dict)
+
+    def place(self, *path: Hashable) -> Place:
+        """The place of the value at `path`, or of the nearest thing around it."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, Place(self.file))
+
+
+def read(path: Path) -> Document:
+    """Read a file. Raises `DataError` if it cannot be read, `SpecError` if it is not acceptable YAML."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    try:
+        return parse(raw.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        raise SpecError(f"not UTF-8 text (byte {error.start})", place=Place(str(path))) from None
+
+
+def parse(text: str, file: str) -> Document:
+    """Parse one YAML document. `file` is only for messages. Raises `SpecError`."""
+    if len(text) > MAX_BYTES:
+        raise SpecError(f"larger than {MAX_BYTES:,} bytes", place=Place(file))
+    loader = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        builder = _Builder(loader, file)
+        data = builder.build(node, ()) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+        raise SpecError(f"broken YAML: {error.problem or error.context}", place=place) from None
+    except yaml.YAMLError as error:
+        raise SpecError(f"broken YAML: {str(error).splitlines()[0]}", place=Place(file)) from None
+    except RecursionError:
+        raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=Place(file)) from None
+    except ValueError as error:  # e.g. an impossible date or a number of 5,000 digits
+        raise SpecError(f"broken YAML: {error}", place=Place(file)) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    return Document(data, file, builder.places)
+
+
+class _Builder:
+    """Turns nodes into data, counting what aliases expand to."""
+
+    def __init__(self, loader: _Loader, file: str) -> None:
+        self.loader, self.file = loader, file
+        self.places: dict[YamlPath, Place] = {}
+        self.nodes = 0
+
+    def at(self, node: yaml.Node) -> Place:
+        return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def build(self, node: yaml.Node, path: YamlPath) -> Any:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise SpecError(f"expands to more than {MAX_NODES:,} values (aliases?)", place=self.at(node))
+        if len(path) > MAX_DEPTH:
+            raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
+        self.places[path] = self.at(node)
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
+            raise SpecError(f"tag {node.tag} is not allowed: specs are plain data", place=self.at(node))
+        if isinstance(node, yaml.MappingNode):
+            return dict(self.pairs(node, path))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
+        return self.scalar(node)
+
+    def pairs(self, node: yaml.MappingNode, path: YamlPath) -> Iterator[tuple[Hashable, Any]]:
+        seen: dict[Hashable, Place] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise SpecError("a key must be a plain word", place=self.at(key_node))
+            if key_node.tag.endswith(":merge"):
+                raise SpecError("'<<' is not supported; use extends:", place=self.at(key_node))
+            key = self.scalar(key_node)
+            if key in seen:
+                raise SpecError(f"duplicate key {key!r}, first at {seen[key]}", place=self.at(key_node))
+            seen[key] = self.places[(*path, key, KEY)] = self.at(key_node)
+            yield key, self.build(value_node, (*path, key))
+
+    def scalar(self, node: yaml.Node) -> Any:
+        value = self.loader.construct_object(node)
+        if value is None or isinstance(value, (str, int, float, bool)):
+            return value
+        return node.value  # dates and the like stay the text they were written as

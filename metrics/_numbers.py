@@ -1,0 +1,32 @@
+"""What several metrics need to read from an episode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from harness.api import Completion, Episode
+from harness.errors import PluginError
+
+
+def calls(episode: Episode) -> Iterable[Completion]:
+    """Every model call of the episode, repairs included."""
+    return (call for move in episode.moves() for call in move.calls)
+
+
+def grade(episode: Episode, name: str) -> float | None:
+    """What the task graded under `name`; None where it gave no number."""
+    return _number(episode.grade.get(name), f"the task's grade {name!r}")
+
+
+def fact(episode: Episode, name: str) -> float | None:
+    """What the protocol noted under `name`; None where it noted nothing."""
+    return _number(episode.outcome.facts.get(name) if episode.outcome else None, f"the protocol's fact {name!r}")
+
+
+def _number(found: Any, what: str) -> float | None:
+    if found is None:
+        return None
+    if not isinstance(found, int | float):
+        raise PluginError(f"{what} is {found!r:.80}, not a number", hint="A metric can only average numbers.")
+    return float(found)

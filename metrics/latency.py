@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.api import Episode, Metric, plugin
+
+from ._numbers import calls
+
+
+@plugin
+class Latency(Metric):
+    """Seconds per model call (`mean`, the default), or of all calls of the episode together (`total`).
+
+    Missing where no call reported its time. Calls of one batch overlap, so `total` is more than the time that passed.
+    """
+
+    kind: Literal["mean", "total"] = "mean"
+
+    def measure(self, episode: Episode) -> float | None:
+        seconds = [call.latency for call in calls(episode) if call.latency is not None]
+        if not seconds:
+            return None
+        return sum(seconds) / len(seconds) if self.kind == "mean" else sum(seconds)

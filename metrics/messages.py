@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._numbers import fact
+
+
+@plugin
+class Messages(Metric):
+    """Messages sent in the episode, as the protocol counts them."""
+
+    needs = ("messages",)
+
+    def measure(self, episode: Episode) -> float | None:
+        return fact(episode, "messages")

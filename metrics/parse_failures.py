@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+
+@plugin
+class ParseFailures(Metric):
+    """Turns per episode that ended without a readable reply, after every repair."""
+
+    def measure(self, episode: Episode) -> float | None:
+        return float(sum(move.error_kind == "parse" for move in episode.moves()))

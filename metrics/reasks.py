@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+
+@plugin
+class Reasks(Metric):
+    """Calls per episode beyond the first of their turn: how often an unreadable reply was asked for again."""
+
+    def measure(self, episode: Episode) -> float | None:
+        return float(sum(len(move.calls) - 1 for move in episode.moves() if move.calls))

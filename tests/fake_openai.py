@@ -1,0 +1,167 @@
+"""An OpenAI-compatible chat server on loopback that answers what it is told and fails on demand.
+
+    with FakeOpenAI(lambda body: "yes", script=[status(429, headers={"Retry-After": "2"}), reset]) as server:
+        ...  # base_url=server.url
+
+Each chat request takes the next entry of `script`; once that is used up (or where it holds None) `answer` replies.
+The server runs in a thread of its own, so that synchronous, asynchronous and command-line tests can all use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from aiohttp import web
+
+Body = dict[str, Any]
+Fault = Callable[["FakeOpenAI", web.Request], Awaitable[web.StreamResponse]]
+
+
+def status(code: int, message: str = "no", *, headers: dict[str, str] | None = None, **error: Any) -> Fault:
+    """Answer with an HTTP status and OpenAI's error body; `error` adds to it (`code=…`, `type=…`)."""
+
+    async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+        return web.json_response({"error": {"message": message, **error}}, status=code, headers=headers)
+
+    return fault
+
+
+def raw(text: str, content_type: str = "application/json") -> Fault:
+    """Answer 200 with these very bytes."""
+
+    async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+        return web.Response(text=text, content_type=content_type)
+
+    return fault
+
+
+garbage = raw('{"choices": [{"mess')
+"""200, JSON by its header, cut in the middle."""
+not_json = raw("<html>gateway</html>", "text/html")
+"""200 and a web page."""
+empty_choices = raw('{"id": "x", "choices": []}')
+"""200 and nothing said."""
+
+
+async def reset(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    """Break the connection before the first byte."""
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def half(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    """Break the connection in the middle of the body."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"choices": [')
+    assert request.transport is not None
+    request.transport.abort()
+    return response
+
+
+async def hang(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    """Say nothing until the server closes: the client's timeout must end it."""
+    await server.closing.wait()
+    return web.Response()
+
+
+def chat(message: str | Body, usage: Body | None = None, finish_reason: str = "stop") -> Body:
+    """The body of a chat completion."""
+    said = {"role": "assistant", "content": message} if isinstance(message, str) else message
+    words = len(str(said.get("content")).split())
+    return {
+        "id": "chatcmpl-0",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "fake",
+        "choices": [{"index": 0, "message": said, "finish_reason": finish_reason}],
+        "usage": usage or {"prompt_tokens": 7, "completion_tokens": words, "total_tokens": 7 + words},
+    }
+
+
+class FakeOpenAI:
+    """See the module. `answer(body)` gives a text or a whole response body.
+
+    Attributes:
+        url: what `base_url` must say.
+        bodies: every chat request's JSON, in order of arrival; `headers` likewise.
+        peak: the most chat requests seen in flight at once.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Body], str | Body] = lambda body: "hello",
+        *,
+        script: Sequence[Fault | None] = (),
+        models: Sequence[str] = ("fake",),
+        key: str | None = None,
+    ) -> None:
+        self.answer, self.script, self.models, self.key = answer, list(script), list(models), key
+        self.models_fault: Fault | None = None
+        self.bodies: list[Body] = []
+        self.headers: list[dict[str, str]] = []
+        self.peak = self._flying = 0
+        self.url = ""
+
+    def __enter__(self) -> FakeOpenAI:
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
+        self._thread.start()
+        ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Close the listening socket and every connection. May be called twice."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self.closing.set)
+            self._thread.join()
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._loop, self.closing = asyncio.get_running_loop(), asyncio.Event()
+        app = web.Application(client_max_size=2**28)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._list)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        ready.set()
+        await self.closing.wait()
+        await runner.cleanup()
+
+    def _refused(self, request: web.Request) -> bool:
+        return self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}"
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
+        if self._refused(request):
+            return web.json_response({"error": {"message": "bad key"}}, status=401)
+        if self.models_fault:
+            return await self.models_fault(self, request)
+        return web.json_response({"object": "list", "data": [{"id": m, "object": "model"} for m in self.models]})
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        if self._refused(request):
+            return web.json_response({"error": {"message": "bad key"}}, status=401)
+        body = await request.json()
+        self.bodies.append(body)
+        self.headers.append(dict(request.headers))
+        if body["model"] not in self.models:
+            return web.json_response({"error": {"message": f"model {body['model']} does not exist"}}, status=404)
+        self._flying += 1
+        self.peak = max(self.peak, self._flying)
+        try:
+            fault = self.script.pop(0) if self.script else None
+            if fault:
+                return await fault(self, request)
+            said = self.answer(body)
+            return web.json_response(said if isinstance(said, dict) and "choices" in said else chat(said))
+        finally:
+            self._flying -= 1

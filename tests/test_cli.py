@@ -1,0 +1,274 @@
+"""The command line as a person meets it: what it prints, its exit codes, and mistakes without tracebacks."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.cli.evaluate import pairs
+from harness.errors import SpecError
+
+ROOT = Path(__file__).parent.parent
+TOY = ROOT / "tests" / "toy"
+
+
+@pytest.fixture(autouse=True)
+def in_toy(tmp_path: Path) -> Iterator[None]:
+    """A copy-free visit to the toy project; runs go to `tmp_path`."""
+    with contextlib.chdir(TOY):
+        yield
+
+
+def harness(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command."""
+    try:
+        code = main(arguments)
+    except SystemExit as error:  # argparse's own refusals
+        code = int(error.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def run(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
+    return harness(capsys, "eval", "--spec", "toy", "--output_path", str(folder), *more)
+
+
+def test_eval_prints_progress_tables_and_where_the_results_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, err = run(capsys, tmp_path / "r")
+    assert code == 0
+    assert "toy · coin: 8/8 episodes" in err
+    assert "Agreement" in out and "coin" in out
+    assert out.rstrip().endswith(f"results: {tmp_path / 'r'}")
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(capsys, tmp_path / "r", "--quiet")[2] == ""
+
+
+def test_a_model_with_arguments_and_sampling(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    more = (
+        "--model",
+        "dice",
+        "--model_args",
+        "name=my dice,latency=0.001",
+        "--gen_kwargs",
+        "temperature=0.5,top_p=0.9",
+    )
+    code, out, _ = run(capsys, tmp_path / "r", *more, "--limit", "1", "--repeats", "2", "--seed", "5")
+    assert code == 0 and "my dice" in out
+    meta = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert meta["generation_kwargs"] == {"temperature": 0.5, "max_tokens": 8, "top_p": 0.9}
+    assert len((tmp_path / "r" / "scores.jsonl").read_text().splitlines()) == 4
+
+
+def test_secrets_never_reach_the_record(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--output_path", str(tmp_path / "r"),
+               "--model", "dice", "--model_args", "name=api_key=sk-123"]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True, env={"PYTHONPATH": str(ROOT), "PATH": ""})
+    assert "sk-123" not in json.dumps(json.loads((tmp_path / "r" / "run.json").read_text())["command"])
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex", "json", "html"])
+def test_report_and_score_print_the_tables_again(capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str) -> None:
+    run(capsys, tmp_path / "r", "--quiet")
+    code, out, _ = harness(capsys, "report", str(tmp_path / "r"), "--format", form)
+    assert code == 0 and "coin" in out
+    if form == "json":
+        assert json.loads(out)[0]["title"] == "Agreement"
+    code, again, _ = harness(capsys, "score", str(tmp_path / "r"), "--format", form)
+    assert code == 0 and again.startswith(out.rstrip("\n"))
+    assert harness(capsys, "report", str(tmp_path / "r"), "--format", form, "--output", str(tmp_path / "f"))[0] == 0
+    assert (tmp_path / "f").read_text() == out
+
+
+def test_leaderboard_merges_runs_of_one_benchmark_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run(capsys, tmp_path / "a", "--model", "dice", "--quiet")
+    run(capsys, tmp_path / "b", "--quiet")
+    run(capsys, tmp_path / "c", "--quiet", "--set", "protocol.rounds=1")
+    code, out, _ = harness(capsys, "leaderboard", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert code == 0 and "dice" in out and "coin" in out
+    code, _, err = harness(capsys, "leaderboard", str(tmp_path / "a"), str(tmp_path / "c"))
+    assert code == 2 and "c" in err
+
+
+def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert harness(capsys, "validate")[:2] == (0, "toy: ok\ntoy_loud: ok\n")
+    code, out, _ = harness(capsys, "plan", "--spec", "toy")
+    assert code == 0
+    assert "conditions      2" in out and "episodes        8" in out
+    assert "60 without re-asks, at most 120" in out  # (2 + 3 seats) · 4 cases · 3 rounds
+    code, out, _ = harness(capsys, "show", "--spec", "toy_loud")
+    assert code == 0 and "prompts: toy/loud" in out and "extends" not in out
+    code, out, _ = harness(capsys, "show", "--spec", "toy_loud", "--case", "1", "--seat", "S1", "--round", "1")
+    assert code == 0
+    assert "You are S1." in out and "ROUND 0! SAY ONE LETTER!" in out and "ROUND 1!" in out and "ROUND 2" not in out
+    assert harness(capsys, "list", "tasks")[:2] == (0, "pick  Everybody must name the same letter.\n")
+    for kind in ("protocols", "channels", "policies", "prompts", "metrics", "engines", "specs"):
+        assert harness(capsys, "list", kind)[0] == 0
+    code, out, _ = harness(capsys, "schema")
+    assert code == 0 and json.loads(out)["title"] == "harness spec"
+    code, out, _ = harness(capsys, "schema", "tasks", "pick")
+    assert json.loads(out)["properties"]["seats"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 3}
+    assert set(json.loads(harness(capsys, "schema", "policies")[1])) == {"coin", "illegal"}
+
+
+def test_the_published_schema_accepts_the_specs_it_describes(capsys: pytest.CaptureFixture[str]) -> None:
+    import jsonschema
+    import yaml
+
+    shape = json.loads(harness(capsys, "schema")[1])
+    jsonschema.Draft202012Validator.check_schema(shape)
+    jsonschema.validate(yaml.safe_load((TOY / "specs" / "toy.yaml").read_text()), shape)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: [", "broken YAML"),
+        ("extends: toy\nname: x\ntask: {cases_mde: 1}", "bad.yaml:3:"),
+        ("extends: toy\nname: x\ntask: {broken: brief}", "no brief for S1"),
+        (
+            "extends: toy\nname: x\ntables: [{title: t, rows: modle, columns: seats, cell: agreed}]",
+            "Did you mean model",
+        ),
+        (
+            "extends: toy\nname: x\ntables: [{title: t, rows: model, columns: seats, cell: agred}]",
+            "Did you mean agreed",
+        ),
+        ("extends: toy\nname: x\nmetrics: [agreed, solved]", "there is no metric 'solved'"),
+        ("extends: toy\nname: x\nprotocol: {rounds: 0}", "'rounds' must be ≥ 1, found 0"),
+        ("extends: toy\nname: x\nbaseline: cion", "Did you mean coin"),
+    ],
+)
+def test_validate_finds_mistakes_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, says: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    code, out, err = harness(capsys, "validate", str(tmp_path / "bad.yaml"))
+    assert code == 2 and "problem(s)" in out
+    assert says in err and "bad.yaml" in err and "Traceback" not in err
+
+
+def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    (project / "prompts" / "typo").mkdir(parents=True)
+    (project / "harness.yaml").write_text(f"name: p\nparents: [{TOY}]\n")
+    (project / "prompts" / "typo" / "prompts.yaml").write_text("base: toy/base\n")
+    (project / "prompts" / "typo" / "retry.j2").write_text("\n{% if round > 99 %}{{ eror }}{% endif %}")
+    (project / "s.yaml").write_text("extends: toy\nname: s\nprompts: typo\n")
+    with contextlib.chdir(project):
+        code, _, err = harness(capsys, "validate", "s.yaml")
+    assert code == 2
+    assert "retry.j2:2:1: prompt set 'typo': nobody gives the variable 'eror'" in err and "Did you mean error" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("eval", "--spec", "nope"), "there is no spec 'nope'"),
+        (("eval", "--spec", "toy", "--model", "dise"), "there is no engine 'dise'"),
+        (("eval", "--spec", "toy", "--model", "dice", "--model_args", "nam=x"), "unknown key 'nam'. Did you mean name"),
+        (("eval", "--spec", "toy", "--model", "dice", "--model_args", "oops"), "takes key=value"),
+        (("eval", "--spec", "toy", "--model_args", "name=x"), "--model_args without --model"),
+        (("eval", "--spec", "toy", "--model", "dice", "--model_args", "broken_start=true"), "Buy some"),
+        (("eval", "--spec", "toy", "--set", "task.seat=3"), "Did you mean seats"),
+        (("eval", "--spec", "toy", "--data_dir", "x", "--set", "task.data_dirs=1"), "Did you mean data_dir"),
+        (("eval", "--spec", "toy", "--limit", "0"), "must be at least 1"),
+        (("eval", "--spec", "toy", "--seed", "-1"), "must be at least 0"),
+        (("eval", "--spec", "toy", "--output_path", "/proc/nope"), "cannot write results to /proc/nope"),
+        (("eval",), "--spec"),
+        (("evil",), "invalid choice"),
+        (("report", "/nowhere"), "holds no run"),
+        (("score", "."), "holds no run"),
+        (("list", "things"), "invalid choice"),
+        (("schema", "tasks", "pikc"), "Did you mean pick"),
+        (("show", "--spec", "toy", "--case", "c9"), "there is no case 'c9'"),
+        (("show", "--spec", "toy", "--case", "0", "--seat", "S7"), "there is no seat 'S7'"),
+        (("show", "--spec", "toy", "--case", "0", "--round", "7"), "turns 0 to 2"),
+        (("new", "."), "is not empty"),
+    ],
+)
+def test_mistakes_have_exit_code_2_and_no_traceback(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    if arguments[0] == "eval" and "--output_path" not in arguments:
+        arguments = (*arguments, "--output_path", str(tmp_path / "r"))
+    code, _, err = harness(capsys, *arguments)
+    assert code == 2
+    assert says in err and "Traceback" not in err
+
+
+def test_a_run_of_which_everything_fails_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = run(capsys, tmp_path / "r", "--set", "baseline=illegal")
+    assert code == 1
+    assert "8 of 8 episodes failed" in err and "Illegal chose 'z'" in err
+
+
+def test_a_fatal_engine_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, err = run(capsys, tmp_path / "r", "--model", "dice", "--model_args", "fatal_after=5")
+    assert code == 1
+    assert "the dice are gone" in err and "the same command again" in err
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
+    import signal
+
+    command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--model", "dice",
+               "--model_args", "latency=0.2", "--output_path", str(tmp_path / "r"),
+               "--repeats", "30", "--max_concurrency", "2"]  # fmt: skip
+    process = subprocess.Popen(command, env={"PYTHONPATH": str(ROOT), "PATH": ""}, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    first = process.stderr.readline()  # the first progress line: the run is under way
+    assert "episodes" in first
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert "To go on:" in err and "harness eval --spec toy" in err and "Traceback" not in err
+
+
+def test_output_may_be_cut_by_a_pipe() -> None:
+    command = f"{sys.executable} -m harness schema | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command], env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, capture_output=True
+    )
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", {}),
+        ("a=1,b=x y", {"a": 1, "b": "x y"}),
+        ("a=[1,2],b={c: 1,d: 2},e='x,y'", {"a": [1, 2], "b": {"c": 1, "d": 2}, "e": "x,y"}),
+        ("a=", {"a": ""}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a=true,b=1e-3", {"a": True, "b": 0.001}),
+    ],
+)
+def test_pairs(text: str, value: object) -> None:
+    assert pairs(text, "--flag") == value
+
+
+@pytest.mark.parametrize("text", ["a", "=1", "a b=1", "a=["])
+def test_bad_pairs(text: str) -> None:
+    with pytest.raises(SpecError):
+        pairs(text, "--flag")
+
+
+@pytest.mark.parametrize("command", ["list tasks", "validate", "--help", "plan --spec toy"])
+def test_light_commands_import_nothing_heavy(command: str) -> None:
+    heavy = ["torch", "vllm", "datasets", "pandas", "scipy", "numpy", "openai", "networkx", "matplotlib"]
+    code = (
+        "import sys\nfrom harness.cli import main\n"
+        f"try: main({command.split()!r})\nexcept SystemExit: pass\n"
+        f"print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.stderr.strip().endswith("[]"), done.stderr

@@ -1,0 +1,164 @@
+"""Every plugin that ships keeps its contract: the checks of `harness.check`, over everything that is listed."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import check, project, resolve, spec
+from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
+from harness.engines.mock import Mock
+
+BUILTIN = project.builtin()
+TOY = project.find(Path(__file__).parent / "toy")
+
+
+def names(kind: str) -> list[str]:
+    listed = BUILTIN.listing(kind)
+    assert not [entry for entry in listed if entry.problem], "a broken plugin"
+    return [entry.name for entry in listed]
+
+
+def build(kind: str, name: str, **parameters: Any) -> Any:
+    """A plugin with its defaults, references to other plugins filled in as a spec would."""
+    loaded = spec.parse(
+        {"name": "x", "task": "agentsnet/coloring", "protocol": {"use": "local_rounds", "channel": "neighbours"},
+         "prompts": "agentsnet/standard", "metrics": ["solved"]},
+        BUILTIN,
+    )  # fmt: skip
+    return resolve._Resolver(loaded, BUILTIN, Mock()).build_at(kind, {"use": name, **parameters}, loaded.place)
+
+
+def protocol() -> Protocol:
+    made: Protocol = build("protocols", "local_rounds", channel="neighbours")
+    return made
+
+
+@pytest.mark.parametrize("name", names("tasks"))
+def test_tasks(name: str) -> None:
+    assert check.check_task(build("tasks", name)) == []
+
+
+@pytest.mark.parametrize("task", names("tasks"))
+@pytest.mark.parametrize("parsing", ["tolerant", "reference"])
+@pytest.mark.parametrize("rounds", ["paper", 0, 1, 5])
+def test_protocols(task: str, parsing: str, rounds: object) -> None:
+    made = build("protocols", "local_rounds", channel="neighbours", parsing=parsing, rounds=rounds)
+    assert check.check_protocol(made, build("tasks", task)) == []
+
+
+@pytest.mark.parametrize("name", names("channels"))
+def test_channels(name: str) -> None:
+    case = build("tasks", "agentsnet/coloring").example()
+    assert check.check_channel(build("channels", name), case) == []
+
+
+@pytest.mark.parametrize("task", names("tasks"))
+@pytest.mark.parametrize("name", names("policies"))
+def test_policies(name: str, task: str) -> None:
+    def make() -> Policy:
+        made: Policy = BUILTIN.load("policies", name)()
+        return made
+
+    for seed in range(3):
+        assert check.check_policy(make, protocol(), build("tasks", task), seed) == []
+
+
+@pytest.mark.parametrize("name", names("metrics"))
+def test_metrics(name: str) -> None:
+    assert check.check_metric(build("metrics", name)) == []
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in BUILTIN.specs()])
+def test_specs_hold_together(name: str) -> None:
+    loaded = spec.load(name, BUILTIN)
+    plan = resolve.plan(loaded, BUILTIN, Mock())
+    assert check.examine(plan) == []
+    resolve.plan(loaded, BUILTIN)  # with the baseline
+
+
+def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
+    used = set()
+    for entry in BUILTIN.specs():
+        plan = resolve.plan(spec.load(entry.name, BUILTIN), BUILTIN, Mock())
+        used |= {group.prompts.name for condition in plan.conditions for group in condition.groups}
+    assert used == {entry.name for entry in BUILTIN.prompt_sets()}
+
+
+# ----------------------------------------------------------------------- the checks themselves can fail
+
+
+class Leaky(Task):
+    gives = frozenset({"seats"})
+    grades = ("right",)
+
+    def cases(self, limit: int | None, seed: int) -> list[Case]:
+        return [Case("c", ("A", "A"), target="the secret")]
+
+    def brief(self, case: Case, seat: str) -> dict[str, Any]:
+        return {"hint": case.target}
+
+    def reply(self, case: Case, seat: str) -> Any:
+        return TOY.load("tasks", "pick")().reply(case, seat)
+
+    def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
+        return {"wrong": True}
+
+
+def test_check_task_sees_leaks_repeats_and_bad_grades() -> None:
+    found = " ".join(check.check_task(Leaky()))
+    for word in ("holds the target", "seats repeat", "grade gives ['wrong']", "a grade is no number"):
+        assert word in found
+
+
+class Wild(Protocol):
+    facts = ("missing",)
+
+    def play(self, task: Any, case: Case, seats: Any, rng: Any) -> Any:
+        from harness.api import Turn
+
+        reply = task.reply(case, "S0")
+        yield [Turn("nobody", "say", {"x": object()}, reply), Turn("nobody", "say", {"y": random.random()}, reply)]
+        return Outcome()
+
+
+def test_check_protocol_sees_chance_strangers_and_facts() -> None:
+    found = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
+    for word in ("different batches", "who has no seat", "is not JSON", "twice in one batch", "gives facts []"):
+        assert word in found
+
+
+def test_check_policy_sees_illegal_actions() -> None:
+    make = TOY.load("policies", "illegal")
+    found = check.check_policy(make, TOY.load("protocols", "rounds")(), TOY.load("tasks", "pick")())
+    assert "'z' is none of" in found[0]
+
+
+class Moody(Metric):
+    def measure(self, episode: Any) -> Any:
+        return "good"
+
+
+def test_check_metric_sees_what_is_no_number() -> None:
+    assert check.check_metric(Moody()) == ["measures 'good'"]
+
+
+class Endless(Protocol):
+    def play(self, task: Any, case: Case, seats: Any, rng: Any) -> Any:
+        while True:
+            yield []
+
+
+def test_drive_does_not_wait_for_ever() -> None:
+    task = TOY.load("tasks", "pick")()
+    with pytest.raises(RuntimeError, match="does not come to an end"):
+        check.drive(Endless(), task, task.example())
+
+
+def test_moves_of_a_drive_are_in_order() -> None:
+    task = TOY.load("tasks", "pick")()
+    played = check.drive(TOY.load("protocols", "rounds")(rounds=2), task, task.example(), lambda turn: "a")
+    assert [[move for _, move in batch] for batch in played.batches] == [
+        [Move(s, "say", "a") for s in ("S0", "S1", "S2")]
+    ] * 2

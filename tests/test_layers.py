@@ -1,0 +1,98 @@
+"""The house is as docs/architecture.md draws it: modules import only from the rows above their own."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+PLUGINS = {"registry", "metrics", "specs", "prompts", "results"}
+FOR_PLUGINS = {"api", "errors", "replies", "stats"}
+
+
+def layers() -> dict[str, int]:
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", PAGE, re.MULTILINE)
+    return {name: int(number) for number, names in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+def modules() -> list[Path]:
+    return sorted(p for p in (ROOT / "harness").rglob("*.py") if "scaffold" not in p.parts)
+
+
+def imported(file: Path, package: str) -> set[str]:
+    """Absolute names a file imports, relative imports resolved."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            origin = ".".join(part for part in (base, node.module or "") if part)
+            names |= {f"{origin}.{alias.name}" for alias in node.names} | {origin}
+    return names
+
+
+def test_every_module_has_a_layer() -> None:
+    tops = {p.relative_to(ROOT / "harness").parts[0].removesuffix(".py") for p in modules()}
+    assert tops - {"__init__", "__main__"} == set(layers())
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_upwards(file: Path) -> None:
+    parts = file.relative_to(ROOT / "harness").with_suffix("").parts
+    top = parts[0]
+    if top in ("__init__", "__main__"):
+        return
+    known = layers()
+    package = ".".join(("harness", *parts[:-1]))
+    for name in imported(file, package):
+        head, *rest = name.split(".")
+        assert head not in PLUGINS, f"{file} imports the plugin folder {name}"
+        if head == "harness" and rest and rest[0] in known and rest[0] != top:
+            assert known[rest[0]] < known[top], f"{top} (layer {known[top]}) imports {rest[0]} (layer {known[rest[0]]})"
+
+
+@pytest.mark.parametrize("folder", ["registry", "metrics"])
+def test_plugins_use_the_plugin_surface_only(folder: str) -> None:
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for name in imported(file, "plugin.deep.deep.deep"):
+            head, *rest = name.split(".")
+            if head == "harness" and rest:
+                assert rest[0] in FOR_PLUGINS, f"{file} imports {name}"
+
+
+def test_core_vocabulary_is_standard_library_only() -> None:
+    import sys
+
+    for name in ("api", "errors"):
+        heads = {n.split(".")[0] for n in imported(ROOT / "harness" / f"{name}.py", "harness")}
+        assert heads <= {*sys.stdlib_module_names, "harness"}
+
+
+def test_nothing_heavy_is_imported_at_the_top_of_a_file() -> None:
+    heavy = {
+        "networkx",
+        "numpy",
+        "scipy",
+        "pandas",
+        "torch",
+        "vllm",
+        "openai",
+        "datasets",
+        "matplotlib",
+        "tqdm",
+        "transformers",
+    }
+    for folder in ("harness", "registry", "metrics"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.parse(file.read_text("utf-8")).body:
+                names = (
+                    [a.name for a in node.names]
+                    if isinstance(node, ast.Import)
+                    else [node.module or ""]
+                    if isinstance(node, ast.ImportFrom)
+                    else []
+                )
+                assert not {n.split(".")[0] for n in names} & heavy, f"{file}:{node.lineno}"

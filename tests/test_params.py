@@ -1,0 +1,83 @@
+"""Plugin parameters: dataclass fields as JSON Schema, mistakes in words."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import pytest
+
+from harness import api, params
+from harness.api import Range, plugin
+
+
+@plugin
+class Many:
+    """Fields of every sort."""
+
+    count: Annotated[int, Range(ge=1, lt=10)]
+    rate: Annotated[float, Range(gt=0, le=1)] = 0.5
+    name: str | None = None
+    kind: Literal["red", "green"] = "red"
+    on: bool = False
+    sizes: list[int] | None = None
+    more: dict[str, Any] | None = None
+    rounds: Literal["paper"] | int = "paper"
+    channel: api.Channel | None = None
+    function: Callable[[str], str] | None = None
+
+
+GOOD: dict[str, Any] = {"count": 3}
+
+
+def test_the_schema_is_valid_and_knows_defaults_and_what_is_required() -> None:
+    shape = params.schema(Many)
+    jsonschema.Draft202012Validator.check_schema(shape)
+    assert shape["required"] == ["count"]
+    assert shape["properties"]["kind"] == {"enum": ["red", "green"], "default": "red"}
+    assert params.references(Many) == {"channel": "channels"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"rate": 1},
+        {"name": None},
+        {"sizes": [1, 2]},
+        {"more": {"x": [1]}},
+        {"rounds": 3},
+        {"channel": "neighbours"},
+        {"channel": {"use": "neighbours", "loss": 0.5}},
+    ],
+)
+def test_good_values(value: dict[str, Any]) -> None:
+    assert not list(params.problems({**GOOD, **value}, params.schema(Many)))
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({"count": 0}, "'count' must be ≥ 1, found 0"),
+        ({"count": 10}, "'count' must be < 10, found 10"),
+        ({"count": 2.5}, "'count' must be an integer, found the number 2.5"),
+        ({"count": True}, "'count' must be an integer, found the truth value True"),
+        ({"count": "3"}, "'count' must be an integer, found text '3'"),
+        ({"rate": 0}, "'rate' must be > 0, found 0"),
+        ({"rate": 1.1}, "'rate' must be ≤ 1, found 1.1"),
+        ({"kind": "gren"}, "'kind' is 'gren'. Did you mean green?"),
+        ({"on": "yes"}, "'on' must be true or false, found text 'yes'"),
+        ({"name": [1]}, "'name' must be text or empty, found a list [1]"),
+        ({"sizes": [1, "x"]}, "'1' must be an integer, found text 'x'"),
+        ({"rounds": "papers"}, "'rounds' is 'papers'. Did you mean paper?"),
+        ({"cuont": 1}, "unknown key 'cuont'. Did you mean count?"),
+        ({"channel": {"loss": 1}}, "lacks 'use'"),
+        ({"more": 3}, "'more' must be a mapping or empty, found the number 3"),
+    ],
+)
+def test_mistakes(value: dict[str, Any], says: str) -> None:
+    found = [what for _, what in params.problems({**GOOD, **value}, params.schema(Many))]
+    assert any(says in what for what in found), found
+
+
+def test_a_missing_parameter() -> None:
+    assert [what for _, what in params.problems({}, params.schema(Many))] == ["this lacks 'count'"]

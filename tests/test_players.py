@@ -1,0 +1,190 @@
+"""Seats: re-asks, failures as data, and conversations rebuilt from recorded moves."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness.engines.mock import Mock
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import Completion, Move, Request, Turn
+from harness.errors import ContextLengthError, EngineFatalError, RequestError
+from harness.play import play
+from harness.players import ModelPlayer, PolicyPlayer
+from harness.project import find
+
+TOY = find(Path(__file__).parent / "toy")
+TASK = TOY.load("tasks", "pick")()
+CASE = TASK.example()
+
+
+def player(answer: Callable[[Request], str | Completion], constrained: bool = False) -> ModelPlayer:
+    return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {"temperature": 1}, constrained, "e", "S0", 7)
+
+
+def turn(i: int = 0, repairs: int = 1, fresh: bool = False) -> Turn:
+    view = {"round": i, "heard": {}}
+    return Turn("S0", "say", view, TASK.reply(CASE, "S0"), TASK.brief(CASE, "S0"), repairs, fresh)
+
+
+def act(who: ModelPlayer, what: Turn) -> Move:
+    return asyncio.run(who.act(what))
+
+
+def test_a_readable_reply_needs_one_call() -> None:
+    who = player(lambda request: " a ")
+    move = act(who, turn())
+    assert (move.action, move.error, len(move.calls)) == ("a", None, 1)
+    assert who.thread.messages == [
+        {"role": "system", "content": "You are S0."},
+        {"role": "user", "content": "Round 0. Say one letter."},
+        {"role": "assistant", "content": " a "},
+    ]
+
+
+def test_an_unreadable_reply_is_asked_for_again_and_says_why() -> None:
+    seen: list[str] = []
+
+    def answer(request: Request) -> str:
+        seen.append(request.thread.messages[-1]["content"])
+        return "?" if len(seen) == 1 else "b"
+
+    move = act(player(answer), turn())
+    assert (move.action, [c.text for c in move.calls]) == ("b", ["?", "b"])
+    assert seen[1] == "Again: say one of a, b."
+
+
+@pytest.mark.parametrize("repairs", [0, 1, 3])
+def test_repairs_end(repairs: int) -> None:
+    move = act(player(lambda request: "?"), turn(repairs=repairs))
+    assert (move.action, move.error_kind, len(move.calls)) == (None, "parse", repairs + 1)
+
+
+@pytest.mark.parametrize("error", [ContextLengthError("too long"), RequestError("no")])
+def test_a_failed_request_is_a_move_with_an_error(error: Exception) -> None:
+    def answer(request: Request) -> str:
+        raise error
+
+    who = player(answer)
+    move = act(who, turn())
+    assert (move.action, move.error, move.error_kind) == (None, str(error), error.kind)  # type: ignore[attr-defined]
+    assert who.thread.messages[-1] == {"role": "assistant", "content": ""}  # roles stay in turn
+
+
+def test_a_fatal_error_is_not_swallowed() -> None:
+    def answer(request: Request) -> str:
+        raise EngineFatalError("gone")
+
+    with pytest.raises(EngineFatalError):
+        act(player(answer), turn())
+
+
+def test_requests_are_named_and_seeded_by_turn_and_attempt() -> None:
+    seen: list[Request] = []
+
+    def answer(request: Request) -> str:
+        seen.append(request)
+        return "?"
+
+    for _ in range(2):
+        who = player(answer, constrained=True)
+        act(who, turn(0))
+        act(who, turn(1))
+    ids = [request.id for request in seen]
+    assert ids == 2 * ["e/S0/0/0", "e/S0/0/1", "e/S0/1/0", "e/S0/1/1"]
+    seeds = [request.seed for request in seen]
+    assert seeds[:4] == seeds[4:] and len(set(seeds)) == 4
+    assert seen[0].constraint == {"choice": ["a", "b"]}
+    assert player(answer).constrained is False
+
+
+def test_reasoning_never_enters_the_conversation() -> None:
+    who = player(lambda request: Completion("a", reasoning="secret thoughts"))
+    assert act(who, turn()).calls[0].reasoning == "secret thoughts"
+    assert "secret" not in str(who.thread.messages)
+
+
+def test_a_fresh_turn_opens_a_new_thread() -> None:
+    who = player(lambda request: "a")
+    act(who, turn(0))
+    act(who, turn(1, fresh=True))
+    assert [m["role"] for m in who.thread.messages] == ["system", "user", "assistant"]
+
+
+replies = st.lists(st.sampled_from(["a", "b", "?", "fail"]), min_size=12, max_size=12)
+
+
+@given(replies, st.integers(0, 2), st.integers(0, 3))
+def test_recalling_rebuilds_the_same_conversation(script: list[str], repairs: int, known: int) -> None:
+    def scripted() -> Callable[[Request], str]:
+        left = iter(script)
+
+        def answer(request: Request) -> str:
+            text = next(left)
+            if text == "fail":
+                raise RequestError("no")
+            return text
+
+        return answer
+
+    first = player(scripted())
+    moves = [act(first, turn(i, repairs)) for i in range(4)]
+    second = player(scripted())
+    for i in range(known):
+        second.recall(turn(i, repairs), moves[i])
+    skipped = sum(len(m.calls) + (m.error_kind == "request") for m in moves[:known])
+    rest = iter(script[skipped:])
+
+    def answer(request: Request) -> str:
+        text = next(rest)
+        if text == "fail":
+            raise RequestError("no")
+        return text
+
+    second.engine = Mock(function=answer)
+    assert [act(second, turn(i, repairs)) for i in range(known, 4)] == moves[known:] or _differs_only_in_latency()
+    assert second.thread.messages == first.thread.messages
+
+
+def _differs_only_in_latency() -> bool:
+    return False
+
+
+def test_an_illegal_policy_is_a_bug_with_a_name() -> None:
+    who = PolicyPlayer(TOY.load("policies", "illegal")(), 1)
+    with pytest.raises(ValueError, match="Illegal chose 'z', which is none of"):
+        who.decide(turn())
+
+
+def test_a_policy_repeats_itself_for_its_seed() -> None:
+    coin = TOY.load("policies", "coin")
+    runs = []
+    for _ in range(2):
+        who = PolicyPlayer(coin(), 5)
+        runs.append([who.decide(turn(i)).action for i in range(20)])
+    assert runs[0] == runs[1] and len(set(runs[0])) == 2
+
+
+def test_play_is_a_barrier_and_records_each_move_once() -> None:
+    import random
+
+    order: list[str] = []
+
+    async def answer(request: Request) -> str:
+        order.append(request.id)
+        if "S0" in request.id:
+            await asyncio.sleep(0)  # S0 answers last, and nobody is asked for the next round before
+        return "a"
+
+    prompts = TOY.prompts("toy/base")
+    players = {s: ModelPlayer(Mock(function=answer), prompts, {}, False, "e", s, 1) for s in CASE.seats}
+    recorded: list[tuple[int, int, str]] = []
+    protocol = TOY.load("protocols", "rounds")(rounds=2)
+    outcome = asyncio.run(
+        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, i, m: recorded.append((b, i, m.seat)))
+    )
+    assert outcome.answers == {"S0": "a", "S1": "a", "S2": "a"}
+    assert [name.split("/")[2] for name in order] == ["0", "0", "0", "1", "1", "1"]
+    assert sorted(recorded) == [(b, b, s) for b in (0, 1) for s in CASE.seats]

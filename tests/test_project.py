@@ -1,0 +1,137 @@
+"""Projects: plugins by path, listing without import, broken files never skipped."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import project
+from harness.errors import PluginError, SpecError, UserError
+
+TOY = Path(__file__).parent / "toy"
+
+
+def write(root: Path, name: str, text: str) -> None:
+    file = root / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def make(root: Path, marker: str = "name: mine\n") -> project.Project:
+    write(root, "harness.yaml", marker)
+    return project.find(root)
+
+
+METRIC = """from harness.api import Metric, plugin
+@plugin
+class M(Metric):
+    '''Mine.
+
+    More.'''
+    def measure(self, episode): return None
+"""
+
+
+def test_found_by_walking_up() -> None:
+    assert project.find(TOY / "registry" / "tasks").name == "toy"
+    assert project.find(Path("/")).name == project.BUILTIN
+
+
+def test_names_are_paths_and_descriptions_are_docstrings(tmp_path: Path) -> None:
+    mine = make(tmp_path)
+    write(tmp_path, "metrics/deep/er/m.py", METRIC)
+    write(tmp_path, "metrics/deep/_helper.py", "raise SystemExit")
+    listed = mine.listing("metrics")
+    assert [(entry.name, entry.description, entry.problem) for entry in listed] == [("deep/er/m", "Mine.", None)]
+    loaded = mine.load("metrics", "deep/er/m")
+    assert loaded().measure(None) is None
+
+
+def test_no_generic_name_reaches_the_module_table() -> None:
+    project.find(TOY).load("metrics", "agreed")
+    assert not {"metrics", "registry", "prompts", "specs"} & set(sys.modules)
+
+
+def test_plugins_pickle() -> None:
+    import pickle
+
+    made = project.find(TOY).load("policies", "coin")(bias=0.25)
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_a_child_sees_its_parents_and_wins_over_them(tmp_path: Path) -> None:
+    child = make(tmp_path / "child", f"name: child\nparents: [{TOY}]\n")
+    write(tmp_path / "child", "metrics/agreed.py", METRIC)
+    assert child.load("metrics", "agreed").__doc__.startswith("Mine.")
+    assert child.load("metrics", "reasks").__doc__.startswith("Re-asks")
+    assert child.load("tasks", "pick").gives == {"seats"}
+    assert [p.name for p in child.lineage()] == ["child", "toy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import nonexistent_package_xyz\n" + METRIC, "cannot be imported: ModuleNotFoundError"),
+        ("def broken(:\n", "cannot be imported: SyntaxError"),
+        ("x = 1\n\ny = 1 / 0\n" + METRIC, "m.py:3:1"),
+        ("raise SystemExit(3)\n", "cannot be imported: SystemExit"),
+        ("x = 1\n", "found 0 tagged classes"),
+        (METRIC + METRIC.replace("class M", "class N"), "found 2 tagged classes"),
+        ("from harness.api import plugin\n@plugin\nclass M:\n    pass\n", "is no Metric"),
+        ("from harness.api import Metric, plugin\n@plugin\nclass M(Metric):\n    pass\n", "lacks measure"),
+    ],
+)
+def test_broken_plugins_say_why(tmp_path: Path, text: str, says: str) -> None:
+    mine = make(tmp_path)
+    write(tmp_path, "metrics/m.py", text)
+    with pytest.raises(PluginError) as caught:
+        mine.load("metrics", "m")
+    assert says in str(caught.value)
+    assert "m.py" in str(caught.value)
+
+
+def test_a_broken_file_is_listed_as_broken(tmp_path: Path) -> None:
+    mine = make(tmp_path)
+    write(tmp_path, "metrics/bad.py", "def (:")
+    write(tmp_path, "metrics/untagged.py", "x = 1")
+    problems = {entry.name: entry.problem for entry in mine.listing("metrics")}
+    assert "SyntaxError" in str(problems["bad"])
+    assert "no class tagged" in str(problems["untagged"])
+
+
+def test_unknown_names_show_near_matches() -> None:
+    with pytest.raises(PluginError, match=r"there is no metric 'agred'(.|\n)*Did you mean agreed"):
+        project.find(TOY).load("metrics", "agred")
+    with pytest.raises(PluginError, match="there is no prompt set"):
+        project.find(TOY).prompts("toy/lout")
+    with pytest.raises(SpecError, match="Did you mean toy"):
+        project.find(TOY).spec("toyy")
+
+
+@pytest.mark.parametrize(
+    ("marker", "says"),
+    [
+        ("nam: x\n", "unknown key 'nam'"),
+        ("prompts: ../elsewhere\n", "leaves the project"),
+        ("parents: [nowhere]\n", "no project at"),
+        ("parents: ['.']\n", "its own parent"),
+        ("a: [", "broken YAML"),
+    ],
+)
+def test_a_bad_marker_is_refused_with_its_place(tmp_path: Path, marker: str, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        make(tmp_path, marker)
+    assert says in str(caught.value)
+    assert "harness.yaml:1" in str(caught.value)
+
+
+def test_prompt_sets_that_are_their_own_base(tmp_path: Path) -> None:
+    mine = make(tmp_path)
+    write(tmp_path, "prompts/a/prompts.yaml", "base: b\n")
+    write(tmp_path, "prompts/b/prompts.yaml", "base: a\n")
+    with pytest.raises(PluginError, match="its own base"):
+        mine.prompts("a")
+
+
+def test_engines_of_the_core_are_listed() -> None:
+    assert {"mock", "openai", "replay", "vllm"} <= {entry.name for entry in project.find(TOY).listing("engines")}

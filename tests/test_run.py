@@ -1,0 +1,291 @@
+"""Runs: resume from any point, order of completion, failures as data."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import store
+from harness.errors import DataError, SetupError, SpecError
+from harness.evaluation import rescored
+from harness.project import find
+from harness.run import RunStoppedError
+
+ROOT = Path(__file__).parent
+TOY = find(ROOT / "toy")
+Dice = TOY.load("engines", "dice")
+
+
+def run(folder: Path, model: Any = None, sets: tuple[str, ...] = (), **more: Any) -> harness.Run:
+    return harness.evaluate("toy", model, sets=sets, output_path=folder, project=TOY, **more)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
+
+
+def test_a_run_leaves_everything_a_reader_needs(tmp_path: Path) -> None:
+    done = run(tmp_path / "r", Dice(), log_samples=True, log_requests=True)
+    assert {f.name for f in (tmp_path / "r").iterdir()} == {
+        ".lock", "run.json", "spec.yaml", "journal.jsonl", "scores.jsonl", "results.json", "tables.md",
+        "samples.jsonl", "requests.jsonl",
+    }  # fmt: skip
+    assert len(done.scores) == 8 and not done.failed
+    assert [s.id for s in done.scores] == [f"seats={n}/c{i}/0" for n in (2, 3) for i in range(4)]
+    assert {row["metric"] for row in done.rows} == {"agreed", "reasks"}
+    sample = json.loads((tmp_path / "r" / "samples.jsonl").read_text().splitlines()[0])
+    assert sample["threads"]["S0"][0] == {"role": "system", "content": "You are S0."}
+    assert "target" not in sample["case"]
+    loaded = harness.Run.load(tmp_path / "r", TOY)
+    assert loaded.rows == done.rows and loaded.tables == done.tables
+    frame = done.to_pandas()
+    assert list(frame[(frame.metric == "agreed") & (frame.seats == 3)].n) == [4]
+
+
+def test_without_a_model_the_baseline_sits(tmp_path: Path) -> None:
+    done = run(tmp_path / "r")
+    assert {s.labels["model"] for s in done.scores} == {"coin"}
+    assert done.meta["simulated"] is True
+
+
+@pytest.mark.parametrize("width", [1, 2, 64])
+def test_concurrency_and_order_change_nothing(tmp_path: Path, width: int) -> None:
+    run(tmp_path / "one", Dice(), max_concurrency=1)
+    run(tmp_path / "many", Dice(latency=0.003), max_concurrency=width)
+    assert results(tmp_path / "one")["scores.jsonl"] == results(tmp_path / "many")["scores.jsonl"]
+
+
+def test_another_seed_is_another_run(tmp_path: Path) -> None:
+    one, two = run(tmp_path / "a", Dice(), seed=1), run(tmp_path / "b", Dice(), seed=2)
+    assert [s.numbers for s in one.scores] != [s.numbers for s in two.scores]
+    assert one.meta["spec_digest"] != two.meta["spec_digest"]
+
+
+def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    first = Dice()
+    run(whole, first, max_concurrency=4)
+    journal = (whole / "journal.jsonl").read_bytes()
+    expected = results(whole)
+    cuts = [*random.Random(0).sample(range(len(journal)), 25), 0, len(journal)]
+    for i, cut in enumerate(cuts):
+        part = tmp_path / "whole" / f"cut{i}" / "whole"  # same run id, hence same rows
+        part.mkdir(parents=True)
+        for name in ("run.json", "spec.yaml"):
+            (part / name).write_bytes((whole / name).read_bytes())
+        (part / "journal.jsonl").write_bytes(journal[:cut])
+        recorded = [line for _, line in store.lines(part / "journal.jsonl") if line["k"] == "move"]
+        again = Dice()
+        run(part, again, max_concurrency=3)
+        assert results(part) == expected
+        failed = {(line["e"], line["s"], line["i"]) for line in recorded}
+        asked = {tuple(name.rsplit("/", 3)[:3]) for name in again.asked}
+        assert not {(e, s, str(i)) for e, s, i in failed} & asked, "a recorded move was asked again"
+
+
+def test_a_finished_run_asks_nothing_and_does_not_even_start_its_engine(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    expected = results(tmp_path / "r")
+    again = Dice(broken_start=True)
+    run(tmp_path / "r", again)
+    assert again.asked == [] and results(tmp_path / "r") == expected
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+
+
+def command(folder: Path, repeats: int, **arguments: Any) -> list[str]:
+    """The command line of a run in a process of its own."""
+    args = ",".join(f"{key}={value}" for key, value in {"name": "dice", **arguments}.items())
+    return [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--model", "dice", "--model_args", args,
+            "--output_path", str(folder), "--quiet", "--repeats", str(repeats), "--max_concurrency", "5"]  # fmt: skip
+
+
+def test_kill_9_at_random_moments_gives_byte_identical_tables(tmp_path: Path) -> None:
+    """The real thing: a process killed again and again until one of its successors gets through."""
+    calm, wild = tmp_path / "calm" / "run", tmp_path / "wild" / "run"
+    slow = {"latency": 0.02}
+    subprocess.run(command(calm, 25, log=f"{tmp_path}/calm.log", **slow), cwd=TOY.root, env=ENVIRONMENT, check=True)
+    chance, kills = random.Random(1), 0
+    for _ in range(40):
+        process = subprocess.Popen(
+            command(wild, 25, log=f"{tmp_path}/wild.log", **slow),
+            cwd=TOY.root,
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            _, errors = process.communicate(timeout=0.3 + 0.7 * chance.random() if kills < 6 else None)
+            assert process.returncode == 0, errors.decode()
+            break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += 1
+    assert kills >= 2
+    assert results(wild) == results(calm)
+    asked = (tmp_path / "wild.log").read_text().split()
+    answered = (tmp_path / "calm.log").read_text().split()
+    assert set(asked) == set(answered)
+    # Each kill loses at most what was in flight: 5 calls, and the first call of a pair not yet repaired.
+    assert len(asked) <= len(answered) + kills * 10
+
+
+def test_a_fatal_engine_stops_the_run_which_then_goes_on(tmp_path: Path) -> None:
+    calm = tmp_path / "calm" / "r"
+    wild = tmp_path / "wild" / "r"
+    run(calm, Dice())
+    engine = Dice(fatal_after=17)
+    with pytest.raises(RunStoppedError, match=r"the dice are gone(.|\n)*give the same command again"):
+        run(wild, engine)
+    assert engine.closed == 1
+    with pytest.raises(DataError, match="not finished"):
+        harness.Run.load(wild, TOY)
+    second = Dice()
+    run(wild, second)
+    assert results(wild) == results(calm)
+    assert len(second.asked) < len(engine.asked) + len(second.asked) - 10
+
+
+def test_an_engine_that_cannot_start_is_the_users_problem(tmp_path: Path) -> None:
+    engine = Dice(broken_start=True)
+    with pytest.raises(SetupError, match="Buy some"):
+        run(tmp_path / "r", engine)
+    assert engine.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        (("task.broken=grade",), "grade: RuntimeError: cannot grade"),
+        (("task.broken=brief",), "RuntimeError: no brief for S1 (pick.py:"),
+        (("baseline=illegal",), "Illegal chose 'z'"),
+    ],
+)
+def test_failure_is_data(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
+    done = run(tmp_path / "r", None, sets)
+    assert len(done.failed) == len(done.scores) == 8
+    assert all(says in str(s.error) for s in done.failed)
+    assert all(row["n"] == 0 and row["failed"] == 4 and row["value"] is None for row in done.rows)
+    assert "failed" in (tmp_path / "r" / "tables.md").read_text()
+
+
+def test_another_spec_in_the_same_folder_is_refused_with_the_difference(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    with pytest.raises(DataError) as caught:
+        run(tmp_path / "r", Dice(), ("protocol.rounds=2",))
+    assert "-    rounds: 3" in str(caught.value) and "+    rounds: 2" in str(caught.value)
+    with pytest.raises(DataError, match="model: other"):
+        run(tmp_path / "r", Dice(name="other"))
+    run(tmp_path / "r", Dice(latency=0.001), resume=True)  # how fast is not what
+
+
+def test_resume_may_be_insisted_on_or_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nothing to resume"):
+        run(tmp_path / "r", resume=True)
+    run(tmp_path / "r")
+    with pytest.raises(DataError, match="already holds a run"):
+        run(tmp_path / "r", resume=False)
+
+
+def test_rescoring_needs_no_model_and_gives_the_same(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    expected = results(tmp_path / "r")
+    (tmp_path / "r" / "scores.jsonl").write_text(expected["scores.jsonl"].decode().replace("1.0", "0.0"))
+    again = rescored(tmp_path / "r", TOY)
+    assert results(tmp_path / "r") == expected
+    assert again.meta["model"] == "dice"
+
+
+def test_the_cache_answers_the_second_time_and_never_merges_repeats(tmp_path: Path) -> None:
+    first, second = Dice(), Dice()
+    run(tmp_path / "a" / "r", first, use_cache=tmp_path / "cache", repeats=2)
+    assert len(set(first.asked)) == len(first.asked)
+    run(tmp_path / "b" / "r", second, use_cache=tmp_path / "cache", repeats=2)
+    failures = second.asked  # errors are not kept, so they are asked again
+    assert len(failures) < len(first.asked) / 4
+    assert results(tmp_path / "a" / "r")["scores.jsonl"] == results(tmp_path / "b" / "r")["scores.jsonl"]
+
+
+def test_groups_of_seats(tmp_path: Path) -> None:
+    sets = ("seats={default: model, others: {policy: coin, count: 1, scored: false}}",)
+    engine = Dice()
+    done = run(tmp_path / "r", engine, sets)
+    assert len(done.scores) == 8
+    seats = {name.rsplit("/", 3)[1] for name in engine.asked}
+    assert seats == {"S0", "S1", "S2"}  # who is the other is drawn case by case
+    for _, line in store.lines(tmp_path / "r" / "journal.jsonl"):
+        if line["k"] == "end":
+            assert list(line["roles"].values()) == ["others"]
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        (("seats={other: {model: model}}",), "needs share:, count: or seats:"),
+        (("seats={other: {share: 1.5}}",), "share must be between 0 and 1, found 1.5"),
+        (("seats={other: {count: x}}",), "count must be an integer ≥ 0, found 'x'"),
+        (("seats={other: {count: 1, model: gtp}}",), "there is no model 'gtp'"),
+        (("seats={other: {count: 1, model: model, policy: coin}}",), "either a model or a policy"),
+        (("task.seats=0", "matrix={}"), "'seats' must be ≥ 1, found 0"),
+        (("task=pikc", "matrix={}"), "Did you mean pick"),
+        (("metrics=[agreed, agreed]",), "two metrics are called 'agreed'"),
+        (("baseline={use: coin, bais: 1}",), "Did you mean bias"),
+        (("prompts=toy/bass",), "Did you mean toy/base"),
+    ],
+)
+def test_plans_that_do_not_hold_together(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
+    with pytest.raises((SpecError, harness.errors.PluginError)) as caught:
+        run(tmp_path / "r", None, sets)
+    assert says in str(caught.value)
+    assert not (tmp_path / "r").exists()
+
+
+def test_more_seats_than_there_are(tmp_path: Path) -> None:
+    with pytest.raises(harness.errors.UserError, match="wants 9 seats; 2 are free"):
+        run(tmp_path / "r", None, ("seats={others: {count: 9}}",))
+
+
+def test_no_model_and_no_baseline(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="no model was given"):
+        run(tmp_path / "r", None, ("baseline=",))
+
+
+def test_evaluate_works_where_a_loop_is_already_running(tmp_path: Path) -> None:
+    import asyncio
+
+    async def notebook() -> harness.Run:
+        return run(tmp_path / "r", Dice())
+
+    assert len(asyncio.run(notebook()).scores) == 8
+
+
+def test_a_full_disk_stops_the_run_which_then_goes_on(tmp_path: Path) -> None:
+    import resource
+
+    def full_after(size: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    calm, wild = tmp_path / "calm" / "run", tmp_path / "wild" / "run"
+    subprocess.run(command(calm, 2), cwd=TOY.root, env=ENVIRONMENT, check=True, capture_output=True)
+    stopped = subprocess.run(
+        command(wild, 2),
+        cwd=TOY.root,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: full_after(9000),
+    )
+    assert stopped.returncode == 1, stopped.stderr
+    assert "cannot write" in stopped.stderr and "Make room" in stopped.stderr and "Traceback" not in stopped.stderr
+    assert (wild / "journal.jsonl").stat().st_size > 8000
+    subprocess.run(command(wild, 2), cwd=TOY.root, env=ENVIRONMENT, check=True, capture_output=True)
+    assert results(wild) == results(calm)

@@ -1,0 +1,203 @@
+"""Statistics against hand computation, scipy and the paper's own equations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import stats
+from harness.api import Statistic
+
+numbers = st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=30)
+samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20)
+rates = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+def near(x: float | None) -> object:
+    return pytest.approx(x, rel=1e-9, abs=1e-9)
+
+
+def test_six_of_nine_is_the_papers_067_plus_minus_017() -> None:
+    stat = stats.mean([1.0] * 6 + [0.0] * 3)
+    assert (f"{stat.value:.2f}", f"{stat.stderr:.2f}", stat.n) == ("0.67", "0.17", 9)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [([], (None, None, 0)), ([3.0], (3.0, None, 1)), ([2, 2], (2.0, 0.0, 2))]
+)
+def test_mean_of_few_numbers(data: list[float], expected: tuple[object, ...]) -> None:
+    stat = stats.mean(data)
+    assert (stat.value, stat.stderr, stat.n) == expected
+
+
+@given(samples)
+def test_mean_is_numpys_mean_and_scipys_sem(data: list[float]) -> None:
+    stat = stats.mean(data)
+    assert stat.value == near(numpy.mean(data))
+    assert stat.stderr == near(numpy.std(data, ddof=1) / math.sqrt(len(data)))
+
+
+@given(numbers, st.randoms())
+def test_the_order_of_the_numbers_never_shows(data: list[float], random: object) -> None:
+    shuffled = list(data)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert stats.mean(shuffled) == stats.mean(data)
+
+
+def test_mean_of_conditions_by_hand() -> None:
+    conditions = [Statistic(0.5, 0.3, 3), Statistic(1.0, 0.4, 5)]
+    stat = stats.mean_of_conditions(conditions)
+    assert stat == Statistic(0.75, near(0.25), 8)  # √(0.09 + 0.16) / 2
+
+
+def test_the_haiku_row_of_table_2_follows_from_its_cells() -> None:
+    cells = [(0.14, 0.04), (0.69, 0.05), (0.19, 0.03), (0.18, 0.03), (0.08, 0.03)]
+    stat = stats.mean_of_conditions(Statistic(value, stderr, 27) for value, stderr in cells)
+    assert (f"{stat.value:.2f}", f"{stat.stderr:.2f}") == ("0.26", "0.02")
+
+
+def test_conditions_without_value_are_left_out_and_an_unknown_error_is_not_guessed() -> None:
+    empty = Statistic(None, None, 0)
+    assert stats.mean_of_conditions([empty]) == empty
+    assert stats.mean_of_conditions([empty, Statistic(1.0, 0.2, 2)]) == Statistic(1.0, 0.2, 2)
+    assert stats.mean_of_conditions([Statistic(0.0, None, 1), Statistic(1.0, 0.2, 2)]) == Statistic(0.5, None, 3)
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_with_equal_counts_both_means_agree_in_value(groups: list[list[float]]) -> None:
+    assert stats.pooled(groups).value == near(stats.mean_of_conditions(map(stats.mean, groups)).value)
+    assert stats.pooled(groups).n == 3 * len(groups)
+
+
+# --------------------------------------------------------------------------------------- intervals
+
+
+@given(rates, st.floats(0.5, 0.999))
+def test_wilson_is_scipys(rate: tuple[int, int], level: float) -> None:
+    ours = stats.wilson(*rate, level)
+    theirs = scipy.stats.binomtest(*rate).proportion_ci(level, method="wilson")
+    assert ours is not None
+    assert (ours.low, ours.high) == (near(theirs.low), near(theirs.high))
+    assert 0 <= ours.low <= rate[0] / rate[1] <= ours.high <= 1
+
+
+def test_wilson_says_something_where_the_standard_error_is_zero() -> None:
+    interval = stats.wilson(9, 9)
+    assert interval is not None
+    assert (round(interval.low, 4), interval.high) == (0.7009, 1.0)  # 9 / (9 + 1.96²)
+    assert stats.wilson(0, 0) is None
+
+
+@pytest.mark.parametrize("call", [(5, 4), (-1, 4), (1, 2, 1.0), (1, 2, 0.0)])
+def test_wilson_refuses_what_is_no_rate(call: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"successes|level"):
+        stats.wilson(*call)
+
+
+def test_t_interval_by_hand() -> None:
+    interval = stats.t_interval([1.0, 2.0, 3.0])
+    assert interval is not None
+    half = 4.302652729911275 / math.sqrt(3)  # t(0.975, 2 degrees of freedom) × 1/√3
+    assert (interval.low, interval.high) == (near(2 - half), near(2 + half))
+    assert stats.t_interval([1.0]) is None
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(0, 3))
+def test_bootstrap_repeats_itself_and_stays_inside_the_data(data: list[float], seed: int) -> None:
+    first = stats.bootstrap(data, resamples=50, seed=seed)
+    assert first == stats.bootstrap(data, resamples=50, seed=seed)
+    assert first is not None
+    assert min(data) - 1e-12 <= first.low <= first.high <= max(data) + 1e-12
+
+
+def test_bootstrap_of_a_mean_is_close_to_the_t_interval() -> None:
+    data = [float(x) for x in range(100)]
+    ours, exact = stats.bootstrap(data, resamples=2000), stats.t_interval(data)
+    assert ours is not None and exact is not None
+    assert (ours.low, ours.high) == (pytest.approx(exact.low, abs=1), pytest.approx(exact.high, abs=1))
+    assert stats.bootstrap(data, max, resamples=200, seed=1) != ours
+    assert stats.bootstrap([]) is None
+
+
+# ------------------------------------------------------------------------------------------- tests
+
+
+@given(samples, samples)
+def test_welch_is_scipys(a: list[float], b: list[float]) -> None:
+    ours = stats.welch(a, b)
+    if min(numpy.std(a), numpy.std(b)) < 1e-6:  # scipy warns there; ours is tested by hand below
+        return
+    theirs = scipy.stats.ttest_ind(a, b, equal_var=False)
+    found = (ours.statistic, ours.pvalue, ours.df)
+    assert found == pytest.approx((theirs.statistic, theirs.pvalue, theirs.df), rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize(("a", "b"), [([1.0, 1.0], [0.0, 0.0]), ([1.0], [0.0, 1.0])])
+def test_a_t_test_without_variance_has_no_pvalue(a: list[float], b: list[float]) -> None:
+    result = stats.welch(a, b)
+    assert (result.statistic, result.pvalue) == (None, None)
+    assert result.difference is not None
+    assert stats.paired_t([1.0, 1.0], [0.0, 0.0]) == stats.Comparison(1.0, None, None)
+    assert stats.welch([], [1.0]).difference is None
+
+
+@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=2, max_size=20))
+def test_paired_t_is_scipys(pairs: list[tuple[int, int]]) -> None:
+    a, b = zip(*pairs, strict=True)
+    ours = stats.paired_t(a, b)
+    if len({x - y for x, y in pairs}) == 1:
+        assert ours.pvalue is None
+        return
+    theirs = scipy.stats.ttest_rel(a, b)
+    assert (ours.statistic, ours.pvalue) == (near(theirs.statistic), near(theirs.pvalue))
+
+
+def test_paired_permutation_is_exact_for_few_pairs() -> None:
+    result = stats.paired_permutation([1, 1, 1, 1], [0, 0, 0, 0])
+    assert (result.difference, result.pvalue) == (1.0, 2 / 16)  # only all-plus and all-minus are as extreme
+    assert stats.paired_permutation([1, 2], [1, 2]).pvalue == 1.0
+    assert stats.paired_permutation([], []).pvalue is None
+
+
+def test_paired_permutation_of_many_pairs_repeats_itself() -> None:
+    a, b = [float(i % 3) for i in range(40)], [float(i % 2) for i in range(40)]
+    first = stats.paired_permutation(a, b, resamples=500, seed=7)
+    assert first == stats.paired_permutation(a, b, resamples=500, seed=7)
+    assert first.pvalue is not None and 0 < first.pvalue <= 1
+
+
+def test_mcnemar_by_hand() -> None:
+    a, b = [1] * 6 + [0] + [1] * 5, [0] * 6 + [1] + [1] * 5
+    result = stats.mcnemar(a, b)
+    assert result.statistic == 6
+    assert result.pvalue == near(2 * (1 + 7) / 2**7)  # seven discordant pairs, one the other way
+    assert stats.mcnemar([1, 0], [1, 0]).pvalue == 1.0
+    with pytest.raises(ValueError, match="0 or 1"):
+        stats.mcnemar([0.5], [1])
+
+
+@pytest.mark.parametrize("test", [stats.paired_t, stats.paired_permutation, stats.mcnemar])
+def test_paired_tests_want_pairs(test: object) -> None:
+    with pytest.raises(ValueError, match="equal length"):
+        test([1, 0], [1])  # type: ignore[operator]
+
+
+def test_holm_by_hand() -> None:
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == [near(0.03), near(0.06), near(0.06), near(0.02)]
+    assert stats.holm([]) == []
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        stats.holm([1.2])
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(pvalues: list[float]) -> None:
+    adjusted = stats.holm(pvalues)
+    for p, q in zip(pvalues, adjusted, strict=True):
+        assert p <= q <= min(1.0, max(len(pvalues) * r for r in pvalues))
+    ranked = [q for _, q in sorted(zip(pvalues, adjusted, strict=True))]
+    assert ranked == sorted(ranked)

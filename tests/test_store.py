@@ -1,0 +1,134 @@
+"""The journal: torn lines, damage, full disks, locks, and faithful round trips."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import store
+from harness.api import Completion, Move, Outcome
+from harness.errors import DataError, StorageError
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+completions = st.builds(
+    Completion,
+    text=st.text(),
+    reasoning=st.none() | st.text(),
+    finish_reason=st.none() | st.sampled_from(["stop", "length"]),
+    input_tokens=st.none() | st.integers(0, 10**6),
+    output_tokens=st.none() | st.integers(0, 10**6),
+    latency=st.none() | st.floats(0, 100),
+)
+moves = st.builds(
+    Move,
+    seat=st.text(),
+    turn=st.text(),
+    action=json_values,
+    error=st.none() | st.text(),
+    error_kind=st.none(),
+    calls=st.lists(completions, max_size=3).map(tuple),
+)
+
+
+@given(moves, st.text(), st.integers(0, 9), st.integers(0, 9))
+def test_moves_survive_the_journal(move: Move, episode: str, batch: int, index: int) -> None:
+    line = json.loads(json.dumps(store.move_line(episode, batch, index, move)))
+    assert store.move_of(line) == move
+    assert (line["e"], line["b"], line["i"]) == (episode, batch, index)
+
+
+def test_lone_surrogates_and_nul_are_written_and_read(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    journal.append({"k": "x", "text": "\ud800 \x00 \u2028 é"})
+    journal.close()
+    assert [line["text"] for _, line in store.lines(tmp_path / "j")] == ["\ud800 \x00 \u2028 é"]
+
+
+def test_outcomes_survive() -> None:
+    outcome = Outcome({"a": 1}, group=[1], facts={"rounds": 2})
+    assert store.outcome_of(json.loads(json.dumps(store.outcome_line(outcome)))) == outcome
+    assert store.outcome_of(store.outcome_line(None)) is None
+
+
+@pytest.mark.parametrize("tail", [b"", b"{", b'{"k":"mo', b'{"k":"move"}', b"\x00" * 9, b"x" * 200_000])
+def test_a_torn_last_line_is_cut_and_the_journal_goes_on(tmp_path: Path, tail: bytes) -> None:
+    file = tmp_path / "j"
+    file.write_bytes(b'{"k":1}\n{"k":2}\n' + tail)
+    assert [line["k"] for _, line in store.lines(file)] == [1, 2]
+    journal = store.Journal(file)
+    journal.append({"k": 3})
+    journal.close()
+    assert file.read_bytes() == b'{"k":1}\n{"k":2}\n{"k":3}\n'
+
+
+def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
+    (tmp_path / "j").write_bytes(b"x" * 100_000)
+    store.Journal(tmp_path / "j").close()
+    assert (tmp_path / "j").read_bytes() == b""
+
+
+@pytest.mark.parametrize("bad", [b"garbage\n", b"[1]\n", b"\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n"])
+def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path, bad: bytes) -> None:
+    (tmp_path / "j").write_bytes(b'{"k":1}\n' + bad + b'{"k":2}\n')
+    with pytest.raises(DataError, match=r"j:2:1: not a JSON object"):
+        list(store.lines(tmp_path / "j"))
+
+
+def test_lines_that_may_wait_are_written_with_the_next_that_may_not(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    journal.append({"k": 1}, now=False)
+    assert (tmp_path / "j").read_bytes() == b""
+    journal.append({"k": 2})
+    assert (tmp_path / "j").read_bytes() == b'{"k":1}\n{"k":2}\n'
+    journal.close()
+
+
+def test_a_full_disk_is_a_storage_error_that_says_what_to_do() -> None:
+    journal = store.Journal(Path("/dev/full"))
+    with pytest.raises(StorageError, match=r"No space left(.|\n)*Make room"):
+        journal.append({"k": 1})
+    journal.close()
+
+
+def test_an_unwritable_place(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot write"):
+        store.Journal(tmp_path / "no such folder" / "j")
+    with pytest.raises(StorageError, match="cannot write"):
+        store.write_atomically(tmp_path / "no such folder" / "f", "x")
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    first = store.Lock(tmp_path)
+    with pytest.raises(DataError, match="another process"):
+        store.Lock(tmp_path)
+    first.release()
+    store.Lock(tmp_path).release()
+
+
+def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    for episode in ("one", "two"):
+        journal.append(store.move_line(episode, 0, 0, Move("S", "say", "a")))
+    end = {
+        "k": "end",
+        "e": "one",
+        "condition": "c",
+        "labels": {},
+        "numbers": {"m": 1.0},
+        "error": None,
+        "outcome": None,
+    }
+    journal.append(end)
+    journal.close()
+    progress = store.Progress(tmp_path / "j")
+    assert list(progress.ends) == ["one"]
+    assert progress.moves == {"two": {("S", 0): Move("S", "say", "a")}}
+    assert store.Progress(tmp_path / "none").ends == {}
+    [(line, batches)] = list(store.batches(tmp_path / "j"))
+    assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]

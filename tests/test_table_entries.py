@@ -1,0 +1,147 @@
+"""What tables are made from: scores as JSON lines, and table entries with their mistakes explained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import DataError, SpecError
+from harness.tables import JSON_SCHEMA, EpisodeScore, TableSpec, check, load_scores, text
+
+METRICS = ("solved", "score")
+SOLVED = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
+SCORES = [
+    EpisodeScore("c/0/0", "c", {"model": "m", "size": 4}, {"solved": 1.0, "tokens": None}),
+    EpisodeScore("c/1/0", "c", {"model": "m", "size": 4}, {}, "boom"),
+]
+
+
+# ------------------------------------------------------------------------------------------- scores
+
+names = st.text(max_size=8)
+values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names
+
+
+@given(
+    st.builds(
+        EpisodeScore,
+        names,
+        names,
+        st.dictionaries(names, values, max_size=4),
+        st.dictionaries(names, st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=4),
+        st.none() | names,
+    )
+)
+def test_scores_survive_json(score: EpisodeScore) -> None:
+    assert EpisodeScore.from_json(json.loads(json.dumps(score.to_json()))) == score
+
+
+def test_scores_are_read_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text("".join(json.dumps(s.to_json()) + "\n" for s in SCORES), encoding="utf-8")
+    assert load_scores(path) == SCORES
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "scores.jsonl:2:1: not JSON"),
+        ("[" * 100_000, "scores.jsonl:2:1: not JSON"),
+        ("[]", "a score is a JSON object, found list"),
+        ('{"id": "a"}', "lacks condition, labels, numbers"),
+        ('{"id": 1, "condition": "c", "labels": {}, "numbers": {}}', "are strings"),
+        ('{"id": "a", "condition": "c", "labels": [], "numbers": {}}', "are objects"),
+        ('{"id": "a", "condition": "c", "labels": {}, "numbers": {"x": true}}', "x is True, not a number"),
+        ('{"id": "a", "condition": "c", "labels": {}, "numbers": {}, "error": 1}', "error is 1"),
+    ],
+)
+def test_unreadable_scores_say_where_and_why(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text(json.dumps(SCORES[0].to_json()) + "\n" + line + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"scores\.jsonl:2:1") as caught:
+        load_scores(path)
+    assert message in str(caught.value)
+
+
+def test_a_missing_scores_file_is_a_users_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read the scores"):
+        load_scores(tmp_path / "none.jsonl")
+
+
+def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
+    assert (text(4), text("4"), text(True), text(None), text(0.25), text(["a"])) == (
+        *("4", "4", "true", "–", "0.25"),
+        '["a"]',
+    )
+
+
+# ------------------------------------------------------------------------------------ table entries
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("solved", "a table is a mapping with title, rows and cell, found 'solved'"),
+        ({"rows": "model", "cell": "solved"}, "title is missing: a text"),
+        ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns?"),
+        ({**SOLVED, 4: "x"}, "unknown key 4. There are:"),
+        ({**SOLVED, "rows": []}, "rows must be a label or a list of distinct labels"),
+        ({**SOLVED, "rows": ["model", "model"]}, "rows must be a label or a list of distinct labels"),
+        ({**SOLVED, "error": "std"}, "error must be sem, wilson or null: the uncertainty shown, found 'std'"),
+        ({**SOLVED, "digits": True}, "digits must be a whole number from 0 to 10, found True"),
+        ({**SOLVED, "digits": 11}, "digits must be a whole number from 0 to 10, found 11"),
+        ({**SOLVED, "where": ["size"]}, "where must be a mapping of labels"),
+        ({**SOLVED, "where": {4: 1}}, "where: a label is a name, found 4"),
+        ({**SOLVED, "where": {"metric": "solved"}}, "where: use cell to choose metrics"),
+        ({**SOLVED, "columns": "model"}, "label 'model' is both in rows and in columns"),
+        ({**SOLVED, "columns": "value"}, "a table cannot group by 'value'"),
+        ({**SOLVED, "error": "wilson"}, "set aggregate (and overall) to pooled"),
+        ({"title": "t", "rows": "model", "cell": "solved", "overall": "pooled"}, "overall needs a column label"),
+        ({**SOLVED, "figure": "line", "overall": "pooled"}, "a figure has no overall column"),
+        ({**SOLVED, "figure": "stacked", "cell": ["solved", "score"]}, "a stacked figure needs one metric"),
+        ({**SOLVED, "rows": "modell"}, "rows: unknown label 'modell'. Did you mean model?"),
+        ({**SOLVED, "columns": "problm"}, "columns: unknown label 'problm'. Did you mean problem?"),
+        ({**SOLVED, "cell": ["solved", "scor"]}, "cell: unknown metric 'scor'. Did you mean score?"),
+        ({**SOLVED, "where": {"size": [4, 5]}}, "where: size is never '5'. There are: 16, 4, 8."),
+        ({**SOLVED, "order": {"size": [4, 32]}}, "order: size is never '32'."),
+        ({**SOLVED, "published": "table22"}, "published: unknown table 'table22'. Did you mean table2?"),
+    ],
+)
+def test_a_wrong_entry_is_explained(entry: Any, problem: str) -> None:
+    labels = {"problem": [], "size": [4, 8, 16]}
+    found = check(entry, labels, METRICS, ["table2"])
+    assert len(found) == 1
+    assert found[0].startswith(problem) or problem in found[0]
+
+
+def test_all_problems_are_told_at_once_and_parsing_raises_them() -> None:
+    wrong = {"rows": 3, "digits": "two", "colour": "red"}
+    assert len(check(wrong, [], [])) == 5
+    with pytest.raises(SpecError, match=r"colour.*title is missing.*cell is missing.*rows must be.*digits must be"):
+        TableSpec.parse(wrong)
+
+
+def test_a_right_entry_has_no_problems_whatever_is_known() -> None:
+    entry = {**SOLVED, "where": {"size": 4}, "order": {"size": [8]}, "published": "x", "figure": False, "error": None}
+    assert check(entry, ["problem", "size"], METRICS) == []
+    assert check(TableSpec.parse(entry), {"problem": ["a"], "size": [4, 8]}, METRICS, ["x"]) == []
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+anything = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(JSON_SCHEMA["properties"])), anything))
+def test_no_entry_ever_breaks_the_check(entry: Mapping[str, Any]) -> None:
+    found = check({**SOLVED, **entry}, ["problem"], METRICS, [])
+    assert all(isinstance(problem, str) and problem for problem in found)

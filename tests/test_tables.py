@@ -1,0 +1,321 @@
+"""Tables from scores: values, errors, order, what is said about failures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import Episode, Metric, Statistic
+from harness.errors import SpecError
+from harness.tables import (
+    NOT_RUN,
+    EpisodeScore,
+    Published,
+    Record,
+    Table,
+    TableSpec,
+    build,
+    rows,
+)
+
+
+class Solved(Metric):
+    """A metric with the default aggregation."""
+
+    def measure(self, episode: Episode) -> float | None:
+        return episode.grade.get("solved")
+
+
+class Largest(Solved):
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return Statistic(max(numbers), None, len(numbers))
+
+
+METRICS: dict[str, Metric] = {"solved": Solved(), "score": Solved(), "largest": Largest()}
+SOLVED = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
+
+
+def score(
+    model: str = "m", condition: str = "c", solved: float | None = 1.0, error: str | None = None, **labels: Any
+) -> EpisodeScore:
+    numbers = {"solved": solved, "score": solved, "largest": solved}
+    return EpisodeScore(f"{condition}/0/0", condition, {"model": model, **labels}, numbers, error)
+
+
+def condition(name: str, values: Iterable[float], **labels: Any) -> list[EpisodeScore]:
+    return [score(condition=name, solved=value, **labels) for value in values]
+
+
+def made(scores: Sequence[EpisodeScore], papers: Iterable[Published] = (), **entry: Any) -> Table:
+    return build(TableSpec.parse({**SOLVED, **entry}), scores, METRICS, papers)
+
+
+def grid(table: Table) -> dict[tuple[str, ...], list[float | None]]:
+    return {row.names: [cell.value for cell in row.cells] for row in table.rows}
+
+
+# ------------------------------------------------------------------------------------------- values
+
+UNEVEN = [
+    *condition("col-4", [1, 1, 0, 0], problem="coloring", size=4),
+    *condition("col-8", [0, 0], problem="coloring", size=8),
+    *condition("con-4", [1, 1], problem="consensus", size=4),
+]
+
+
+def test_mean_of_conditions_weighs_conditions_and_pooled_weighs_episodes() -> None:
+    per_condition, pooled = made(UNEVEN), made(UNEVEN, aggregate="pooled")
+    assert grid(per_condition) == {("m",): [0.25, 1.0]}
+    assert grid(pooled) == {("m",): [pytest.approx(1 / 3), 1.0]}
+    cell = per_condition.rows[0].cells[0]
+    assert cell.stderr == pytest.approx(((1 / 3) ** 0.5 / 4**0.5) / 2)  # √(1/12 + 0) / 2
+    assert (cell.n, cell.failed, cell.missing) == (6, 0, 0)
+
+
+def test_overall_runs_over_the_rows_conditions_or_episodes() -> None:
+    assert grid(made(UNEVEN, overall="mean_of_conditions")) == {("m",): [0.25, 1.0, 0.5]}
+    pooled = made(UNEVEN, overall="pooled", overall_title="Average")
+    assert grid(pooled) == {("m",): [0.25, 1.0, 0.5]}  # 4 of 8 episodes; (0.5 + 0 + 1) / 3 conditions: equal here
+    assert pooled.rows[0].cells[-1].stderr == pytest.approx((2 / 7) ** 0.5 / 8**0.5)
+    assert [c.names for c in pooled.columns] == [("coloring",), ("consensus",), ("Average",)]
+    assert [c.overall for c in pooled.columns] == [False, False, True]
+
+
+def test_the_metrics_own_aggregation_is_used() -> None:
+    assert grid(made(UNEVEN, cell="largest", aggregate="pooled")) == {("m",): [1.0, 1.0]}
+    assert grid(made(UNEVEN, cell="largest")) == {("m",): [0.5, 1.0]}  # largest of each condition, then the mean
+
+
+def test_wilson_intervals_of_rates_only() -> None:
+    rates = made(UNEVEN, error="wilson", aggregate="pooled", overall="pooled")
+    cell = rates.rows[0].cells[1]
+    assert (cell.low, cell.high) == (pytest.approx(2 / (2 + 1.959964**2), abs=1e-6), 1.0)
+    assert rates.notes == ()
+    odd = made(condition("c", [0.5, 1], problem="p"), error="wilson", aggregate="pooled")
+    assert (odd.rows[0].cells[0].low, odd.notes) == (
+        None,
+        ("solved is not 0 or 1 in every episode: it has no Wilson interval.",),
+    )
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(0, 1)), min_size=1, max_size=40))
+def test_every_episode_counts_once_and_pooled_cells_average_to_the_overall(
+    episodes: list[tuple[str, str, int]],
+) -> None:
+    table = made([score(m, p, s, problem=p) for m, p, s in episodes], aggregate="pooled", overall="pooled")
+    assert sum(cell.n or 0 for row in table.rows for cell in row.cells[:-1]) == len(episodes)
+    for row in table.rows:
+        solved = sum((cell.value or 0) * (cell.n or 0) for cell in row.cells[:-1])
+        assert row.cells[-1].value == pytest.approx(solved / (row.cells[-1].n or 1))
+
+
+# ------------------------------------------------------------------------------------------- layout
+
+
+def test_rows_and_columns_stand_as_first_seen_and_are_grouped_by_their_first_label() -> None:
+    scores = [
+        score(problem=p, size=s, awareness=a) for a in ("aware", "unaware") for s in (8, 4) for p in ("vc", "col")
+    ]
+    table = made(scores, rows="problem", columns=["size", "awareness"])
+    assert [r.names for r in table.rows] == [("vc",), ("col",)]
+    assert [c.names for c in table.columns] == [("8", "aware"), ("8", "unaware"), ("4", "aware"), ("4", "unaware")]
+    assert table.columns[0].key == {"size": 8, "awareness": "aware"}
+    ordered = made(scores, rows="problem", columns=["size", "awareness"], order={"size": [4], "problem": ["col"]})
+    assert [r.names for r in ordered.rows] == [("col",), ("vc",)]
+    assert [c.names[0] for c in ordered.columns] == ["4", "4", "8", "8"]
+
+
+def test_several_metrics_make_a_level_of_their_own_wherever_it_is_put() -> None:
+    last = made(UNEVEN, cell=["score", "solved"])
+    assert [c.names for c in last.columns][:2] == [("coloring", "score"), ("coloring", "solved")]
+    assert [c.metric for c in last.columns][:2] == ["score", "solved"]
+    first = made(UNEVEN, cell=["score", "solved"], columns=["metric", "problem"], overall="pooled")
+    assert [c.names for c in first.columns][-2:] == [("score", "Overall"), ("solved", "Overall")]
+    down = made(UNEVEN, cell=["score", "solved"], rows=["model", "metric"], overall="pooled")
+    assert [r.names for r in down.rows] == [("m", "score"), ("m", "solved")]
+    assert [r.cells[-1].n for r in down.rows] == [8, 8]
+    flat = build(TableSpec.parse({"title": "t", "rows": "model", "cell": ["score", "solved"]}), UNEVEN, METRICS)
+    assert [c.names for c in flat.columns] == [("score",), ("solved",)]
+
+
+def test_where_filters_and_labels_only_change_what_is_shown() -> None:
+    shown = made(UNEVEN, where={"size": "4"}, labels={"coloring": "Coloring", "model": "Model", "m": "M"})
+    assert [c.names for c in shown.columns] == [("Coloring",), ("consensus",)]
+    assert (shown.row_names, shown.rows[0].names, dict(shown.rows[0].key)) == (("Model",), ("M",), {"model": "m"})
+    assert grid(shown) == {("M",): [0.5, 1.0]}
+    assert made(UNEVEN, where={"size": [5, 6]}).notes == ("There are no episodes to show.",)
+
+
+def test_models_are_never_averaged_together() -> None:
+    scores = [score("a", problem="p", solved=1), score("b", problem="p", solved=0)]
+    assert grid(made(scores, rows="problem", columns="metric")) == {("a", "p"): [1.0], ("b", "p"): [0.0]}
+    assert grid(made(scores[:1], rows="problem", columns="metric")) == {("p",): [1.0]}
+    assert grid(made(scores, rows="problem", columns="model")) == {("p",): [1.0, 0.0]}
+
+
+def test_cells_without_episodes_are_empty() -> None:
+    table = made([score("a", problem="p"), score("b", problem="q")])
+    assert grid(table) == {("a",): [1.0, None], ("b",): [None, 1.0]}
+    assert table.rows[0].cells[1].n == 0
+
+
+@given(st.permutations(range(8)))
+def test_order_of_completion_changes_no_number(order: list[int]) -> None:
+    names = {"model": ["m"], "problem": ["coloring", "consensus"]}
+    shuffled = made([UNEVEN[i] for i in order], order=names, overall="mean_of_conditions", error="sem")
+    assert shuffled == made(UNEVEN, order=names, overall="mean_of_conditions", error="sem")
+
+
+# ----------------------------------------------------------------------------------------- failures
+
+
+def test_failed_episodes_are_counted_and_never_averaged() -> None:
+    scores = [
+        *condition("a", [1, 1], problem="p"),
+        score(condition="a", solved=0, error="boom", problem="p"),
+        score(condition="b", solved=None, error=NOT_RUN, problem="p"),
+        score(condition="c", solved=None, problem="p"),
+        score(condition="c", solved=float("nan"), problem="p"),
+    ]
+    table = made(scores)
+    cell = table.rows[0].cells[0]
+    assert (cell.value, cell.n, cell.failed, cell.missing) == (1.0, 2, 1, 3)
+    assert table.notes == (
+        "1 of 6 episodes failed and count in no number: a (1).",
+        "1 of 6 episodes were not run: b (1).",
+        "solved has no number in 2 of 4 episodes.",
+        "2 of 3 conditions have no number for solved and are left out of its means.",
+    )
+
+
+def test_many_failed_conditions_are_summed_up() -> None:
+    scores = [score(condition=f"c{i}", error="boom", problem="p") for i in range(5)]
+    assert made(scores).notes == (
+        "5 of 5 episodes failed and count in no number: c0 (1), c1 (1), c2 (1), and in 2 more.",
+    )
+
+
+def test_an_error_that_cannot_be_known_is_explained() -> None:
+    table = made([*UNEVEN, *condition("con-8", [1], problem="consensus", size=8)], error="sem")
+    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(12**-0.5 / 2), None]
+    assert table.notes == ("1 of 4 conditions have a single number for solved: no standard error with them.",)
+
+
+def test_a_metric_without_any_number_leaves_the_cells_empty_and_says_so() -> None:
+    table = made([*condition("a", [1], problem="p", other=1), score(solved=None, problem="q")], note="Mind this.")
+    assert grid(table) == {("m",): [1.0, None]}
+    silent = made([score(solved=None, problem="q")], note="Mind this.")
+    assert silent.notes == ("Mind this.", "solved has no number in any of the 1 episodes.")
+
+
+# ----------------------------------------------------------------------------------------- published
+
+PAPER = Published(
+    "paper/t2",
+    "Paper, Table 2",
+    "Solved",
+    (
+        Record({"model": "X", "problem": "coloring"}, "solved", 0.3, 0.1),
+        Record({"model": "X", "problem": "matching"}, "solved", 0.4, 0.1),
+        Record({"model": "X"}, "solved", 0.35, 0.05, overall=True),
+        Record({"model": "X", "problem": "coloring"}, "calls", 7.0),
+    ),
+    covers={"size": (4, 8, 16)},
+    warnings=("The paper dropped runs.",),
+)
+
+
+def test_published_figures_stand_below_marked_and_with_their_warnings() -> None:
+    table = made(UNEVEN, [PAPER], published="paper/t2", overall="mean_of_conditions")
+    assert grid(table) == {("m",): [0.25, 1.0, None, 0.5], ("X",): [0.3, None, 0.4, 0.35]}
+    assert [row.published for row in table.rows] == [None, "Paper, Table 2"]
+    assert [cell.n for cell in table.rows[1].cells] == [None] * 4
+    assert table.notes == (
+        "† published: Paper, Table 2; not run here.",
+        "† The paper dropped runs.",
+        "† Paper, Table 2 covers size 4, 8, 16; this run size 4, 8: not comparable as a whole.",
+        "† 1 published figures have no place in this table's rows and columns.",
+    )
+
+
+def test_published_figures_show_only_when_asked_for_and_never_mix_with_ours() -> None:
+    assert made(UNEVEN, published="paper/t2") == made(UNEVEN)
+    assert made(UNEVEN, [PAPER]) == made(UNEVEN)
+    rows_by_problem = made(UNEVEN, [PAPER], published="paper/t2", rows="problem", columns="metric")
+    assert grid(rows_by_problem) == {
+        ("m", "coloring"): [0.25],
+        ("m", "consensus"): [1.0],
+        ("X", "coloring"): [0.3],
+        ("X", "matching"): [0.4],
+    }
+    filtered = made(UNEVEN, [PAPER], published="paper/t2", where={"problem": "coloring"})
+    assert grid(filtered) == {("m",): [0.25], ("X",): [0.3]}
+    with pytest.raises(SpecError, match="unknown published table 'paper/t3'"):
+        made(UNEVEN, [PAPER], published="paper/t3")
+
+
+# ------------------------------------------------------------------------------------------- figures
+
+
+def test_stacked_contributions_add_up_to_the_mean() -> None:
+    table = made(UNEVEN, rows=["size", "model"], figure="stacked", where={"size": 4})
+    assert grid(table) == {("4", "m"): [0.25, 0.5]}
+    assert table.rows[0].cells[0].stderr == pytest.approx(12**-0.5 / 2)
+    first = table.long()[0]
+    assert {k: first[k] for k in ("panel", "x", "series", "size", "problem", "value", "n")} == {
+        "panel": "4",
+        "x": "m",
+        "series": "coloring",
+        "size": 4,
+        "problem": "coloring",
+        "value": 0.25,
+        "n": 4,
+    }
+
+
+def test_long_rows_of_a_table_hold_every_cell_once() -> None:
+    table = made(UNEVEN, overall="pooled", aggregate="pooled", error="wilson")
+    assert [(r.get("problem"), r["overall"], r["metric"], r["n"]) for r in table.long()] == [
+        ("coloring", False, "solved", 6),
+        ("consensus", False, "solved", 2),
+        (None, True, "solved", 8),
+    ]
+    assert {"low", "high", "failed", "missing", "published", "stderr"} <= table.long()[0].keys()
+    assert "low" not in made(UNEVEN).long()[0]
+    assert made(UNEVEN, rows="size", columns="problem", figure=True).long()[0]["x"] == 4
+    assert json.loads(json.dumps(table.to_json()))["rows"][0]["cells"][0]["n"] == 6
+
+
+# -------------------------------------------------------------------------------------- result rows
+
+
+def test_result_rows_are_one_per_model_condition_and_metric() -> None:
+    scores = [*UNEVEN[:4], score(condition="col-4", error="boom", problem="coloring", size=4, graph=3), score("n")]
+    found = rows(scores, {"solved": METRICS["solved"]}, "run1")
+    assert found[0] == {
+        "schema": 1,
+        "run": "run1",
+        "model": "m",
+        "condition": "col-4",
+        "labels": {"problem": "coloring", "size": 4},
+        "metric": "solved",
+        "value": 0.5,
+        "stderr": pytest.approx(12**-0.5),
+        "n": 4,
+        "failed": 1,
+    }
+    assert [(r["model"], r["condition"]) for r in found] == [("m", "col-4"), ("n", "c")]
+    assert len(rows(scores, METRICS, "run1")) == 6
+
+
+def test_building_refuses_what_is_not_there() -> None:
+    with pytest.raises(SpecError, match=r"unknown metric 'sovled'\n.*Did you mean solved"):
+        made(UNEVEN, cell="sovled")
+    with pytest.raises(SpecError, match=r"no episode has the label 'sizes'\n.*Did you mean size"):
+        made(UNEVEN, columns="sizes")
+    assert made([]).rows == ()

@@ -1,0 +1,91 @@
+"""YAML: safe, bounded, with places."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import yamls
+from harness.errors import DataError, SpecError
+
+
+def bomb() -> str:
+    rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    return "\n".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "line"),
+    [
+        ("a: 1\na: 2", "duplicate key 'a', first at f.yaml:1:1", "f.yaml:2:1"),
+        ("a: [1,", "broken YAML", "f.yaml:1:7"),
+        ("a:\n  b: !function utils.f", "tag !function is not allowed", "f.yaml:2:6"),
+        ("a: !!python/object/apply:os.system [ls]", "is not allowed", "f.yaml:1:4"),
+        ("k: {<<: {a: 1}}", "use extends", "f.yaml:1:5"),
+        ("{[1]: 2}", "a key must be a plain word", "f.yaml:1:2"),
+        ("a: &a [*a]", "nested deeper", "f.yaml:1:4"),
+        ("[" * 5000, "nested deeper", "f.yaml"),
+        ("[" * 60 + "]" * 60, "nested deeper", "f.yaml:1:"),
+        (bomb(), "expands to more than", "f.yaml:"),
+        ("\x00", "broken YAML", "f.yaml"),
+        ("a: b: c", "broken YAML", "f.yaml:1:5"),
+        ("a: 2020-99-99", "broken YAML", "f.yaml"),
+        ("--- 1\n--- 2", "broken YAML", "f.yaml:2:1"),
+    ],
+)
+def test_refusals_say_where_and_what(text: str, says: str, line: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        yamls.parse(text, "f.yaml")
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(line)
+
+
+def test_plain_data_and_places() -> None:
+    document = yamls.parse("a:\n  - 1e-3\n  - {b: x}\nd: 2020-01-01\ne:\nf: &f [1]\ng: *f\n", "f.yaml")
+    assert document.data == {"a": [0.001, {"b": "x"}], "d": "2020-01-01", "e": None, "f": [1], "g": [1]}
+    assert str(document.place("a", 1, "b", yamls.KEY)) == "f.yaml:3:6"
+    assert str(document.place("a", 1, "b")) == "f.yaml:3:9"
+    assert str(document.place("a", 1, "b", "not there")) == "f.yaml:3:9"
+    assert str(document.place("nowhere")) == "f.yaml:1:1"
+
+
+def test_too_large() -> None:
+    with pytest.raises(SpecError, match="larger than"):
+        yamls.parse("x" * (yamls.MAX_BYTES + 1), "f.yaml")
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read"):
+        yamls.read(tmp_path / "none.yaml")
+    with pytest.raises(DataError, match="cannot read"):
+        yamls.read(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xff")
+    with pytest.raises(SpecError, match="not UTF-8"):
+        yamls.read(tmp_path / "latin.yaml")
+
+
+@given(st.text())
+def test_any_text_parses_or_is_refused(text: str) -> None:
+    try:
+        yamls.parse(text, "f")
+    except SpecError as error:
+        assert str(error).startswith("f")
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(st.characters(categories=["L", "N"])),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(categories=["L"]), min_size=1), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(json_like)
+def test_json_is_read_as_json(value: object) -> None:
+    import json
+
+    assert yamls.parse(json.dumps(value, ensure_ascii=False), "f").data == value

@@ -1,0 +1,82 @@
+"""A tiny chat model with random weights, made in about a second with no download.
+
+`make(folder)` writes a two-layer Llama and a byte-level BPE tokenizer with a ChatML-like template, so that any
+engine which loads a Hugging Face folder can be driven end to end. What it says is noise; what surrounds it is real.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+POSITIONS = 8192
+"""Length of the context window, in tokens."""
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+
+TEMPLATE = (
+    "{% for message in messages %}"
+    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+# Enough English and JSON for a few hundred merges; every other byte stays a token of its own.
+CORPUS = [
+    "The agents of a network talk to their neighbours and agree on one answer.",
+    '{"messages": {"Alice": "hello there", "Bob": "my colour is 3"}, "answer": "Group 1", "value": [1, 2, 3]}',
+    "You are an agent connected with Carol and Dave. In each round you may send one message to every neighbour.",
+    "Yes No Group 1 Group 2 Group 3 system user assistant final answer: \\boxed{42}",
+]
+
+
+def make_tokenizer(folder: Path, template: str = TEMPLATE) -> None:
+    """Train the tokenizer on a few strings and save it into `folder` with `template` as its chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=512,
+        special_tokens=SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(CORPUS, trainer)
+    # Part of the vocabulary, as in real reasoning models, but not special: decoding keeps them visible.
+    bpe.add_tokens(["<think>", "</think>"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+
+
+def make(folder: Path) -> Path:
+    """Write model and tokenizer into `folder`; the same weights every time."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    folder.mkdir(parents=True, exist_ok=True)
+    make_tokenizer(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=POSITIONS,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        tie_word_embeddings=False,
+    )
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))

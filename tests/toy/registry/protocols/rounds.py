@@ -1,0 +1,38 @@
+"""Ask everybody at once, several times; everybody sees what was said last."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Annotated
+
+from harness.api import Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
+
+
+@plugin
+class Rounds(Protocol):
+    """Ask everybody at once, several times."""
+
+    needs = frozenset({"seats"})
+    facts = ("rounds",)
+
+    rounds: Annotated[int, Range(ge=1)] = 2
+    repairs: Annotated[int, Range(ge=0)] = 1
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        heard: dict[str, str | None] = {}
+        draw = rng.random()
+        for r in range(self.rounds):
+            moves = yield [
+                Turn(
+                    s,
+                    "say",
+                    {"round": r, "heard": dict(heard), "draw": draw},
+                    task.reply(case, s),
+                    task.brief(case, s),
+                    self.repairs,
+                )
+                for s in seats
+            ]
+            heard = {m.seat: m.action for m in moves}
+        return Outcome(heard, facts={"rounds": self.rounds})
