@@ -18,7 +18,7 @@ import yaml
 
 from harness import project, spec
 from harness.cli.parser import parser
-from tests.fake_openai import FakeOpenAI
+from fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -57,8 +57,8 @@ def test_every_line_is_a_command_that_exists(page: Path) -> None:
 @pytest.fixture
 def server() -> Iterator[str]:
     """The address of a server that answers whatever it is asked with a final answer of 0 and no messages."""
-    with FakeOpenAI(lambda body: '{} ### Final Answer ### 0') as fake:
-        yield fake.base_url
+    with FakeOpenAI(lambda body: "{} ### Final Answer ### 0") as fake:
+        yield fake.url
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
