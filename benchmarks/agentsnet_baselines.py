@@ -27,6 +27,7 @@ from harness.api import Case, Move, Outcome, Policy, Protocol, Task, derive_seed
 from registry.channels.neighbours import Neighbours
 from registry.policies.agentsnet.classical import Classical
 from registry.protocols.local_rounds import LocalRounds
+from registry.tasks.agentsnet._graphs import PUBLISHED
 from registry.tasks.agentsnet._network import NetworkTask
 from registry.tasks.agentsnet.coloring import Coloring
 from registry.tasks.agentsnet.consensus import Consensus
@@ -41,7 +42,6 @@ TASKS: dict[str, type[NetworkTask]] = {
     "matching": Matching,
     "vertex cover": VertexCover,
 }
-FAMILIES = ("small_world", "scale_free", "delaunay")
 RUNS = 9  # per cell in the paper: three graphs of each of three families, once
 
 # successes out of 9, from the means that the paper prints
@@ -70,7 +70,8 @@ def play(protocol: Protocol, task: Task, case: Case, policies: dict[str, Policy]
         try:
             turns = game.send(moves)  # type: ignore[arg-type]  # None starts a generator
         except StopIteration as end:
-            return end.value
+            outcome: Outcome = end.value
+            return outcome
         moves = [Move(t.seat, t.name, policies[t.seat].choose(t, chances[t.seat])) for t in turns]
 
 
@@ -92,7 +93,7 @@ def success(task: str, size: int, setting: Setting, repeats: int, seed: int) -> 
     """How often the algorithm solves the nine graphs of one size."""
     protocol = LocalRounds(channel=Neighbours(), rounds=setting.rounds)
     solved = []
-    for family in FAMILIES:
+    for family in PUBLISHED:
         problem = TASKS[task](graphs=family, size=size)
         for case in problem.cases(None, 0):
             for repeat in range(repeats):
@@ -136,9 +137,9 @@ def main() -> None:
 
     compare(Setting("Table 9, 27 graphs"), TABLE_9, TASKS, 4 * repeats, seed)
     quick = Setting("Table 9, phases of 1 delivery", deliveries_per_phase=1)
-    compare(quick, TABLE_9, ["coloring", "vertex cover"], 4 * repeats, seed)
+    compare(quick, TABLE_9, ["coloring"], 4 * repeats, seed)
     slow = Setting("Table 9, phases of 2 deliveries", deliveries_per_phase=2)
-    compare(slow, TABLE_9, ["matching"], 4 * repeats, seed)
+    compare(slow, TABLE_9, ["matching", "vertex cover"], 4 * repeats, seed)
     compare(Setting("27 graphs, 40 rounds (expected: all solved)", rounds=40), ALL_SOLVED, TASKS, repeats, seed)
 
     compare(Setting("Table 10, 81 graphs"), TABLE_10, TASKS, repeats, seed)

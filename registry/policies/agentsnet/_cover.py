@@ -15,8 +15,6 @@ class VertexCover(Agent):
     neighbors drew smaller ones, and says so; their neighbors stay out. Whoever is not in the set is a
     coordinator: each edge has one, and each coordinator has a neighbor in the set."""
 
-    deliveries = 2
-
     def __init__(self, brief: Facts, rng: random.Random) -> None:
         super().__init__(brief, rng)
         self.number: int | None = None

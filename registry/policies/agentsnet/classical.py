@@ -29,7 +29,8 @@ class Classical(Policy):
     """Plays AgentsNet's problems by Luby-style algorithms and by flooding, in the models' round budget.
 
     Attributes:
-        deliveries_per_phase: rounds that a phase of coloring, matching or vertex cover takes; None for 2, 1, 2.
+        deliveries_per_phase: rounds that a phase of coloring, matching or vertex cover takes; None for 2, 1 and 1,
+            with which the results are the paper's (docs/agentsnet_baselines.md).
         max_phases: give up after so many phases; None for as many as the rounds allow.
     """
 
