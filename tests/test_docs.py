@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fake_openai import FakeOpenAI
 
 from harness import project, spec
 from harness.cli.parser import parser
-from fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -35,7 +35,9 @@ def commands(page: Path) -> list[str]:
     found = []
     for _, body in blocks(page, "bash"):
         joined = body.replace("\\\n", " ")
-        found += [line.split("  #")[0].strip() for line in joined.splitlines() if line.strip() and line.strip()[0] != "#"]
+        found += [
+            line.split("  #")[0].strip() for line in joined.splitlines() if line.strip() and line.strip()[0] != "#"
+        ]
     return found
 
 
