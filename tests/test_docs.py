@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_openai import FakeOpenAI
 
 from harness import project, spec
 from harness.cli.parser import parser
+from tests.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
