@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
+from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
+from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

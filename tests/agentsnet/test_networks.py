@@ -9,7 +9,7 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from agentsnet_kit import BUILTIN, PROBLEMS, task
+from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
