@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
 
 from harness import store
 from harness.evaluation import Run
+from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.vllm
