@@ -95,20 +95,27 @@ def examine(plan: Plan) -> list[SpecError]:
     """
     found: dict[str, SpecError] = {}
     seen: set[tuple[Any, ...]] = set()
+    done: set[tuple[Any, ...]] = set()
     for condition in plan.conditions:
-        key = (id(condition.task), id(condition.protocol), *(g.prompts.name for g in condition.groups))
-        if key in seen:
+        try:
+            example = condition.task.example()
+            # Sweeping a size changes no prompt: what every seat knows and may answer tells conditions apart.
+            told = repr([(condition.task.brief(example, s), condition.task.reply(example, s)) for s in example.seats])
+        except Exception as error:
+            problem = SpecError(f"{condition.id}: {type(error).__name__}: {error}", place=plan.spec.place("task"))
+            found.setdefault(str(error), problem)
             continue
-        seen.add(key)
-        for problem in _examine(condition, plan):
-            found.setdefault(str(problem), problem)
+        key = (type(condition.task), told, id(condition.protocol), *(g.prompts.name for g in condition.groups))
+        if key not in seen:
+            seen.add(key)
+            for problem in _examine(condition, example, plan, done):
+                found.setdefault(str(problem), problem)
     return list(found.values())
 
 
-def _examine(condition: Condition, plan: Plan) -> Iterable[SpecError]:
+def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
     place = plan.spec.place("task")
     try:
-        example = condition.task.example()
         names = [group.name for group in condition.groups]
         # Every group gets a seat, whatever the shares: each of its templates must render.
         roles = {seat: names[i % len(names)] for i, seat in enumerate(example.seats)}
@@ -119,13 +126,12 @@ def _examine(condition: Condition, plan: Plan) -> Iterable[SpecError]:
         yield SpecError(f"condition {condition.id}: {type(error).__name__}: {error}", place=place)
         return
     groups = {group.name: group for group in condition.groups}
-    done: set[tuple[str, str]] = set()
     for turn in played.turns():
         prompts = groups[roles[turn.seat]].prompts
         yield from _render(prompts, turn, done)
 
 
-def _render(prompts: PromptSet, turn: Turn, done: set[tuple[str, str]]) -> Iterable[SpecError]:
+def _render(prompts: PromptSet, turn: Turn, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
     variables = {**turn.brief, **turn.view}
     wanted: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
     if "system" in prompts.files:
@@ -134,21 +140,15 @@ def _render(prompts: PromptSet, turn: Turn, done: set[tuple[str, str]]) -> Itera
         wanted.append(("retry", {**variables, "error": "…"}))
     for template, given in wanted:
         try:
-            if (prompts.name, template) not in done:
-                done.add((prompts.name, template))
-                for name, at in _unknown(prompts, template, set(given)):
+            key = (prompts.name, template, *given)
+            if key not in done:
+                done.add(key)
+                for name, at in prompts.unknown(template, set(given)):
                     message = f"prompt set {prompts.name!r}: nobody gives the variable {name!r}"
                     yield SpecError(message, place=at, hint=near(name, given))
             prompts.render(template, given)
         except PromptError as error:
             yield SpecError(error.message, place=error.place, hint=error.hint)
-
-
-def _unknown(prompts: PromptSet, template: str, known: set[str]) -> Iterable[Any]:
-    yield from prompts.unknown(template, known)
-    for included in prompts.includes(template):
-        if included in prompts.files:
-            yield from prompts.unknown(included, known | prompts.assigned(template))
 
 
 # ---------------------------------------------------------------------------------- single plugins

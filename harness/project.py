@@ -201,9 +201,8 @@ class Project:
         return [p for project in self.lineage() if (p := project.folder("results") / "published").is_dir()]
 
     def results(self) -> Path:
-        """Where runs are kept: the project's folder, or `./results` when the project is installed code."""
-        installed = self.root.name == BUILTIN and "site-packages" in self.root.parts
-        return Path("results") if installed else self.folder("results")
+        """Where runs are kept: the project's folder for whoever stands in it, else `./results`."""
+        return self.folder("results") if Path.cwd().is_relative_to(self.root) else Path("results")
 
 
 def find(start: Path | None = None) -> Project:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from harness.errors import Place, PromptError, near
 
 SUFFIX = ".j2"
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a template's source says: free variables with their places, names it sets, templates it includes."""
+
+    variables: dict[str, Place]
+    assigned: frozenset[str]
+    includes: tuple[str, ...]
 
 
 class PromptSet:
@@ -40,6 +50,7 @@ class PromptSet:
             auto_reload=False,
         )
         self._compiled: dict[str, jinja2.Template] = {}
+        self._readings: dict[str, _Reading] = {}
 
     @cached_property
     def files(self) -> dict[str, Path]:
@@ -79,31 +90,37 @@ class PromptSet:
             message = f"template fails: {type(error).__name__}: {error}"
             raise PromptError(message, place=self._line_of(error, template)) from None
 
-    def unknown(self, template: str, known: set[str]) -> list[tuple[str, Place]]:
-        """Variables that `template` reads and nobody in `known` gives, also in branches not taken."""
-        file = self.files.get(template)
-        if file is None:
-            raise self._missing(template + SUFFIX)
-        source = file.read_text("utf-8")
-        try:
-            tree = self._environment.parse(source, filename=str(file))
-        except jinja2.TemplateSyntaxError as error:
-            place = Place(str(file), error.lineno, 1)
-            raise PromptError(f"template does not compile: {error.message}", place=place) from None
-        names = meta.find_undeclared_variables(tree) - known
-        lines = {n.name: n.lineno for n in tree.find_all(jinja2.nodes.Name) if n.name in names}
-        return [(name, Place(str(file), lines.get(name, 1), 1)) for name in sorted(names)]
+    def unknown(self, template: str, known: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
+        """Variables that `template`, or what it includes, reads and nobody in `known` gives: also in branches
+        that are not taken. Raises `PromptError` for a template that does not compile or is not there."""
+        found = []
+        reading = self._read(template)
+        for name, place in reading.variables.items():
+            if name not in known:
+                found.append((name, place))
+        for included in reading.includes:
+            if included in self.files and included not in via:
+                found += self.unknown(included, known | reading.assigned, (*via, template))
+        return found
 
-    def assigned(self, template: str) -> set[str]:
-        """Names that `template` sets itself and thereby gives to what it includes."""
-        tree = self._environment.parse(self.files[template].read_text("utf-8"))
-        return {n.name for n in tree.find_all(jinja2.nodes.Name) if n.ctx == "store"}
-
-    def includes(self, template: str) -> list[str]:
-        """Templates that `template` names literally in include, import or extends."""
-        tree = self._environment.parse(self.files[template].read_text("utf-8"))
-        named = meta.find_referenced_templates(tree)
-        return [n.removesuffix(SUFFIX) for n in named if n]
+    def _read(self, template: str) -> _Reading:
+        if template not in self._readings:
+            file = self.files.get(template)
+            if file is None:
+                raise self._missing(template + SUFFIX)
+            try:
+                tree = self._environment.parse(file.read_text("utf-8"), filename=str(file))
+            except jinja2.TemplateSyntaxError as error:
+                place = Place(str(file), error.lineno, 1)
+                raise PromptError(f"template does not compile: {error.message}", place=place) from None
+            free = meta.find_undeclared_variables(tree)
+            names = list(tree.find_all(jinja2.nodes.Name))
+            self._readings[template] = _Reading(
+                {n.name: Place(str(file), n.lineno, 1) for n in names if n.name in free},
+                frozenset(n.name for n in names if n.ctx == "store"),
+                tuple(name.removesuffix(SUFFIX) for name in meta.find_referenced_templates(tree) if name),
+            )
+        return self._readings[template]
 
     def _missing(self, name: str) -> PromptError:
         hint = near(name.removesuffix(SUFFIX), self.files)

@@ -46,7 +46,7 @@ def evaluate(options: argparse.Namespace) -> int:
         return 130
     finally:
         progress.close()
-    print_tables(done, options.format, options.with_published)
+    print_tables(done, options)
     print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
 

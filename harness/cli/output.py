@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -19,14 +20,25 @@ def published(wanted: bool) -> list[Published]:
     return [table for folder in find().published() for table in load_published(folder)] if wanted else []
 
 
-def print_tables(run: Run, form: str, with_published: bool) -> None:
+def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables, and on stderr what failed."""
-    show(run.with_published(published(with_published)), form, run.spec.name)
+    show(chosen(run.with_published(published(options.with_published)), options), options.format, run.spec.name)
     failed = run.failed
     if failed:
         print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
         for score in failed[:3]:
             print(f"  {score.id}: {score.error}", file=sys.stderr)
+
+
+def chosen(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:
+    """For reading: no figure data unless asked for, and no table without a single number."""
+    if options.format in ("csv", "json", "html"):
+        return list(tables)
+    found = [table for table in tables if options.figures or not table.figure]
+    empty = [table for table in found if all(cell.value is None for row in table.rows for cell in row.cells)]
+    for table in empty:
+        print(f"not shown, without a single number: {table.title}", file=sys.stderr)
+    return [table for table in found if table not in empty]
 
 
 def show(tables: Sequence[Table], form: str, title: str, file: str | None = None) -> None:

@@ -123,4 +123,5 @@ def _running(command: argparse.ArgumentParser) -> None:
 
 def _format(command: argparse.ArgumentParser) -> None:
     command.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+    command.add_argument("--figures", action="store_true", help="print figure data too (csv, json, html always do)")
     command.add_argument("--with_published", action="store_true", help="show the paper's figures as marked rows")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.cli.output import print_tables, published, show
+from harness.cli.output import chosen, print_tables, published, show
 from harness.evaluation import Run, rescored
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
@@ -14,7 +14,7 @@ from harness.report import leaderboard as merge
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
     done = rescored(Path(options.run))
-    print_tables(done, options.format, options.with_published)
+    print_tables(done, options)
     print(f"results: {done.folder}")
     return 0
 
@@ -29,7 +29,7 @@ def report(options: argparse.Namespace) -> int:
             file.parent.mkdir(parents=True, exist_ok=True)
             draw(table, file)
             print(f"figure: {file}")
-    show(tables, options.format, done.spec.name, options.output)
+    show(chosen(tables, options), options.format, done.spec.name, options.output)
     return 0
 
 
@@ -38,5 +38,5 @@ def leaderboard(options: argparse.Namespace) -> int:
     runs = [Run.load(Path(folder)) for folder in options.runs]
     entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics) for run in runs]
     tables = merge(entries, published(options.with_published))
-    show(tables, options.format, runs[0].spec.name, options.output)
+    show(chosen(tables, options), options.format, runs[0].spec.name, options.output)
     return 0

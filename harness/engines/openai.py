@@ -77,14 +77,15 @@ class OpenAI(Engine):
         self._client = self._connect()
         try:
             self._listed = await self._models()
+            if not self._listed and self.base_url and await self._lists_below("/v1/models"):
+                raise SetupError(f"base_url={self.base_url} lacks /v1", hint=f"Say base_url={self.base_url}/v1")
+            self.model = self.model or self._only_model()
+        except SetupError:
+            await self.close()
+            raise
         except Exception as error:
             await self.close()
             raise self._unreachable(error) from error
-        if not self._listed and self.base_url and await self._lists_below("/v1/models"):
-            await self.close()
-            raise SetupError(f"base_url={self.base_url} lacks /v1", hint=f"Say base_url={self.base_url}/v1")
-        if not self.model:
-            self.model = self._only_model()
 
     async def close(self) -> None:
         if self._client is not None:

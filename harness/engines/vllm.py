@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, fields
@@ -75,6 +77,7 @@ class VLLM(Engine):
 
     def __post_init__(self) -> None:
         self._engine: Any = None
+        self._processes: list[Any] = []
         self._numbers, self._threads = count(), count()
         self._counts: Counter[str] = Counter()
 
@@ -92,6 +95,7 @@ class VLLM(Engine):
             SetupError: no `vllm` package, an argument it does not know, or a model it cannot load.
         """
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
         try:
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.v1.engine.async_llm import AsyncLLM
@@ -103,7 +107,11 @@ class VLLM(Engine):
         template = self._template()
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         try:
+            others = set(multiprocessing.active_children())
             self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+            self._processes = [p for p in multiprocessing.active_children() if p not in others]
+            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
+            await self._engine.get_supported_tasks()
             self._limit = int(self._engine.model_config.max_model_len)
             tokenizer = self._engine.get_tokenizer()
             if asyncio.iscoroutine(tokenizer):  # up to 0.11
@@ -116,18 +124,27 @@ class VLLM(Engine):
             await self.close()
             raise SetupError(
                 f"vLLM cannot load {self.pretrained!r}: {' '.join(str(error).split())[:2000]}",
-                hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and vLLM's log.",
+                hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and what vLLM "
+                'printed. A script of your own must run the harness below `if __name__ == "__main__":`.',
             ) from error
 
     async def close(self) -> None:
         """Shut the engine's processes down and wait for their end."""
-        engine, self._engine = self._engine, None
-        if engine is None:
+        if self._engine is None:
             return
-        engine.shutdown()
-        await asyncio.sleep(0)  # lets the cancelled output task end, which would be reported as never awaited
-        del engine
-        gc.collect()  # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors
+        self._engine.shutdown()
+        for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
+            process.join(10)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        await asyncio.sleep(0)  # lets the tasks end that this has cancelled
+        with warnings.catch_warnings():
+            # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors. Its ZMQ context
+            # is closed by nothing but being collected, which ZMQ finds worth a warning.
+            warnings.simplefilter("ignore", ResourceWarning)
+            self._engine = None
+            gc.collect()
 
     def report(self) -> Facts:
         if not self._counts["requests"]:
@@ -187,6 +204,8 @@ class VLLM(Engine):
             EngineFatalError: if the engine's process has died.
             SetupError: for an unknown generation word.
         """
+        if self._engine is None:
+            raise EngineFatalError("the engine is not started, or closed")
         began = time.perf_counter()
         prompt = self._chat.prompt(request.thread)
         room = self._limit - len(prompt.ids)
@@ -198,7 +217,8 @@ class VLLM(Engine):
         said = output.outputs[0]
         if said.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")
-        reasoning, text = self._chat.read(prompt, said.token_ids, said.text or None)
+        stopped = isinstance(said.stop_reason, str)  # by a stop string, which only vLLM has cut off
+        reasoning, text = self._chat.read(prompt, said.token_ids, said.text if stopped else None)
         self._chat.remember(request.thread, prompt, said.token_ids, text)
         self._counts.update(
             requests=1, prompt_tokens=len(prompt.ids), cached_tokens=getattr(output, "num_cached_tokens", None) or 0
@@ -218,8 +238,6 @@ class VLLM(Engine):
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        if self._engine is None:
-            raise EngineFatalError("the engine is closed")
         number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
         output: Any = None
         try:

@@ -5,11 +5,11 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case
+from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
 
 Topology = Mapping[str, tuple[str, ...]]
 PATH = network({(0, 1), (1, 2)}, 3)  # Emma - Alan - Bob

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from harness.errors import PluginError
 from harness.play import play
 from harness.players import ModelPlayer
 from harness.replies import Choice
+from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "agentsnet_coloring.txt"
 EXAMPLE = task("coloring").example()  # Emma - Alan, Bob, Evelyn; Alan - Evelyn

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from agentsnet_kit import BUILTIN, PROBLEMS, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case
 from harness.errors import DataError, PluginError, SetupError
+from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, task
 
 FAMILIES = ("small_world", "scale_free", "delaunay")
 OTHERS = ("erdos_renyi", "grid", "ring", "tree", "star", "complete")

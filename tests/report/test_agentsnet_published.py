@@ -20,7 +20,14 @@ FOLDER = Path(__file__).parents[2] / "results" / "published"
 PROBLEMS = ["coloring", "consensus", "leader_election", "matching", "vertex_cover"]
 FAMILIES = ["small_world", "scale_free", "delaunay"]
 PAPER = {table.id.split("/")[1]: table for table in load_published(FOLDER / "agentsnet.yaml")}
-ENTRIES = yaml.safe_load((Path(__file__).parent / "agentsnet_tables.yaml").read_text(encoding="utf-8"))
+SPECS = Path(__file__).parents[2] / "specs"
+NAMES = ("agentsnet", "agentsnet_scale", "agentsnet_byzantine", "agentsnet_prompts")
+ENTRIES = {name: yaml.safe_load((SPECS / f"{name}.yaml").read_text(encoding="utf-8"))["tables"] for name in NAMES}
+
+
+def entry(name: str, title: str) -> TableSpec:
+    """A table of a spec, by the beginning of its title."""
+    return TableSpec.parse(next(e for e in ENTRIES[name] if e["title"].startswith(title)))
 
 
 class Number(Metric):
@@ -28,7 +35,12 @@ class Number(Metric):
         return None
 
 
-METRICS = {name: Number() for name in ("solved", "score", "tokens_input", "tokens_output", "tokens_total")}
+METRICS = {
+    name: Number()
+    for entries in ENTRIES.values()
+    for table in entries
+    for name in ([table["cell"]] if isinstance(table["cell"], str) else table["cell"])
+}
 
 
 def by(table: str, *labels: str, overall: bool = False) -> dict[Any, Record]:
@@ -172,7 +184,7 @@ RUNS = {
 CASES = [(name, entry) for name, entries in ENTRIES.items() for entry in entries]
 
 
-@pytest.mark.parametrize(("name", "entry"), CASES, ids=[f"{n}-{e.get('published', 'figure')}" for n, e in CASES])
+@pytest.mark.parametrize(("name", "entry"), CASES, ids=[f"{n}-{e['title']}" for n, e in CASES])
 def test_every_entry_is_right_and_places_every_published_figure(name: str, entry: dict[str, Any]) -> None:
     scores = RUNS[name]
     labels = {k: [s.labels[k] for s in scores] for k in scores[0].labels}
@@ -187,7 +199,7 @@ def test_every_entry_is_right_and_places_every_published_figure(name: str, entry
 
 
 def test_table_2_in_our_words() -> None:
-    table = build(TableSpec.parse(ENTRIES["agentsnet"][0]), RUNS["agentsnet"], METRICS, [PAPER["table2"]])
+    table = build(entry("agentsnet", "Fraction of solved instances"), RUNS["agentsnet"], METRICS, [PAPER["table2"]])
     lines = render(table).splitlines()
     assert lines[2].split("  ")[0] == "Model"
     assert lines[2].split()[-1] == "AGENTSNET"
@@ -198,7 +210,7 @@ def test_table_2_in_our_words() -> None:
 
 
 def test_table_11_in_thousands() -> None:
-    table = build(TableSpec.parse(ENTRIES["agentsnet"][2]), RUNS["agentsnet"], METRICS, [PAPER["table11"]])
+    table = build(entry("agentsnet", "Tokens"), RUNS["agentsnet"], METRICS, [PAPER["table11"]])
     assert [column.names for column in table.columns][:4] == [
         ("4 nodes", "Input"),
         ("4 nodes", "Output"),
@@ -216,7 +228,7 @@ def test_table_11_in_thousands() -> None:
 
 def test_tables_5_and_6_stand_under_the_run_by_model() -> None:
     published = [PAPER["table5"], PAPER["table6"]]
-    table = build(TableSpec.parse(ENTRIES["agentsnet_byzantine"][0]), BYZANTINE, METRICS, published)
+    table = build(entry("agentsnet_byzantine", "Solved with"), BYZANTINE, METRICS, published)
     assert [column.names for column in table.columns][:3] == [
         ("4 nodes", "Aware"),
         ("4 nodes", "Unaware"),
@@ -226,7 +238,7 @@ def test_tables_5_and_6_stand_under_the_run_by_model() -> None:
 
 
 def test_figure_4_stacks_to_the_mean_of_its_tasks() -> None:
-    table = build(TableSpec.parse(ENTRIES["agentsnet"][4]), RUNS["agentsnet"], METRICS)
+    table = build(entry("agentsnet", "Fraction of solved instances by size ("), RUNS["agentsnet"], METRICS)
     small = [row for row in table.long() if row["panel"] == "4 nodes"]
     assert [row["series"] for row in small] == ["Coloring", "Consensus", "Leader Election", "Matching", "Vertex Cover"]
     assert all(0 <= row["value"] <= 0.2 for row in small)
@@ -234,7 +246,7 @@ def test_figure_4_stacks_to_the_mean_of_its_tasks() -> None:
 
 
 def test_a_smaller_run_is_told_apart_from_the_papers() -> None:
-    table = build(TableSpec.parse(ENTRIES["agentsnet"][0]), run("m", [4]), METRICS, [PAPER["table2"]])
+    table = build(entry("agentsnet", "Fraction of solved instances"), run("m", [4]), METRICS, [PAPER["table2"]])
     note = "† AgentsNet, Table 2 covers size 4, 8, 16; this run size 4: not comparable as a whole."
     assert note in table.notes
 

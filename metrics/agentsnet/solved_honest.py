@@ -1,0 +1,21 @@
+"""The other reading of solved with byzantine seats."""
+
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from .._numbers import grade
+
+
+@plugin
+class SolvedHonest(Metric):
+    """1 if solved even when naming a byzantine neighbour never counts; AgentsNet's matching has both readings.
+
+    AgentsNet, Appendix I, leaves open what an honest agent's answer is worth that names a byzantine one.
+    For problems in which nobody is named, and without byzantine seats, this is `solved`.
+    """
+
+    needs = ("solved",)
+
+    def measure(self, episode: Episode) -> float | None:
+        return grade(episode, "solved_honest" if "solved_honest" in episode.grade else "solved")

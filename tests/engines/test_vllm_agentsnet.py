@@ -1,0 +1,73 @@
+"""AgentsNet through the real vLLM engine: the README's command, with a tiny random model on the CPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import store
+from harness.evaluation import Run
+from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.vllm
+
+
+def evaluate(model: Path, folder: Path, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
+    """`harness eval --model vllm …` in a process of its own, as a user would."""
+    args = {"pretrained": model, **VLLM_ARGS, "max_model_len": 8192, "max_num_batched_tokens": 8192, **arguments}
+    command = [
+        *(sys.executable, "-m", "harness", "eval", "--spec", "specs/agentsnet_quick.yaml", "--model", "vllm"),
+        *("--model_args", ",".join(f"{key}={value}" for key, value in args.items())),
+        *("--output_path", str(folder), *more),
+    ]
+    environment = {**os.environ, **VLLM_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    constrained = ("--set", "constrained=true", "--set", "protocol.max_chars=12", "--gen_kwargs", "max_tokens=160")
+    done = evaluate(tiny_model, folder, *constrained, "--log_samples")
+    assert done.returncode == 0, done.stderr
+    assert "Fraction of solved instances" in done.stdout and "Tokens per instance" in done.stdout
+    assert "Traceback" not in done.stderr
+
+    run = Run.load(folder)
+    assert len(run.scores) == 15 and not run.failed
+    assert run.meta["constrained"] is True and run.meta["simulated"] is False
+    numbers = [score.numbers for score in run.scores]
+    assert sum(n["engine_errors"] for n in numbers) == 0
+    assert sum(n["parse_failures"] for n in numbers) <= 0.05 * sum(n["calls"] for n in numbers)
+    assert all(n["tokens_input"] > 1000 and n["tokens_output"] > 0 for n in numbers)
+    assert sum(n["messages"] for n in numbers) > 0, "agents talk to each other"
+
+    answers = [
+        line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move" and line["t"] == "answer"
+    ]
+    assert len(answers) == 15 * 4
+    assert {line["a"] for line in answers if "coloring" in line["e"]} <= {f"Group {i}" for i in range(1, 5)}
+    assert {line["a"] for line in answers if "consensus" in line["e"]} <= {"0", "1"}
+    sample = json.loads((folder / "samples.jsonl").read_text().splitlines()[0])
+    roles = [message["role"] for message in next(iter(sample["threads"].values()))]
+    assert roles == ["system"] + ["user", "assistant"] * (len(roles) // 2)
+
+    # The finished run is recognised: the same command starts no engine and prints the same tables.
+    again = evaluate(tiny_model, folder, *constrained)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(tiny_model: Path, tmp_path: Path) -> None:
+    more = ("--set", "matrix={problem: [coloring], graphs: [small_world], size: [4]}", "--gen_kwargs", "max_tokens=48")
+    done = evaluate(tiny_model, tmp_path / "run", *more, max_model_len=2048, max_num_batched_tokens=2048)
+    assert done.returncode == 0, done.stderr
+    [score] = Run.load(tmp_path / "run").scores
+    assert score.error is None
+    assert score.numbers["solved"] == 0.0
+    assert score.numbers["engine_errors"] > 0, "later rounds do not fit into 2048 tokens"
+    kinds = {line.get("kind") for _, line in store.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"}
+    assert "context_length" in kinds
