@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from agentsnet_kit import PROBLEMS, case_of, grade, load, local_rounds, network, networks, play, task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from harness.api import Case, Parsed, Policy, Reply, Turn
 from harness.check import Drive
 from harness.errors import PluginError
 from harness.replies import Choice, Messages
+from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, load, local_rounds, network, networks, play, task
 
 EXAMPLE = task("coloring").example()
 LINE = case_of(network({(0, 1), (1, 2), (2, 3), (3, 4)}, 5))  # Emma Alan Bob Evelyn Mary; diameter 4

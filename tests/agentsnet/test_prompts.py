@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from agentsnet_kit import BUILTIN, PROBLEMS, local_rounds, task
 
 from harness.api import Turn
 from harness.check import drive
 from harness.prompts import PromptSet
+from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, local_rounds, task
 
 VARIANTS = (
     "minimal", "step_by_step", "formal", "conversational", "imperative", "collaborative", "abstract", "real_world",
