@@ -38,7 +38,7 @@ def test_free_text_with_its_counts(vllm_engine: Driven) -> None:
 
 def test_every_form_of_constraint_holds(vllm_engine: Driven) -> None:
     async def many(constraint: dict[str, object]) -> list[Completion]:
-        asked = [request("Decide.", key=k, constraint=constraint, max_tokens=96) for k in range(8)]
+        asked = [request("Decide.", key=k, constraint=constraint, max_tokens=160) for k in range(8)]
         return await asyncio.gather(*map(vllm_engine.engine.complete, asked))
 
     for answer in vllm_engine.run(many({"choice": ["Yes", "No"]})):
@@ -50,6 +50,11 @@ def test_every_form_of_constraint_holds(vllm_engine: Driven) -> None:
         assert said["colour"] in {"red", "blue"} and len(said["why"]) <= 20
     for answer in vllm_engine.run(many({"grammar": 'root ::= "up" | "down"'})):
         assert answer.text in {"up", "down"}
+
+
+def test_tags_of_reasoning_in_a_constrained_answer_are_content(vllm_engine: Driven) -> None:
+    answer = vllm_engine.ask("Decide.", constraint={"choice": ["<think>a</think>b"]})
+    assert (answer.reasoning, answer.text) == (None, "<think>a</think>b")
 
 
 def test_a_constraint_vllm_cannot_read_fails_that_request_only(vllm_engine: Driven) -> None:
