@@ -32,6 +32,8 @@ VLLM_ARGS: dict[str, Any] = {
     "max_num_batched_tokens": 2048,
     "max_num_seqs": 16,
     "block_size": 32,
+    # A random model would fill its tokens with the blanks that JSON allows between its parts.
+    "engine_args": {"structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True}},
 }
 """Engine arguments for the tiny model: quick to start, all the rest vLLM's own."""
 

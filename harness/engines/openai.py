@@ -178,13 +178,14 @@ class OpenAI(Engine):
             SetupError: a generation word or a constraint that cannot be sent.
         """
         body = self._body(request)
+        held = bool(request.constraint) and self.structured != "none"
         self._counts["requests"] += 1
         async with self._flying:
             for attempt in range(self.max_retries + 1):
                 try:
                     began = time.perf_counter()
                     data = await self._client.post("/chat/completions", cast_to=object, body=body)
-                    return read_completion(data, time.perf_counter() - began)
+                    return read_completion(data, time.perf_counter() - began, held)
                 except Exception as error:
                     final = self._final(error)
                     if final is None and attempt == self.max_retries:

@@ -114,8 +114,6 @@ class VLLM(Engine):
             await self._engine.get_supported_tasks()
             self._limit = int(self._engine.model_config.max_model_len)
             tokenizer = self._engine.get_tokenizer()
-            if asyncio.iscoroutine(tokenizer):  # up to 0.11
-                tokenizer = await tokenizer
             self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
         except SetupError:
             await self.close()
@@ -217,8 +215,8 @@ class VLLM(Engine):
         said = output.outputs[0]
         if said.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")
-        stopped = isinstance(said.stop_reason, str)  # by a stop string, which only vLLM has cut off
-        reasoning, text = self._chat.read(prompt, said.token_ids, said.text if stopped else None)
+        cut = said.text if isinstance(said.stop_reason, str) else None  # at a stop string, which vLLM has taken off
+        reasoning, text = self._chat.read(prompt, said.token_ids, cut, constrained=bool(request.constraint))
         self._chat.remember(request.thread, prompt, said.token_ids, text)
         self._counts.update(
             requests=1, prompt_tokens=len(prompt.ids), cached_tokens=getattr(output, "num_cached_tokens", None) or 0
@@ -279,7 +277,5 @@ def _parameters(request: Request, room: int) -> Any:
         words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
     # Turning ids into text while they come costs more than all else; only stop strings need it.
     words["detokenize"] = bool(words.get("stop"))
-    made = SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, **words)
-    if hasattr(made, "skip_clone"):  # made for this one request: vLLM need not copy it
-        made.skip_clone = True
-    return made
+    # Made for this one request, so vLLM need not copy it.
+    return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)

@@ -123,6 +123,7 @@ def test_thinking_is_kept_apart(tokenizer: Any) -> None:
     plain, opened = ChatTokens(tokenizer), ChatTokens(tokenizer, OPENS_THINKING)
     assert read(plain, "<think>\nhm\n</think>\n\nYes") == ("hm", "Yes")
     assert read(plain, "Yes") == (None, "Yes")
+    assert read(plain, "Yes</think>No") == (None, "Yes</think>No")
     assert read(opened, "hm</think>Yes") == ("hm", "Yes")
     assert read(opened, "hm, still") == ("hm, still", "")
     parsed = ChatTokens(tokenizer, reasoning=lambda text: (text[:2], text[2:]))

@@ -38,7 +38,7 @@ def test_free_text_with_its_counts(vllm_engine: Driven) -> None:
 
 def test_every_form_of_constraint_holds(vllm_engine: Driven) -> None:
     async def many(constraint: dict[str, object]) -> list[Completion]:
-        asked = [request("Decide.", key=k, constraint=constraint, max_tokens=96) for k in range(8)]
+        asked = [request("Decide.", key=k, constraint=constraint, max_tokens=160) for k in range(8)]
         return await asyncio.gather(*map(vllm_engine.engine.complete, asked))
 
     for answer in vllm_engine.run(many({"choice": ["Yes", "No"]})):
@@ -50,6 +50,11 @@ def test_every_form_of_constraint_holds(vllm_engine: Driven) -> None:
         assert said["colour"] in {"red", "blue"} and len(said["why"]) <= 20
     for answer in vllm_engine.run(many({"grammar": 'root ::= "up" | "down"'})):
         assert answer.text in {"up", "down"}
+
+
+def test_tags_of_reasoning_in_a_constrained_answer_are_content(vllm_engine: Driven) -> None:
+    answer = vllm_engine.ask("Decide.", constraint={"choice": ["<think>a</think>b"]})
+    assert (answer.reasoning, answer.text) == (None, "<think>a</think>b")
 
 
 def test_a_constraint_vllm_cannot_read_fails_that_request_only(vllm_engine: Driven) -> None:
@@ -155,7 +160,7 @@ def engine_processes():
     return multiprocessing.active_children()
 
 async def main():
-    engine = VLLM(pretrained=sys.argv[1], **VLLM_ARGS)
+    engine = VLLM(pretrained=sys.argv[1], **VLLM_ARGS, **json.loads(sys.argv[3]))
     await engine.start()
     if sys.argv[2] == "kill":
         work = asyncio.create_task(engine.complete(request("Speak.", max_tokens=2000, ignore_eos=True)))
@@ -169,6 +174,13 @@ async def main():
             except EngineFatalError as error:
                 said.append(type(error).__name__)
         print(json.dumps(said))
+    elif sys.argv[2] == "talk":
+        threads = [request(f"You are agent {k}.", key=k) for k in range(4)]
+        for turn in range(3):
+            for asked, answer in zip(threads, await asyncio.gather(*map(engine.complete, threads))):
+                asked.thread.add("assistant", answer.text)
+                asked.thread.add("user", "And now?")
+        print([v for asked in threads for k, v in asked.thread.memo.items() if k.startswith("replica")])
     else:
         print((await engine.complete(request("Speak.", constraint={"choice": ["yes"]}))).text)
     print("CLOSING", file=sys.stderr, flush=True)
@@ -181,12 +193,12 @@ if __name__ == "__main__":
 """
 
 
-def alone(tmp_path: Path, model: Path, mode: str) -> subprocess.CompletedProcess[str]:
+def alone(tmp_path: Path, model: Path, mode: str, **fields: object) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     root = str(Path(__file__).parents[2])
     return subprocess.run(
-        [sys.executable, str(script), str(model), mode],
+        [sys.executable, str(script), str(model), mode, json.dumps(fields)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -205,6 +217,12 @@ def test_a_dead_engine_process_is_fatal_at_once(tmp_path: Path, tiny_model: Path
     done = alone(tmp_path, tiny_model, "kill")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ['["EngineFatalError", "EngineFatalError"]', "[]"]
+
+
+def test_data_parallel_replicas_share_the_threads_and_keep_them(tmp_path: Path, tiny_model: Path) -> None:
+    done = alone(tmp_path, tiny_model, "talk", data_parallel_size=2)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["[0, 1, 0, 1]", "[]"]
 
 
 @pytest.mark.parametrize(

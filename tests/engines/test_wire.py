@@ -88,6 +88,29 @@ def test_reasoning_is_kept_apart(message: dict[str, Any], reasoning: str | None,
     assert (answer.reasoning, answer.text) == (reasoning, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "opened", "came"),
+    [
+        ("hm</think>Yes", None, ("hm", "Yes")),
+        ("hm</think>Yes", True, ("hm", "Yes")),
+        ("hm</think>Yes", False, (None, "hm</think>Yes")),
+        ("still thinking", True, ("still thinking", "")),
+        ("still thinking", None, (None, "still thinking")),
+        ("<think>still thinking", None, ("still thinking", "")),
+        ("say <think> and </think>", None, (None, "say <think> and </think>")),
+        ("<think>\n\n</think>\n\nYes", False, (None, "Yes")),
+    ],
+)
+def test_where_reasoning_ends(text: str, opened: bool | None, came: tuple[str | None, str]) -> None:
+    assert split_reasoning(text, opened) == came
+
+
+def test_a_constrained_reply_is_taken_whole() -> None:
+    said = '{"quote": "</think>"}'
+    assert read_completion(chat(said), 0.0, constrained=True).text == said
+    assert read_completion(chat(said), 0.0).reasoning is not None
+
+
 def test_lone_surrogates_become_replacement_characters() -> None:
     answer = read_completion(chat({"content": "a\ud800b", "reasoning": "\udfff😀"}), 0.0)
     assert answer.text == "a\ufffdb"
@@ -110,8 +133,11 @@ def test_any_json_is_a_completion_or_garbled(data: Any) -> None:
             read_completion(body, 0.0).text.encode()
 
 
-@given(st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12).map("".join), st.booleans())
-def test_splitting_loses_nothing_but_tags_and_blanks(text: str, opened: bool) -> None:
+@given(
+    st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12).map("".join),
+    st.none() | st.booleans(),
+)
+def test_splitting_loses_nothing_but_tags_and_blanks(text: str, opened: bool | None) -> None:
     reasoning, answer = split_reasoning(text, opened)
     if reasoning is None and answer == text:
         return
