@@ -21,7 +21,7 @@ class GarbledError(Exception):
 # than the model's context length", "exceeds the maximum allowed length"; gateways: "prompt is too long", "input token
 # count".
 _OVERFLOW = re.compile(
-    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|max_model_len|prompt is too long"
+    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|prompt is too long"
     r"|input token count|too many (input|prompt) tokens|trying to keep the first \d+ tokens",
     re.IGNORECASE,
 )

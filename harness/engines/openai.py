@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import random
-import re
 import time
 from collections import Counter
 from dataclasses import field
@@ -15,10 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
 from harness.engines._sampling import normalise
+from harness.engines._secrets import without_secrets
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError, near
 
-_SECRET = re.compile("key|secret|password|authorization|credential", re.IGNORECASE)
 _PROBE = 20.0  # seconds for a look at the server's model list
 
 
@@ -101,7 +100,7 @@ class OpenAI(Engine):
         if self.base_url:
             parts = urlsplit(self.base_url)
             facts["base_url"] = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-        facts["extra_body"] = {k: "…" if _SECRET.search(k) else v for k, v in self.extra_body.items()}
+        facts["extra_body"] = without_secrets(self.extra_body)
         return facts
 
     def _connect(self) -> Any:
@@ -177,6 +176,8 @@ class OpenAI(Engine):
             ContextLengthError, RequestError, EngineFatalError: as `Engine` says.
             SetupError: a generation word or a constraint that cannot be sent.
         """
+        if self._client is None:
+            raise EngineFatalError("the engine is not started, or closed")
         body = self._body(request)
         held = bool(request.constraint) and self.structured != "none"
         self._counts["requests"] += 1
@@ -252,7 +253,8 @@ class OpenAI(Engine):
         """The error in a line, with its cause and without the key."""
         text = f"{type(error).__name__}: {error}"
         if error.__cause__ is not None and not hasattr(error, "status_code"):
-            text += f" ({type(error.__cause__).__name__}: {error.__cause__})"
+            # The transport's own words: the package calls a refused connection a timeout.
+            text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
         if self._key:
             text = text.replace(self._key, "…")
         return " ".join(text.split())[:500]

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
 from harness.engines._sampling import normalise
+from harness.engines._secrets import without_secrets
 from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
 
@@ -154,6 +155,10 @@ class VLLM(Engine):
             "prompts_tokenized_whole": self._chat.encoded,
         }
 
+    def describe(self) -> Facts:
+        """The fields, without secrets such as `engine_args: {hf_token: …}`."""
+        return {**super().describe(), "engine_args": without_secrets(self.engine_args)}
+
     def _template(self) -> str | None:
         if self.chat_template is None:
             return None
@@ -189,6 +194,13 @@ class VLLM(Engine):
             reasoning, answer = kind(tokenizer).extract_reasoning(text, asked)
             return reasoning, answer or ""
 
+        try:
+            read("Yes.")
+        except Exception as error:  # the model lacks its tokens, or it reads no text at all (gpt-oss)
+            raise SetupError(
+                f"reasoning_parser={self.reasoning_parser} does not work with {self.pretrained!r}: {error}",
+                hint="Leave it out, name another one, or serve the model with `vllm serve` and use the engine openai.",
+            ) from error
         return read
 
     # ------------------------------------------------------------------------------ one request

@@ -231,8 +231,19 @@ def test_a_server_that_goes_away_is_fatal() -> None:
 def test_nobody_there() -> None:
     with FakeOpenAI() as server:
         url = server.url
-    with pytest.raises(SetupError, match=f"no usable server at {url}.*\n.*Start it first"):
+    with pytest.raises(SetupError, match=f"no usable server at {url}: .*[Cc]onnect.*\n.*Start it first"):
         using(None, lambda e: e.complete(request("Hello?")), base_url=url, model="m")
+
+
+def test_nothing_can_be_asked_before_the_start_and_after_the_end() -> None:
+    async def end(engine: OpenAI) -> None:
+        await engine.close()
+        await engine.complete(request("Hello?"))
+
+    with pytest.raises(EngineFatalError, match="not started"):
+        asyncio.run(OpenAI(model="m").complete(request("Hello?")))
+    with FakeOpenAI() as server, pytest.raises(EngineFatalError, match="closed"):
+        using(server, end)
 
 
 def test_a_server_that_is_still_loading() -> None:
@@ -284,10 +295,13 @@ def test_the_description_holds_no_secrets() -> None:
     engine = OpenAI(
         model="m", base_url="https://me:pass@host.example/v1?token=t", extra_body={"api_key": "k", "top_a": 1}
     )
+    nested = {"headers": [{"Authorization": "Bearer x"}], "max_tokens": 3}
     facts = engine.describe()
     assert facts["base_url"] == "https://host.example/v1"
     assert facts["extra_body"] == {"api_key": "…", "top_a": 1}
     assert json.loads(json.dumps(facts))["model"] == "m"
+    assert "Bearer" not in str(OpenAI(model="m", extra_body=nested).describe())
+    assert OpenAI(model="m", extra_body=nested).describe()["extra_body"]["max_tokens"] == 3
 
 
 def test_without_the_package_it_says_how_to_get_it(tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ def test_an_unknown_generation_word_is_the_users_mistake(vllm_engine: Driven) ->
 
 def test_description_names_the_model_and_no_tensors(vllm_engine: Driven) -> None:
     facts = json.loads(json.dumps(vllm_engine.engine.describe()))
+    assert "hf_1" not in str(VLLM(pretrained="m", engine_args={"hf_token": "hf_1"}).describe())
     assert facts["max_model_len"] == 2048
     assert vllm_engine.engine.model == "tiny-random-chat"
 
@@ -253,5 +254,6 @@ def test_vllms_own_reasoning_parsers_can_be_named(vllm_engine: Driven, tiny_mode
     assert read is not None
     assert read("<think>hm</think>Yes") == ("hm", "Yes")
     assert read("hm") == ("hm", "")
-    with pytest.raises(SetupError, match="no reasoning_parser 'deepseek_r9'"):
-        VLLM(pretrained=str(tiny_model), reasoning_parser="deepseek_r9")._parser(tokenizer)
+    for parser, words in (("deepseek_r9", "no reasoning_parser 'deepseek_r9'"), ("openai_gptoss", "vllm serve")):
+        with pytest.raises(SetupError, match=words):
+            VLLM(pretrained=str(tiny_model), reasoning_parser=parser)._parser(tokenizer)

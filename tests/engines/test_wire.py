@@ -39,6 +39,7 @@ def test_every_servers_words_for_a_full_context_are_known(text: str) -> None:
     [
         (400, "temperature must be below 2"),
         (400, "max_tokens must be at least 1"),
+        (400, "max_tokens=4000 cannot be greater than max_model_len=2048. Please request fewer output tokens."),
         (429, "Request too large: maximum context length is no matter, tokens per minute is"),
         (404, "no model context-length-9000"),
         (401, "maximum context length for this key"),
