@@ -16,7 +16,7 @@ from harness.api import Completion, Engine, Facts, Range, Request, plugin
 from harness.engines._sampling import normalise
 from harness.engines._secrets import without_secrets
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError, near
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
 
 _PROBE = 20.0  # seconds for a look at the server's model list
 
@@ -26,7 +26,7 @@ class OpenAI(Engine):
     """Any OpenAI-compatible chat server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Args:
-        model: the name the server knows the model by; empty: the only one it lists.
+        model: the name the server knows the model by.
         base_url: e.g. `http://localhost:8000/v1`; None: OpenAI's own (or `OPENAI_BASE_URL`).
         api_key_env: the environment variable that holds the key; servers without keys need none.
         timeout: seconds for one try.
@@ -40,7 +40,7 @@ class OpenAI(Engine):
         extra_body: sent with every request as it is.
     """
 
-    model: str = ""
+    model: str
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     timeout: Annotated[float, Range(gt=0)] = 600.0
@@ -71,14 +71,13 @@ class OpenAI(Engine):
         """Make the client and see that the server is there.
 
         Raises:
-            SetupError: no `openai` package, no key, no server, a refused key, or no way to tell the model.
+            SetupError: no `openai` package, no key, no server, or a refused key.
         """
         self._client = self._connect()
         try:
             self._listed = await self._models()
             if not self._listed and self.base_url and await self._lists_below("/v1/models"):
                 raise SetupError(f"base_url={self.base_url} lacks /v1", hint=f"Say base_url={self.base_url}/v1")
-            self.model = self.model or self._only_model()
         except SetupError:
             await self.close()
             raise
@@ -160,12 +159,6 @@ class OpenAI(Engine):
             hint="Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
             "it usually ends in /v1.",
         )
-
-    def _only_model(self) -> str:
-        if len(self._listed) == 1:
-            return self._listed[0]
-        found = f"the server lists {len(self._listed)}" if self._listed else "the server does not list its models"
-        raise SetupError(f"which model? {found}", hint=f"Say model=…. {near('', self._listed)}")
 
     # ------------------------------------------------------------------------------ one request
 

@@ -106,16 +106,6 @@ def test_reasoning_is_kept_apart_from_the_answer() -> None:
     assert (answer.reasoning, answer.text) == ("hm", "Yes")
 
 
-def test_the_only_model_of_a_server_need_not_be_named() -> None:
-    async def name(engine: OpenAI) -> str:
-        return engine.model
-
-    with FakeOpenAI(models=["tiny"]) as server:
-        assert using(server, name, model="") == "tiny"
-    with FakeOpenAI(models=["one", "two"]) as server, pytest.raises(SetupError, match=r"model=.*one, two"):
-        using(server, name, model="")
-
-
 def test_the_endpoints_whole_address_is_a_base_url_too() -> None:
     with FakeOpenAI() as server:
         assert ask(server, engine={"base_url": server.url + "/chat/completions"}).text == "hello"

@@ -54,6 +54,8 @@ def test_every_call_of_a_run_is_answered_by_its_id(tmp_path: Path) -> None:
     assert engine.report() == {"recorded_calls": 4}
     assert engine.model == "replay"
     assert started(tmp_path, model="m").model == "m"
+    (tmp_path / "run.json").write_text('{"model": "the one that played"}')
+    assert started(tmp_path).model == "the one that played"
 
 
 def test_several_writers_journals_are_one_run(tmp_path: Path) -> None:
