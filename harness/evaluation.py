@@ -16,9 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import yaml
-
-from harness import __version__, resolve, spec, store
+from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Metric
 from harness.errors import DataError
 from harness.project import Project, find
@@ -231,7 +229,7 @@ def _begin(plan: resolve.Plan, folder: Path, resume: bool | None) -> dict[str, A
         return {**known, "command": meta["command"]}
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
-    store.write_atomically(folder / "spec.yaml", _dump(plan.spec.data))
+    store.write_atomically(folder / "spec.yaml", yamls.dump(plan.spec.data))
     store.write_atomically(earlier, json.dumps(meta, indent=1) + "\n")
     return meta
 
@@ -267,13 +265,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _dump(data: Any) -> str:
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
-    return text
-
-
 def _difference(old: Any, new: Any) -> str:
-    before, after = _dump(old).splitlines(), _dump(new).splitlines()
+    before, after = yamls.dump(old).splitlines(), yamls.dump(new).splitlines()
     lines = list(difflib.unified_diff(before, after, "there", "asked for", lineterm="", n=1))
     return "\n".join(lines[:40])
 
