@@ -24,6 +24,8 @@ from harness.prompts import SUFFIX, PromptSet
 
 BUILTIN = "harness_builtin"
 MARKER = "harness.yaml"
+MOUNT = "_harness_project_"
+"""How the names of all modules begin that are plugins."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,7 @@ def _is_file(path: Path) -> bool:
 
 def _mount(root: Path) -> str:
     """Make everything below `root` importable under a private name, without touching `sys.path`."""
-    name = f"_harness_project_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         module = types.ModuleType(name, f"The harness project at {root}.")
         module.__path__ = [str(root)]

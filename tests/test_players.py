@@ -183,7 +183,7 @@ def test_play_is_a_barrier_and_records_each_move_once() -> None:
     recorded: list[tuple[int, int, str]] = []
     protocol = TOY.load("protocols", "rounds")(rounds=2)
     outcome = asyncio.run(
-        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, i, m: recorded.append((b, i, m.seat)))
+        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, p, i, m: recorded.append((b, i, m.seat)))
     )
     assert outcome.answers == {"S0": "a", "S1": "a", "S2": "a"}
     assert [name.split("/")[2] for name in order] == ["0", "0", "0", "1", "1", "1"]
