@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness import play
 from harness.api import (
     Action,
     Case,
@@ -66,7 +67,10 @@ def drive(
     answer: Callable[[Turn], Action] = lambda turn: turn.reply.idle,
     seed: int = 0,
 ) -> Drive:
-    """Play one episode with a function in every seat (by default: everybody stays idle)."""
+    """Play one episode with a function in every seat (by default: everybody stays idle).
+
+    Raises `RuntimeError` for a protocol without end, `TypeError` for one without outcome, and whatever plugins raise.
+    """
     game = protocol.play(task, case, case.seats, random.Random(seed))
     batches: list[list[tuple[Turn, Move]]] = []
     turns = 0
@@ -78,7 +82,7 @@ def drive(
             batches.append(list(zip(batch, moves, strict=True)))
             batch = game.send(moves)
     except StopIteration as stop:
-        return Drive(batches, stop.value)
+        return Drive(batches, play.outcome(stop.value, protocol))
     finally:
         game.close()
     raise RuntimeError(f"{type(protocol).__name__} does not come to an end")
@@ -121,7 +125,12 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         roles = {seat: names[i % len(names)] for i, seat in enumerate(example.seats)}
         case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
         played = drive(condition.protocol, condition.task, case)
-        condition.task.grade(case, played.outcome)
+        for batch in played.batches:
+            play.turns([turn for turn, _ in batch], condition.protocol, case.seats)
+        grade = condition.task.grade(case, played.outcome)
+        lacking = sorted(set(condition.task.grades) - set(grade))
+        if lacking:
+            raise RuntimeError(f"{type(condition.task).__name__}.grade gives no {', '.join(lacking)}")
     except Exception as error:
         yield SpecError(f"condition {condition.id}: {type(error).__name__}: {error}", place=place)
         return
@@ -155,11 +164,17 @@ def _render(prompts: PromptSet, turn: Turn, done: set[tuple[Any, ...]]) -> Itera
 
 
 def _plain(value: Any) -> bool:
+    """Whether JSON gives it back as it is, but for tuples, which come back as lists."""
     try:
-        json.dumps(value)
+        return bool(json.loads(json.dumps(value)) == _listed(value))
     except (TypeError, ValueError):
         return False
-    return True
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_listed(item) for item in value]
+    return {key: _listed(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def check_task(task: Task, seed: int = 0) -> list[str]:

@@ -16,24 +16,28 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import yaml
-
-from harness import __version__, resolve, spec, store
+from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Metric
-from harness.errors import DataError
+from harness.errors import DataError, Place, SpecError
 from harness.project import Project, find
 from harness.run import Options, run
 from harness.score import rescore
 from harness.spec import Spec
 from harness.tables import EpisodeScore, Published, Table, TableSpec, build, load_scores, rows
+from harness.tables import check as check_table
 
 if TYPE_CHECKING:
     import pandas
 
 T = TypeVar("T")
 OnScore = Callable[[EpisodeScore, int], None]
+META, SPEC = "run.json", "spec.yaml"
 _PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "torch", "transformers", "datasets")
-_SECRET = re.compile(r"((?:key|token|secret|password)[\w.]*=)[^,\s]+", re.IGNORECASE)
+# `api_key=x`, `{Authorization: Bearer x}`, `https://user:x@host`; not `max_tokens=x`, not `api_key_env=x`.
+_SECRET = re.compile(
+    r"""((?:key|token|secret|password|authorization)["']?\s*[=:]\s*["']?(?:bearer\s+)?|://[^/\s:@]+:)[^,\s"'}@]+""",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,17 @@ class Run:
     @classmethod
     def load(cls, folder: Path, project: Project | None = None) -> Run:
         """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
-        if not (folder / "run.json").is_file():
+        if not (folder / META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
         project = project or find()
         if not (folder / "scores.jsonl").is_file():
             raise DataError(f"the run in {folder} is not finished", hint="Give the same eval command again to go on.")
-        resolved = spec.load(str(folder / "spec.yaml"), project)
+        meta = read_meta(folder / META)
+        if not (folder / SPEC).is_file():
+            raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
+        resolved = spec.load(str(folder / SPEC), project)
         scores = load_scores(folder / "scores.jsonl")
-        return cls(folder, store.read_json(folder / "run.json"), resolved, scores, resolve.metrics(resolved, project))
+        return cls(folder, meta, resolved, scores, resolve.metrics(resolved, project))
 
     @property
     def tables(self) -> list[Table]:
@@ -148,12 +155,13 @@ def evaluate(
     """
     project = project or find()
     if isinstance(reference, Spec):
+        if sets or not limit is seed is repeats is None:
+            raise SpecError("a loaded Spec is taken as it is", hint="Give sets, limit, seed and repeats to spec.load.")
         loaded = reference
     elif isinstance(reference, str):
         loaded = spec.load(reference, project, sets, limit=limit, seed=seed, repeats=repeats)
     else:
-        given = {"limit": limit, "seed": seed, "repeats": repeats}
-        loaded = spec.parse({**reference, **{k: v for k, v in given.items() if v is not None}}, project)
+        loaded = spec.parse(reference, project, sets, limit=limit, seed=seed, repeats=repeats)
     if isinstance(model, str):
         model = resolve.engine({"use": model, **(model_args or {})}, project)
     plan = resolve.plan(loaded, project, model)
@@ -172,6 +180,8 @@ def execute(
     plan: resolve.Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
+    survey = resolve.survey(plan)
+    _check(plan, survey.labels)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = store.Lock(folder)
@@ -180,13 +190,28 @@ def execute(
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         meta = _begin(plan, folder, resume)
-        total = sum(1 for _ in plan.episodes())
+        total = len(survey.ids)
         told: OnScore = on_score or (lambda score, total: None)
-        scores = _in_loop(run(plan, folder, options, lambda score: told(score, total)))
+        scores = _in_loop(run(plan, survey.ids, folder, options, lambda score: told(score, total)))
         meta["engines"] = {name: dict(engine.report()) for name, engine in plan.engines.items()}
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
         lock.release()
+
+
+def _check(plan: resolve.Plan, labels: Iterable[str]) -> None:
+    """What would only be found out after hours of playing: tables that cannot be made, a model without a seat."""
+    spec.raise_all(
+        SpecError(problem, place=plan.spec.place("tables", i))
+        for i, table in enumerate(plan.spec.get("tables", []))
+        for problem in check_table(table, labels, plan.metrics)
+    )
+    for name in plan.engines:
+        if not any(group.model == name for condition in plan.conditions for group in condition.groups):
+            hint = "Leave --model out, or let a group under seats: have `model: model`."
+            raise SpecError(
+                f"a model was given and no seat takes it: {plan.model}", place=plan.spec.place("seats"), hint=hint
+            )
 
 
 def finish(done: Run) -> Run:
@@ -195,10 +220,10 @@ def finish(done: Run) -> Run:
 
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     store.write_atomically(done.folder / "scores.jsonl", lines)
-    store.write_atomically(done.folder / "results.json", json.dumps(done.rows, indent=1, default=str) + "\n")
+    store.write_atomically(done.folder / "results.json", _json(done.rows))
     text = "\n\n".join(render(table, "markdown") for table in done.tables)
     store.write_atomically(done.folder / "tables.md", text + "\n")
-    store.write_atomically(done.folder / "run.json", json.dumps({**done.meta, "status": "finished"}, indent=1) + "\n")
+    store.write_atomically(done.folder / META, _json({**done.meta, "status": "finished"}))
     return done
 
 
@@ -218,22 +243,46 @@ def rescored(folder: Path, project: Project | None = None) -> Run:
 def _begin(plan: resolve.Plan, folder: Path, resume: bool | None) -> dict[str, Any]:
     """Write run.json and spec.yaml, or check that the earlier run here is the same one."""
     meta = _describe(plan, folder)
-    earlier = folder / "run.json"
+    earlier = folder / META
     if earlier.is_file():
         if resume is False:
             raise DataError(f"{folder} already holds a run", hint="Choose another --output_path, or drop --no-resume.")
-        known = store.read_json(earlier)
-        if known.get("identity") != meta["identity"]:
+        known = read_meta(earlier)
+        if known["identity"] != meta["identity"]:
             raise DataError(
-                f"{folder} holds a run of something else:\n{_difference(known.get('identity'), meta['identity'])}",
+                f"{folder} holds a run of something else:\n{_difference(known['identity'], meta['identity'])}",
                 hint="Choose another --output_path, or give the earlier command again.",
             )
+        # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
+        store.write_atomically(folder / SPEC, yamls.dump(plan.spec.data))
         return {**known, "command": meta["command"]}
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
-    store.write_atomically(folder / "spec.yaml", _dump(plan.spec.data))
-    store.write_atomically(earlier, json.dumps(meta, indent=1) + "\n")
+    strangers = [name for name in (store.JOURNAL, "scores.jsonl", "results.json") if (folder / name).exists()]
+    if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != plan.spec.data:
+        strangers.append(SPEC)
+    if strangers:
+        message = f"{folder} holds {', '.join(strangers)} and no {META}: not a run, and not to be written over"
+        raise DataError(message, hint="Choose another --output_path.")
+    store.write_atomically(folder / SPEC, yamls.dump(plan.spec.data))
+    store.write_atomically(earlier, _json(meta))
     return meta
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
+    found = store.read_json(path)
+    if found.get("schema") != store.SCHEMA:
+        message = f"this run has the format {found.get('schema')!r}, this harness reads {store.SCHEMA}"
+        raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
+    lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity") if key not in found]
+    if lacking:
+        raise DataError(f"not a run's record: it lacks {', '.join(lacking)}", place=Place(str(path)))
+    return found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, default=str) + "\n"
 
 
 def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
@@ -248,13 +297,22 @@ def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
         "simulated": not plan.engines,
         "generation_kwargs": dict(plan.sampling),
         "constrained": bool(plan.spec.get("constrained", False)),
-        "identity": {"spec": json.loads(json.dumps(body, default=str)), "model": plan.model, "prompts": prompts},
+        "identity": json.loads(_json({"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts})),
         "engine_args": {name: dict(engine.describe()) for name, engine in plan.engines.items()},
         "command": [_SECRET.sub(r"\1…", part) for part in sys.argv],
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
     }
+
+
+def _engine(plan: resolve.Plan) -> dict[str, Any] | None:
+    """What of the engine under test can change an answer; further models stand in the spec."""
+    engine = plan.engines.get("model")
+    if engine is None:
+        return None
+    described = {key: value for key, value in engine.describe().items() if key not in engine.incidental}
+    return {"engine": type(engine).__name__, **described}
 
 
 def _versions() -> dict[str, str]:
@@ -267,13 +325,8 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _dump(data: Any) -> str:
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
-    return text
-
-
 def _difference(old: Any, new: Any) -> str:
-    before, after = _dump(old).splitlines(), _dump(new).splitlines()
+    before, after = yamls.dump(old).splitlines(), yamls.dump(new).splitlines()
     lines = list(difflib.unified_diff(before, after, "there", "asked for", lineterm="", n=1))
     return "\n".join(lines[:40])
 

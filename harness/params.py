@@ -6,6 +6,7 @@ One mechanism serves `validate`, `harness schema` (editors complete it) and ever
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -51,12 +52,25 @@ def fields(cls: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
 
 
 def references(cls: type) -> dict[str, str]:
-    """The fields that refer to another plugin: name → kind."""
+    """The fields that refer to other plugins, alone, optional, in lists or in mappings: name → kind."""
+    found = {name: _reference(hint) for name, (hint, _) in fields(cls).items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _reference(hint: Any) -> str | None:
+    if isinstance(hint, type) and hint in REFERENCES:
+        return REFERENCES[hint]
+    return next((kind for part in get_args(hint) if (kind := _reference(part)) is not None), None)
+
+
+def containers(cls: type) -> dict[str, type]:
+    """The fields whose lists YAML writes and Python wants as something else: name → tuple, set or frozenset."""
     found = {}
     for name, (hint, _) in fields(cls).items():
         for part in (hint, *get_args(hint)):
-            if isinstance(part, type) and part in REFERENCES:
-                found[name] = REFERENCES[part]
+            kind = get_origin(part) or part
+            if kind in (tuple, set, frozenset):
+                found[name] = kind
     return found
 
 
@@ -92,6 +106,9 @@ def _shape(hint: Any) -> Schema | None:
     if origin in (Union, types.UnionType):
         shapes = [s for s in map(_shape, args) if s is not None]
         return {"anyOf": shapes} if shapes else None
+    if origin is tuple and args[-1:] != (...,):
+        shapes = [_shape(arg) or {} for arg in args]
+        return {"type": "array", "prefixItems": shapes, "minItems": len(args), "maxItems": len(args)}
     if origin in (list, tuple, Sequence, frozenset, set) or hint in (list, tuple):
         items = _shape(args[0]) if args else {}
         return {"type": "array", "items": items or {}}
@@ -113,15 +130,24 @@ def _bounded(shape: Schema | None, notes: Sequence[Any]) -> Schema | None:
 
 def problems(value: Any, shape: Schema) -> Iterator[tuple[Path, str]]:
     """What is wrong with `value`, as (where in it, what), deepest causes only."""
-    from jsonschema import Draft202012Validator
-
-    for error in Draft202012Validator(shape).iter_errors(value):
+    for error in _validator()(shape).iter_errors(value):
         yield from _explain(error)
+
+
+@functools.cache
+def _validator() -> Any:
+    """JSON Schema takes 3.0 for an integer; Python, which will slice and count with it, does not."""
+    from jsonschema import Draft202012Validator, validators
+
+    checker = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return validators.extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]
 
 
 def _explain(error: Any) -> Iterator[tuple[Path, str]]:
     path: Path = tuple(error.absolute_path)
-    name = f"'{path[-1]}'" if path else "this"
+    name = _name(path)
     found, rule, value = error.instance, error.validator, error.validator_value
     if rule == "additionalProperties" and isinstance(found, dict):
         known = list(error.schema.get("properties", ()))
@@ -139,15 +165,36 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
         sign = {"minimum": "≥", "maximum": "≤", "exclusiveMinimum": ">", "exclusiveMaximum": "<"}[rule]
         yield path, f"{name} must be {sign} {value}, found {found}"
     elif rule in ("anyOf", "oneOf"):
-        # Speak of the branch that fits the value's type best; list types when none does.
-        deeper = [e for e in error.context if e.validator != "type" or len(e.absolute_path) > len(path)]
+        # Speak of the branch that fits the value's type best; list what is possible when none does.
+        flat = [e for e in error.context if e.validator in ("type", "enum") and len(e.absolute_path) == len(path)]
+        deeper = [e for e in error.context if e not in flat]
         if deeper:
             yield from _explain(deeper[0])
         else:
-            kinds = [w for e in error.context if e.validator == "type" for w in [_words(e.validator_value)]]
-            yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(found)} {_short(found)}"
+            words = [str(v) for e in flat if e.validator == "enum" for v in e.validator_value]
+            kinds = [*words, *(_words(e.validator_value) for e in flat if e.validator == "type")]
+            hint = f" {near(found, words)}".split(" There are")[0] if isinstance(found, str) else ""
+            yield (
+                path,
+                f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(found)} {_short(found)}.{hint}",
+            )
+    elif rule == "pattern":
+        yield path, f"{name} is {_short(found)}; it must be {error.schema.get('description', f'like {value}')}"
+    elif rule == "minItems" and value == 1:
+        yield path, f"{name} must not be empty"
+    elif rule in ("minItems", "maxItems"):
+        yield (
+            path,
+            f"{name} must have at {'least' if rule == 'minItems' else 'most'} {value} entries, found {len(found)}",
+        )
     else:
         yield path, f"{name}: {error.message}"
+
+
+def _name(path: Path) -> str:
+    if not path:
+        return "this"
+    return f"'{path[-1]}'" if isinstance(path[-1], str) else f"entry {path[-1]} of {_name(path[:-1])}"
 
 
 def _words(kind: Any) -> str:

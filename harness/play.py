@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from harness.api import Case, Move, Outcome, Protocol, Task, Turn
+from harness.errors import EngineFatalError, StorageError
 from harness.players import ModelPlayer, Player
 
 Recorded = Mapping[tuple[str, int], Move]
 """(seat, index of the seat's turn) → the move made there in an earlier attempt."""
-Record = Callable[[int, int, Move], None]
-"""Called with (batch, index of the seat's turn, move) as each new move comes in."""
+Record = Callable[[int, int, int, Move], None]
+"""Called with (batch, position in it, index of the seat's turn, move) as each new move comes in."""
 
 MAX_BATCHES = 100_000
 
@@ -35,51 +36,89 @@ async def play(
 
     Raises:
         EngineFatalError: an engine is gone; what was recorded so far allows a resume.
-        RuntimeError: the protocol does not come to an end.
+        TypeError, RuntimeError: the protocol breaks its contract: see `turns`, or it does not come to an end.
     """
     game = protocol.play(task, case, case.seats, rng)
     try:
-        batch = next(game)
+        batch = turns(next(game), protocol, players)
         for number in range(MAX_BATCHES):
             moves = await _answers(batch, number, players, recorded, record)
             keep(moves)
-            batch = game.send(moves)
+            batch = turns(game.send(moves), protocol, players)
     except StopIteration as stop:
-        outcome: Outcome = stop.value
-        return outcome
+        return outcome(stop.value, protocol)
     finally:
         game.close()
     raise RuntimeError(f"{type(protocol).__name__} is still playing after {MAX_BATCHES:,} batches")
+
+
+def turns(batch: Any, protocol: Protocol, seats: Container[str]) -> list[Turn]:
+    """What a protocol yielded, if it is a batch of turns for different seats that there are.
+
+    Raises `TypeError`, `RuntimeError`: in words for the protocol's author.
+    """
+    name = type(protocol).__name__
+    if not isinstance(batch, list | tuple):
+        raise TypeError(f"{name} yielded {batch!r:.80}, not a list of turns")
+    asked: set[str] = set()
+    for turn in batch:
+        if not isinstance(turn, Turn):
+            raise TypeError(f"{name} yielded {turn!r:.80} in a batch, not a Turn")
+        if turn.seat not in seats:
+            raise RuntimeError(f"{name} asks {turn.seat!r}, who has no seat")
+        if turn.seat in asked:
+            raise RuntimeError(f"{name} asks {turn.seat!r} twice in one batch; who speaks twice has two batches")
+        asked.add(turn.seat)
+    return list(batch)
+
+
+def outcome(value: Any, protocol: Protocol) -> Outcome:
+    """What a protocol returned, if it is an outcome. Raises `TypeError`."""
+    if not isinstance(value, Outcome):
+        raise TypeError(f"{type(protocol).__name__} returned {value!r:.80}, not an Outcome")
+    return value
 
 
 async def _answers(
     batch: list[Turn], number: int, players: Mapping[str, Player], recorded: Recorded, record: Record
 ) -> list[Move]:
     moves: list[Move | None] = [None] * len(batch)
-    waiting: list[Awaitable[Any]] = []
+    waiting: list[tuple[int, int, ModelPlayer, Turn]] = []
 
     async def ask(i: int, index: int, player: ModelPlayer, turn: Turn) -> None:
-        move = moves[i] = await player.act(turn)
-        record(number, index, move)
+        try:
+            move = moves[i] = await player.act(turn)
+        except SystemExit as error:  # would leave the event loop at once, and every other episode with it
+            raise RuntimeError(f"SystemExit: {error}") from error
+        record(number, i, index, move)
 
     for i, turn in enumerate(batch):
         player = players[turn.seat]
         index = player.turns
         known = recorded.get((turn.seat, index))
         if known is not None:
+            if known.turn != turn.name:
+                raise RuntimeError(
+                    f"turn {index} of {turn.seat} is {turn.name!r} but was recorded as {known.turn!r}: "
+                    "the protocol is not deterministic, or was changed since"
+                )
             player.recall(turn, known)
             moves[i] = known
         elif isinstance(player, ModelPlayer):
-            waiting.append(ask(i, index, player, turn))
+            waiting.append((i, index, player, turn))
         else:
             move = moves[i] = player.decide(turn)
-            record(number, index, move)
+            record(number, i, index, move)
     if len(waiting) == 1:
-        await waiting[0]
+        await ask(*waiting[0])
     elif waiting:
         # Wait for all even if one fails: its siblings' answers are paid for and must be recorded.
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        results = await asyncio.gather(*(ask(*one) for one in waiting), return_exceptions=True)
+        failures = [result for result in results if isinstance(result, BaseException)]
+        # What stops the run comes before what fails the episode: a stopped episode can still be gone on with.
+        failures.sort(key=lambda failure: not isinstance(failure, (EngineFatalError, StorageError)))
+        if failures:
+            raise failures[0]
+    else:
+        await asyncio.sleep(0)  # policies never wait; let others, and Ctrl-C, in
     return [move for move in moves if move is not None]

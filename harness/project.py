@@ -24,6 +24,8 @@ from harness.prompts import SUFFIX, PromptSet
 
 BUILTIN = "harness_builtin"
 MARKER = "harness.yaml"
+MOUNT = "_harness_project_"
+"""How the names of all modules begin that are plugins."""
 
 
 @dataclass(frozen=True)
@@ -183,12 +185,14 @@ class Project:
         return sorted(found.values(), key=lambda found: found.name)
 
     def spec(self, name: str, place: Place | None = None) -> Path:
-        """The file of a spec given as a path or as a name. Raises `SpecError` with near matches."""
-        if Path(name).is_file():
-            return Path(name)
-        beside = Path(place.file).parent / name if place else None
-        if beside is not None and beside.is_file():
-            return beside
+        """The file of a spec given as a path or as a name. Raises `SpecError` with near matches.
+
+        A path counts from the folder of the spec that mentions it at `place`, else from the working directory.
+        """
+        beside = [Path(place.file).parent / name] if place else []
+        for path in (*beside, Path(name)):
+            if _is_file(path):
+                return path
         known = {listed.name: listed.file for listed in self.specs()}
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
@@ -248,9 +252,16 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
     return Project(root, str(data.get("name", root.name)), folders, tuple(parents))
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name of 5,000 letters
+        return False
+
+
 def _mount(root: Path) -> str:
     """Make everything below `root` importable under a private name, without touching `sys.path`."""
-    name = f"_harness_project_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    name = f"{MOUNT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         module = types.ModuleType(name, f"The harness project at {root}.")
         module.__path__ = [str(root)]

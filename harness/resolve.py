@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness import api, params
+from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
@@ -35,6 +36,7 @@ class Group:
     count: int | None = None
     seats: tuple[str, ...] | None = None
     scored: bool = True
+    place: Place | None = None
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,9 @@ class Condition:
     def seated(self, case: api.Case, seed: int) -> api.Case:
         """`case` with its seats dealt to groups: the same ones for a seed, whatever the problem or protocol.
 
-        Raises `DataError`-like `UserError` when a group wants more seats than there are.
+        Raises `SpecError` when a group wants seats that are not there or not free.
         """
+        import math
         import random
 
         free = list(case.seats)
@@ -63,14 +66,17 @@ class Condition:
             if group.seats is not None:
                 chosen = list(group.seats)
             else:
-                count = group.count if group.count is not None else int((group.share or 0) * len(case.seats))
+                # To a computer 0.58 · 50 is 28.999999999999996; to the writer of the spec it is 29.
+                share = math.floor((group.share or 0) * len(case.seats) + 1e-9)
+                count = group.count if group.count is not None else share
                 if count > len(free):
-                    raise UserError(f"group {group.name!r} wants {count} seats; {len(free)} are free in {case.id!r}")
+                    message = f"group {group.name!r} wants {count} seats; {len(free)} are free in {case.id!r}"
+                    raise SpecError(message, place=group.place)
                 chosen = rng.sample(free, count)
             missing = [seat for seat in chosen if seat not in free]
             if missing:
-                hint = near(missing[0], free)
-                raise UserError(f"group {group.name!r}: no free seat {missing[0]!r} in {case.id!r}", hint=hint)
+                message = f"group {group.name!r}: no free seat {missing[0]!r} in {case.id!r}"
+                raise SpecError(message, place=group.place, hint=near(missing[0], free))
             free = [seat for seat in free if seat not in chosen]
             roles |= dict.fromkeys(chosen, group.name)
             unscored |= set() if group.scored else set(chosen)
@@ -100,12 +106,47 @@ class Plan:
     sampling: Mapping[str, Any]
 
     def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
-        """Every episode in its one order: conditions, cases, repeats."""
+        """Every episode in its one order: conditions, cases, repeats.
+
+        Raises `SpecError` where a group finds no seats, `PluginError` where a task gives something else than cases.
+        """
         for condition in self.conditions:
             for case in condition.task.cases(self.limit, self.seed):
+                if not isinstance(case, api.Case):
+                    raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
                 seated = condition.seated(case, self.seed)
                 for repeat in range(self.repeats):
                     yield condition, seated, repeat
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one look at all cases tells: the ids of the episodes in plan order, the labels that scores will have."""
+
+    ids: list[str]
+    labels: set[str]
+
+
+def survey(plan: Plan) -> Survey:
+    """Look at every case once, before anything is played.
+
+    Raises:
+        SpecError, PluginError: as `Plan.episodes`; also when there is nothing to play, or two episodes would share
+            an id and so be counted as one.
+    """
+    ids: dict[str, None] = {}
+    labels = {"model"}
+    for condition, case, repeat in plan.episodes():
+        name = episode_id(condition, case, repeat)
+        if name in ids:
+            message = f"{type(condition.task).__name__} gives two cases with the id {case.id!r} in {condition.id!r}"
+            raise PluginError(message, place=plan.spec.place("task"), hint="A case's id is unique in its condition.")
+        ids[name] = None
+        labels.update(condition.labels, case.labels)
+    if not ids:
+        message = "there is nothing to play: no task gives a single case"
+        raise SpecError(message, place=plan.spec.place("task"))
+    return Survey(list(ids), labels)
 
 
 def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
@@ -198,8 +239,14 @@ class _Resolver:
         for name, value in seats.items():
             body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
             place = functools.partial(self.spec.place, "seats", name)
-            if name != "default" and not {"share", "count", "seats"} & set(body):
+            wants = [key for key in ("share", "count", "seats") if key in body]
+            if name == "default" and wants:
+                message = f"default is everybody not in another group; it takes no {wants[0]}:"
+                raise SpecError(message, place=place(wants[0]))
+            if name != "default" and not wants:
                 raise SpecError(f"group {name!r} needs share:, count: or seats:", place=place())
+            if len(wants) > 1:
+                raise SpecError(f"group {name!r} has {' and '.join(sorted(wants))}; give one", place=place(wants[1]))
             share, count = body.get("share"), body.get("count")
             if not isinstance(share, int | float | None) or (share is not None and not 0 <= share <= 1):
                 raise SpecError(f"share must be between 0 and 1, found {share!r}", place=place("share"))
@@ -212,12 +259,16 @@ class _Resolver:
                 place("prompts") if own else self.spec.place("prompts"),
             )
             sampling: dict[str, Any] = {}
-            for level in (variant.data, body):
-                sampling.update(level.get("generation_kwargs") or {})
+            key = "generation_kwargs"
+            sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
+            sampling.update(_words(body.get(key) or {}, place(key)))
             seats_named = tuple(body["seats"]) if "seats" in body else None
-            yield Group(
-                name, prompts, model, policy, sampling, share, count, seats_named, bool(body.get("scored", True))
-            )
+            for i, seat in enumerate(seats_named or ()):
+                if seat in body["seats"][:i]:
+                    raise SpecError(f"group {name!r}: seat {seat!r} is named twice", place=place("seats", i))
+            scored = bool(body.get("scored", True))
+            at = place(*wants)
+            yield Group(name, prompts, model, policy, sampling, share, count, seats_named, scored, at)
 
     def player(
         self, body: Mapping[str, Any], variant: Variant, place: PlaceOf
@@ -306,6 +357,14 @@ class _Resolver:
         return parts
 
 
+def _words(sampling: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """generation_kwargs in one vocabulary, so that a later level wins over an earlier one's synonym."""
+    try:
+        return normalise(sampling)
+    except UserError as error:
+        raise SpecError(error.message, place=place, hint=error.hint) from None
+
+
 def _split(reference: Reference) -> tuple[str, dict[str, Any]]:
     if isinstance(reference, str):
         return reference, {}
@@ -322,12 +381,24 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
     ]
     raise_all(found)
     for argument, inner in params.references(cls).items():
-        value = arguments.get(argument)
-        if isinstance(value, (str, Mapping)):
-            inner_place = functools.partial(place_of, argument)
-            inner_cls, inner_arguments = _parts(inner, value, project, inner_place)
-            arguments[argument] = _make(inner_cls, inner_arguments, inner_place)
+        if argument in arguments:
+            arguments[argument] = _inner(inner, arguments[argument], project, functools.partial(place_of, argument))
+    for argument, container in params.containers(cls).items():
+        if isinstance(arguments.get(argument), list):
+            arguments[argument] = container(arguments[argument])
     return cls, arguments
+
+
+def _inner(kind: str, value: Any, project: Project, place_of: PlaceOf) -> Any:
+    """The plugins that a parameter refers to: one, or as many as its list or mapping names."""
+    if isinstance(value, str) or (isinstance(value, Mapping) and "use" in value):
+        cls, arguments = _parts(kind, value, project, place_of)
+        return _make(cls, arguments, place_of)
+    if isinstance(value, list):
+        return [_inner(kind, item, project, functools.partial(place_of, i)) for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {key: _inner(kind, item, project, functools.partial(place_of, key)) for key, item in value.items()}
+    return value
 
 
 def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
@@ -335,5 +406,7 @@ def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
         return cls(**arguments)
     except UserError as error:
         raise type(error)(error.message, place=error.place or place_of(), hint=error.hint) from None
-    except (ValueError, TypeError) as error:
-        raise SpecError(str(error), place=place_of()) from error
+    except (ValueError, TypeError) as error:  # how a __post_init__ says what it thinks of its parameters
+        raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
+    except Exception as error:
+        raise SpecError(f"{cls.__name__} fails: {type(error).__name__}: {error}", place=place_of()) from error

@@ -7,9 +7,12 @@ Order of completion never changes a result: every random draw comes from a seed 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import random
 import traceback
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,11 +52,14 @@ class RunStoppedError(UserError):
     """The run ended before its plan did; the same command goes on where it stopped."""
 
 
-async def run(plan: Plan, folder: Path, options: Options, on_score: OnScore) -> list[EpisodeScore]:
+async def run(
+    plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore
+) -> list[EpisodeScore]:
     """Play every episode of the plan that `folder` does not hold yet.
 
     Args:
         plan: what to play.
+        order: the ids of its episodes, as `harness.resolve.survey` found them.
         folder: an existing run folder, locked by the caller.
         options: how.
         on_score: called once for every episode, those found finished first.
@@ -66,10 +72,10 @@ async def run(plan: Plan, folder: Path, options: Options, on_score: OnScore) -> 
     """
     progress = store.Progress(folder / store.JOURNAL)
     scores: dict[str, EpisodeScore] = {}
-    for name, end in progress.ends.items():
+    for name in filter(progress.ends.__contains__, order):
+        end = progress.ends.pop(name)
         scores[name] = EpisodeScore(name, end["condition"], end["labels"], end["numbers"], end["error"])
         on_score(scores[name])
-    order = [episode_id(*job) for job in plan.episodes()]
     if any(name not in scores for name in order):
         episodes = _Episodes(plan, folder, options, progress, scores, on_score)
         await episodes.play_all()
@@ -93,21 +99,17 @@ class _Episodes:
         self.engines: dict[str, Engine] = {}
 
     async def play_all(self) -> None:
-        self.journal = store.Journal(self.folder / store.JOURNAL)
-        self.samples = store.Journal(self.folder / "samples.jsonl") if self.options.log_samples else None
-        started: list[Engine] = []
-        try:
+        async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
+            self.journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            self.samples = None
+            if self.options.log_samples:
+                samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
+                self.samples = stack.enter_context(contextlib.closing(samples))
             for name, engine in self.plan.engines.items():
                 self.engines[name] = wrapped = self._wrapped(engine)
-                started.append(wrapped)
+                stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             await self._workers()
-        finally:
-            for engine in started:
-                await engine.close()
-            if self.samples is not None:
-                self.samples.close()
-            self.journal.close()
 
     def _wrapped(self, engine: Engine) -> Engine:
         if self.options.log_requests:
@@ -139,13 +141,14 @@ class _Episodes:
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)
         seed = derive_seed(self.plan.seed, name)
-        players = {seat: self._player(condition, case, name, seat, seed) for seat in case.seats}
+        players: dict[str, Player] = {}
         recorded: Recorded = self.progress.moves.pop(name, {})
         batches: list[list[Move]] = []
 
-        def record(batch: int, index: int, move: Move) -> None:
+        def record(batch: int, position: int, index: int, move: Move) -> None:
             # A policy repeats itself exactly, so its moves need not reach the disk at once.
-            self.journal.append(store.move_line(name, batch, index, move), now=bool(move.calls or move.error))
+            line = store.move_line(name, batch, position, index, move)
+            self.journal.append(line, now=bool(move.calls or move.error))
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)
@@ -153,11 +156,14 @@ class _Episodes:
         outcome: Outcome | None = None
         error: str | None = None
         try:
+            players.update((seat, self._player(condition, case, name, seat, seed)) for seat in case.seats)
             rng = random.Random(derive_seed(seed, "protocol"))
-            outcome = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
+            came = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
+            json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
+            outcome = came
         except (EngineFatalError, StorageError):
             raise
-        except Exception as failure:  # a plugin's bug: this episode is lost, the run is not
+        except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
             error = _told(failure)
         episode = Episode(
             name,
@@ -208,7 +214,7 @@ def _group(condition: Condition, case: Case, seat: str) -> Group:
     return next(group for group in condition.groups if group.name == role)
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
@@ -216,12 +222,17 @@ def _told(error: Exception) -> str:
 
 def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> dict[str, Any]:
     """One line of samples.jsonl: the case without its target, and what was said in every seat."""
+    turns: Counter[str] = Counter()
+    moves = []
+    for b, batch in enumerate(episode.batches):
+        moves.append([store.move_line(episode.id, b, p, turns[move.seat], move) for p, move in enumerate(batch)])
+        turns.update(move.seat for move in batch)
     return {
         "episode": episode.id,
         "labels": dict(episode.labels),
         "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
         "threads": {seat: p.thread.messages for seat, p in players.items() if isinstance(p, ModelPlayer)},
-        "moves": [[store.move_line(episode.id, b, 0, m) for m in batch] for b, batch in enumerate(episode.batches)],
+        "moves": moves,
         "outcome": store.outcome_line(episode.outcome),
         "grade": dict(episode.grade),
         "error": episode.error,

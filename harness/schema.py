@@ -45,7 +45,11 @@ SPEC: dict[str, Any] = {
     "type": "object",
     "required": ["name", "task", "protocol", "prompts", "metrics"],
     "properties": {
-        "name": {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "description": "names the run folder"},
+        "name": {
+            "type": "string",
+            "pattern": r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)",  # in Python, $ also stands before a last newline
+            "description": "ASCII letters, digits, '_', '.' and '-': it names the run's folder",
+        },
         "description": _TEXT,
         "extends": {"type": "string", "description": "a spec whose keys this one takes over unless it says otherwise"},
         "task": {**REFERENCE, "description": "what is to be solved"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +21,26 @@ def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
     return {**condition.labels, **case.labels, "model": plan.model}
 
 
+def _number(value: Any) -> float | None:
+    """`value` as a number that JSON keeps, None where there is none. Raises `TypeError` for anything else."""
+    if value is None or type(value) in (int, float):
+        return value if value is None or math.isfinite(value) else None
+    if isinstance(value, numbers.Real):  # True, a numpy float, a fraction
+        return _number(float(value))
+    raise TypeError(f"gave {value!r:.80}, which is no number")
+
+
 def measure(episode: Episode, metrics: Mapping[str, Metric]) -> tuple[dict[str, float | None], str | None]:
     """(metric → number or None, error). A failed episode has no numbers; a metric that raises fails it."""
     if episode.error is not None:
         return dict.fromkeys(metrics), episode.error
-    numbers: dict[str, float | None] = {}
+    measured: dict[str, float | None] = {}
     for name, metric in metrics.items():
         try:
-            numbers[name] = metric.measure(episode)
-        except Exception as error:
+            measured[name] = _number(metric.measure(episode))
+        except (Exception, SystemExit) as error:
             return dict.fromkeys(metrics), f"metric {name}: {type(error).__name__}: {error}"
-    return numbers, None
+    return measured, None
 
 
 def grade(episode: Episode, condition: Condition, case: Case) -> Episode:
@@ -37,8 +48,12 @@ def grade(episode: Episode, condition: Condition, case: Case) -> Episode:
     if episode.error is not None or episode.outcome is None:
         return episode
     try:
-        return replace(episode, grade=dict(condition.task.grade(case, episode.outcome)))
-    except Exception as error:
+        given = condition.task.grade(case, episode.outcome)
+        lacking = sorted(set(condition.task.grades) - set(given))
+        if lacking:
+            raise RuntimeError(f"no {', '.join(lacking)} in it")
+        return replace(episode, grade={name: _number(value) for name, value in given.items()})
+    except (Exception, SystemExit) as error:
         return replace(episode, error=f"grade: {type(error).__name__}: {error}")
 
 

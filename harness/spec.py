@@ -21,7 +21,10 @@ from harness.project import Project
 # What a reader of two result tables would not call a difference of the benchmark.
 PRESENTATION = ("name", "description", "tables", "baseline", "generation_kwargs", "models")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
+# Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.
+DEFAULTS = {"seed": 0, "repeats": 1}
 RESERVED = ("model", "metric")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
 
 
@@ -81,25 +84,39 @@ def load(reference: str, project: Project, sets: Iterable[str] = (), **overrides
     Raises:
         SpecError: with file, line and column, all problems at once.
     """
-    file = project.spec(reference)
-    data, places = _merged(str(file), project, ())
+    file = str(project.spec(reference))
+    return _changed(*_merged(file, project, ()), file, sets, overrides)
+
+
+def parse(data: Mapping[str, Any], project: Project, sets: Iterable[str] = (), **overrides: Any) -> Spec:
+    """A spec from plain data, for Python callers; arguments and errors otherwise as in `load`."""
+    try:
+        text = json.dumps(data, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"a spec is plain data: {error}", place=Place("<dict>")) from None
+    document = yamls.parse(text, "<dict>")
+    return _changed(*_extended(document, project, ()), "<dict>", sets, overrides)
+
+
+def _changed(
+    data: dict[str, Any],
+    places: dict[yamls.YamlPath, Place],
+    file: str,
+    sets: Iterable[str],
+    overrides: Mapping[str, Any],
+) -> Spec:
     for assignment in sets:
         _assign(data, places, assignment)
     for key, value in overrides.items():
         if value is not None:
             data[key] = value
             places[(key,)] = Place(f"--{key} {value}")
-    return _checked(data, places, str(file))
-
-
-def parse(data: Mapping[str, Any], project: Project) -> Spec:
-    """A spec from plain data, for Python callers. Raises `SpecError`."""
-    document = yamls.parse(json.dumps(data, ensure_ascii=False), "<dict>")
-    return _checked(*_extended(document, project, ()), file="<dict>")
+    return _checked(data, places, file)
 
 
 def _checked(data: dict[str, Any], places: dict[yamls.YamlPath, Place], file: str) -> Spec:
     data = {key: value for key, value in data.items() if value is not None}  # `baseline:` alone takes it away
+    data |= {key: value for key, value in DEFAULTS.items() if key not in data}
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in params.problems(data, schema.SPEC))
     _check_matrix(spec)
@@ -148,9 +165,11 @@ def _extended(
     here = places.get(("extends",), document.place())
     if not isinstance(base, str):
         raise SpecError("extends: names one spec", place=here)
-    file = str(project.spec(base, here))
+    file = str(project.spec(base, here).resolve())
     if file in via:
         raise SpecError(f"extends itself through {' → '.join(via)}", place=here)
+    if len(via) >= yamls.MAX_DEPTH:
+        raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below, below_places = _merged(file, project, via)
     return _over(below, data), {**below_places, **places}
 
@@ -169,8 +188,12 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     place = Place(f"--set {assignment}")
     path, equals, text = assignment.partition("=")
     keys = [key.strip() for key in path.split(".")]
+    keys[0] = ALIASES.get(keys[0], keys[0])
     if not equals or not all(keys):
-        raise SpecError("--set takes path=value, e.g. --set task.samples=1", place=place)
+        raise SpecError("expected path=value, e.g. --set task.samples=1", place=place)
+    if keys[0] == "extends":
+        hint = "Give the other spec as --spec, or write a spec of your own that extends it."
+        raise SpecError("what a spec extends cannot be set", place=place, hint=hint)
     try:
         value = yamls.parse(text, str(place)).data
     except SpecError as error:
@@ -179,11 +202,15 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     for i, key in enumerate(keys[:-1]):
         if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
             here[key] = {"use": here[key]}  # a bare name takes parameters
+        if key not in here and i == 0 and schema.SPEC["properties"].get(key, {}).get("type") == "object":
+            here[key] = {}  # a mapping that the spec may have and does not
         if not isinstance(here.get(key), dict):
             known = [str(k) for k, v in here.items() if isinstance(v, dict)]
             raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, known)}", place=place)
         here = here[key]
     here[keys[-1]] = value
+    for below in [path for path in places if path[: len(keys)] == tuple(keys)]:
+        del places[below]  # what stood there is gone
     places[tuple(keys)] = place
 
 
@@ -194,6 +221,11 @@ def _check_matrix(spec: Spec) -> None:
     matrix: dict[str, list[Any]] = spec.get("matrix", {})
     errors, used = [], set()
     for name, values in matrix.items():
+        if not _NAME.fullmatch(name):
+            message = f"{name!r} cannot be inserted as ${{…}}: a name is made of letters, digits and '_'"
+            errors.append(SpecError(message, place=spec.place("matrix", name, yamls.KEY)))
+            continue
+        seen: dict[str, int] = {}
         if name in RESERVED:
             errors.append(
                 SpecError(
@@ -202,7 +234,11 @@ def _check_matrix(spec: Spec) -> None:
                 )
             )
         for i, value in enumerate(values):
-            if isinstance(value, list) or (isinstance(value, dict) and "name" not in value):
+            label = value.get("name") if isinstance(value, dict) else value
+            if seen.setdefault(str(label), i) != i:
+                message = f"{name} takes the value {label!r} twice: its episodes would be counted as one"
+                errors.append(SpecError(message, place=spec.place("matrix", name, i)))
+            if isinstance(label, (list, dict)) or (isinstance(value, dict) and label is None):
                 hint = f"{{name: …, key: …}}, used as ${{{name}.key}}"
                 errors.append(
                     SpecError(
@@ -228,7 +264,7 @@ def _check_matrix(spec: Spec) -> None:
                     errors.append(SpecError(message, place=spec.place(*path)))
                     break
     for name in matrix:
-        if name not in used:
+        if name not in used and _NAME.fullmatch(name):
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."
             errors.append(
                 SpecError(

@@ -12,9 +12,11 @@ results/<run>/
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
+from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -31,8 +33,10 @@ Line = dict[str, Any]
 class Journal:
     """Appends JSON lines. A torn last line, left by a kill, is cut off when the file is opened."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, lenient: bool = False) -> None:
+        """`lenient`: write values that JSON does not know as their text, for files that nobody reads back."""
         self.path = path
+        self._default = str if lenient else None
         self._buffer: list[bytes] = []
         self._size = 0
         try:
@@ -42,8 +46,11 @@ class Journal:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
     def append(self, line: Mapping[str, Any], *, now: bool = True) -> None:
-        """Write one line; with `now=False` it may wait in memory until the next line that is due now."""
-        data = json.dumps(line, separators=(",", ":"), default=str).encode("ascii") + b"\n"
+        """Write one line; with `now=False` it may wait in memory until the next line that is due now.
+
+        Raises `StorageError`, and `TypeError` or `ValueError` for a line that is not JSON.
+        """
+        data = json.dumps(line, separators=(",", ":"), default=self._default).encode("ascii") + b"\n"
         self._buffer.append(data)
         self._size += len(data)
         if now or self._size >= _FLUSH_BYTES:
@@ -56,6 +63,8 @@ class Journal:
             while data:  # a nearly full disk takes only a part
                 data = data[self._file.write(data) or 0 :]
         except (OSError, ValueError) as error:
+            # What stands there may be half a line: anything written after it would be damaged with it.
+            self._file.close()
             reason = getattr(error, "strerror", None) or error
             raise StorageError(
                 f"cannot write {self.path}: {reason}",
@@ -115,9 +124,12 @@ def _object(raw: bytes, path: Path, number: int) -> Line:
 # --------------------------------------------------------------------------------------- line formats
 
 
-def move_line(episode: str, batch: int, index: int, move: Move) -> Line:
-    """A move as journaled: `i` is the index of the seat's turn in the episode; empty fields are left out."""
-    line: Line = {"k": "move", "e": episode, "b": batch, "s": move.seat, "i": index, "t": move.turn}
+def move_line(episode: str, batch: int, position: int, index: int, move: Move) -> Line:
+    """A move as journaled: `p` is its place in the batch, `i` the index of the seat's turn in the episode.
+
+    Moves are written in the order in which answers come in; empty fields are left out.
+    """
+    line: Line = {"k": "move", "e": episode, "b": batch, "p": position, "s": move.seat, "i": index, "t": move.turn}
     if move.action is not None:
         line["a"] = move.action
     if move.error is not None:
@@ -165,31 +177,47 @@ class Progress:
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
         if not path.exists():
             return
-        for _, line in lines(path):
-            if line.get("k") == "end":
-                self.ends[line["e"]] = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
-                self.moves.pop(line["e"], None)
-            elif line.get("k") == "move" and line["e"] not in self.ends:
-                self.moves.setdefault(line["e"], {})[line["s"], line["i"]] = move_of(line)
+        for number, (_, line) in enumerate(lines(path), 1):
+            with _naming(path, number):
+                if line.get("k") == "end":
+                    self.ends[line["e"]] = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
+                    self.moves.pop(line["e"], None)
+                elif line.get("k") == "move" and line["e"] not in self.ends:
+                    self.moves.setdefault(line["e"], {})[line["s"], line["i"]] = move_of(line)
+
+
+@contextlib.contextmanager
+def _naming(path: Path, number: int) -> Iterator[None]:
+    """Turn what a line of a strange shape raises into a `DataError` that names it."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        message = f"not a line of a journal: {type(error).__name__}: {error}"
+        raise DataError(message, place=Place(str(path), number, 1)) from None
 
 
 def batches(path: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
     """(end line, batches of moves) of every finished episode, one episode in memory at a time."""
-    where: dict[str, list[int]] = {}
-    ends: list[Line] = []
-    for offset, line in lines(path):
-        if line.get("k") == "move":
-            where.setdefault(line["e"], []).append(offset)
-        elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
-            ends.append(line)
+    where: dict[str, array[int]] = {}  # offsets of moves: 8 bytes a move, however many there are
+    ends: dict[str, int] = {}
+    for number, (offset, line) in enumerate(lines(path), 1):
+        with _naming(path, number):
+            if line.get("k") == "move":
+                where.setdefault(line["e"], array("Q")).append(offset)
+            elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
+                ends[line["e"]] = offset
+
+    def at(offset: int) -> Line:
+        file.seek(offset)
+        return _object(file.readline(), path, 0)
+
     with path.open("rb") as file:
-        for end in ends:
-            played: dict[int, dict[tuple[str, int], Move]] = {}
-            for offset in where.pop(end["e"], []):
-                file.seek(offset)
-                line = json.loads(file.readline())
-                played.setdefault(line["b"], {})[line["s"], line["i"]] = move_of(line)
-            yield end, [list(played[b].values()) for b in sorted(played)]
+        for name, offset in ends.items():
+            played: dict[int, dict[int, Move]] = {}
+            with _naming(path, 0):
+                for move in map(at, where.pop(name, ())):
+                    played.setdefault(move["b"], {})[move["p"]] = move_of(move)
+                yield at(offset), [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
 
 
 # ------------------------------------------------------------------------------------------ the folder

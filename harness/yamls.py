@@ -1,11 +1,13 @@
 """Safe, bounded YAML that remembers where everything stands.
 
 YAML is hostile input here: only plain data (no tags), no duplicate keys, and bounds on size, depth and
-alias expansion, so that neither a typo nor an "alias bomb" gets far.
+alias expansion, so that neither a typo nor an "alias bomb" gets far. Keys are always text, as they were
+written: `4:`, `yes:` and `2024-01-01:` are what they look like, as they will be in JSON.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
@@ -33,9 +35,14 @@ class _Loader(yaml.SafeLoader):
     """The safe loader, reading 1e-3 as the number everybody means by it."""
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+class _Dumper(yaml.SafeDumper):
+    """Its inverse: knows that the text "1e-3" needs quotes."""
+
+
+for _end in (_Loader, _Dumper):
+    _end.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
+    )
 
 
 @dataclass(frozen=True)
@@ -80,16 +87,28 @@ def parse(text: str, file: str) -> Document:
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
         raise SpecError(f"broken YAML: {error.problem or error.context}", place=place) from None
+    except yaml.reader.ReaderError as error:  # raised before there is a loader that could say where
+        before = text[: error.position]
+        place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise SpecError(
+            f"broken YAML: the character {text[error.position]!r} may not stand here", place=place
+        ) from None
     except yaml.YAMLError as error:
         raise SpecError(f"broken YAML: {str(error).splitlines()[0]}", place=Place(file)) from None
     except RecursionError:
-        raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=Place(file)) from None
-    except ValueError as error:  # e.g. an impossible date or a number of 5,000 digits
-        raise SpecError(f"broken YAML: {error}", place=Place(file)) from None
+        mark = loader.get_mark() if loader is not None else None  # how far it was read
+        place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+        raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=place) from None
     finally:
         if loader is not None:
             loader.dispose()
     return Document(data, file, builder.places)
+
+
+def dump(data: Any, width: int = 120) -> str:
+    """Plain data as YAML that `parse` reads back as the same data."""
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)
+    return text
 
 
 class _Builder:
@@ -118,21 +137,27 @@ class _Builder:
             return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
         return self.scalar(node)
 
-    def pairs(self, node: yaml.MappingNode, path: YamlPath) -> Iterator[tuple[Hashable, Any]]:
-        seen: dict[Hashable, Place] = {}
+    def pairs(self, node: yaml.MappingNode, path: YamlPath) -> Iterator[tuple[str, Any]]:
+        seen: dict[str, Place] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise SpecError("a key must be a plain word", place=self.at(key_node))
             if key_node.tag.endswith(":merge"):
                 raise SpecError("'<<' is not supported; use extends:", place=self.at(key_node))
-            key = self.scalar(key_node)
+            key = key_node.value
             if key in seen:
                 raise SpecError(f"duplicate key {key!r}, first at {seen[key]}", place=self.at(key_node))
             seen[key] = self.places[(*path, key, KEY)] = self.at(key_node)
             yield key, self.build(value_node, (*path, key))
 
     def scalar(self, node: yaml.Node) -> Any:
-        value = self.loader.construct_object(node)
-        if value is None or isinstance(value, (str, int, float, bool)):
-            return value
-        return node.value  # dates and the like stay the text they were written as
+        if node.tag.endswith(":timestamp"):
+            return node.value  # a date stays the text it was written as
+        try:
+            value = self.loader.construct_object(node)
+        except ValueError as error:  # e.g. a number of 5,000 digits
+            raise SpecError(f"broken YAML: {error}", place=self.at(node)) from None
+        if isinstance(value, float) and math.isnan(value):
+            # It equals nothing, not even itself: no run could be compared or gone on with.
+            raise SpecError("not a number: .nan is no value to work with", place=self.at(node))
+        return value

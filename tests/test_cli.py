@@ -241,6 +241,32 @@ def test_output_may_be_cut_by_a_pipe() -> None:
     assert done.stderr == b""
 
 
+def bash(command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["bash", "-c", command.replace("harness ", f"{sys.executable} -m harness ")],
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "</dev/null"])
+def test_closed_streams_are_no_reason_to_fail(tmp_path: Path, redirection: str) -> None:
+    done = bash(f"harness eval --spec toy --output_path {tmp_path}/r {redirection}")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert (tmp_path / "r" / "tables.md").is_file()
+
+
+def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
+    done = bash("harness schema > /dev/full")
+    assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
+
+
+def test_a_terminal_without_the_signs_shows_their_codes(tmp_path: Path) -> None:
+    done = bash(f"harness eval --spec toy --limit 1 --output_path {tmp_path}/r", PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert done.returncode == 0 and "(\\u2013)" in done.stdout and "\\xb7" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness.engines.mock import Mock
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Move, Request, Turn
+from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.play import play
 from harness.players import ModelPlayer, PolicyPlayer
@@ -183,7 +183,7 @@ def test_play_is_a_barrier_and_records_each_move_once() -> None:
     recorded: list[tuple[int, int, str]] = []
     protocol = TOY.load("protocols", "rounds")(rounds=2)
     outcome = asyncio.run(
-        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, i, m: recorded.append((b, i, m.seat)))
+        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, p, i, m: recorded.append((b, i, m.seat)))
     )
     assert outcome.answers == {"S0": "a", "S1": "a", "S2": "a"}
     assert [name.split("/")[2] for name in order] == ["0", "0", "0", "1", "1", "1"]

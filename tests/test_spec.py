@@ -1,5 +1,6 @@
 """Specs: extends, --set, matrix, and mistakes with their places."""
 
+import contextlib
 import textwrap
 from pathlib import Path
 
@@ -68,9 +69,11 @@ def test_matrix_is_a_product_with_typed_and_woven_values(tmp_path: Path) -> None
     ("change", "says", "place"),
     [
         (("name: s", "nome: s"), "unknown key 'nome'. Did you mean name?", "s.yaml:1:1"),
-        (("metrics: [agreed]", "metrics: []"), "should be non-empty", "s.yaml:5:10"),
+        (("metrics: [agreed]", "metrics: []"), "'metrics' must not be empty", "s.yaml:5:10"),
         (("metrics: [agreed]", "metrics: agreed"), "'metrics' must be a list, found text 'agreed'", "s.yaml:5:10"),
-        (("name: s", "name: ../x"), "does not match", "s.yaml:1:7"),
+        (("name: s", "name: ../x"), "'name' is '../x'; it must be ASCII letters, digits", "s.yaml:1:7"),
+        (("name: s", 'name: "s\\n"'), "'name' is 's\\n'; it must be ASCII letters, digits", "s.yaml:1:7"),
+        (("name: s", "name: s\nrepeats: 2.0"), "'repeats' must be an integer, found the number 2.0", "s.yaml:2:10"),
         (("name: s", "name: s\nrepeats: 0"), "'repeats' must be ≥ 1, found 0", "s.yaml:2:10"),
         (("name: s", "name: s\nrepeats: x"), "'repeats' must be an integer, found text 'x'", "s.yaml:2:10"),
         (("task: pick\n", ""), "lacks 'task'", "s.yaml:1:1"),
@@ -80,6 +83,12 @@ def test_matrix_is_a_product_with_typed_and_woven_values(tmp_path: Path) -> None
         (("task: pick", "task: '${model}'\nmatrix: {model: [pick]}"), "is a column of result rows", "s.yaml:3:10"),
         (("task: pick", "task: '${x.y}'\nmatrix: {x: [{name: a, z: 1}]}"), "has no 'y'", "s.yaml:2:7"),
         (("task: pick", "task: '${x}'\nmatrix: {x: [[1]]}"), "scalar or a mapping with a name", "s.yaml:3:14"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: [{name: [1]}]}"), "scalar or a mapping with a name", "s.yaml:3:14"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: [{name: }]}"), "scalar or a mapping with a name", "s.yaml:3:14"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: [a, b, a]}"), "takes the value 'a' twice", "s.yaml:3:20"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: [4, '4']}"), "takes the value '4' twice", "s.yaml:3:17"),
+        (("name: s", "name: s\nmatrix: {a-b: [1]}"), "cannot be inserted as ${…}", "s.yaml:2:10"),
+        (("name: s", "name: s\nmatrix: {1: [1]}"), "cannot be inserted as ${…}", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: nowhere"), "there is no spec 'nowhere'", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: s.yaml"), "extends itself", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: [a]"), "names one spec", "s.yaml:2:10"),
@@ -98,7 +107,44 @@ def test_mistakes_say_where_and_what(tmp_path: Path, change: tuple[str, str], sa
     assert place in str(caught.value)
 
 
-@pytest.mark.parametrize("assignment", ["task", "=1", "task..seats=1", "metrics.x=1", "task.seats=[", "nope.x=1"])
+def test_what_is_set_is_told_by_its_own_place(tmp_path: Path) -> None:
+    """Not by the line of what stood there before."""
+    loaded = load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, seats: 2}"), "task={use: pick, seats: 3}")
+    assert str(loaded.place("task", "seats")) == "--set task={use: pick, seats: 3}"
+
+
+def test_set_knows_lm_evals_words_and_mappings_the_spec_has_not_yet(tmp_path: Path) -> None:
+    loaded = load(tmp_path, GOOD, "metric_list=[reasks]", "generation_kwargs.temperature=0", "seats.o={count: 1}")
+    assert loaded.data["metrics"] == ["reasks"]
+    assert loaded.data["generation_kwargs"] == {"temperature": 0} and loaded.data["seats"] == {"o": {"count": 1}}
+
+
+def test_extends_looks_beside_the_spec_first(tmp_path: Path) -> None:
+    """What a spec extends must not depend on where one stands."""
+    for folder, rounds in (("here", 1), ("there", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "base.yaml").write_text(GOOD.replace("protocol: rounds", f"protocol: {{use: r{rounds}}}"))
+    (tmp_path / "there" / "s.yaml").write_text("extends: base.yaml\nname: s\n")
+    with contextlib.chdir(tmp_path / "here"):
+        assert spec.load("../there/s.yaml", TOY).data["protocol"] == {"use": "r2"}
+
+
+def test_a_chain_of_specs_ends(tmp_path: Path) -> None:
+    for i in range(1200):
+        (tmp_path / f"s{i}.yaml").write_text(f"extends: s{i + 1}.yaml\n")
+    with pytest.raises(SpecError, match="extends more than 40"):
+        spec.load(str(tmp_path / "s0.yaml"), TOY)
+
+
+def test_a_name_too_long_for_a_file_is_a_name_that_is_not_there() -> None:
+    with pytest.raises(SpecError, match="there is no spec 'aaa"):
+        spec.load("a" * 5000, TOY)
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    ["extends=toy", "include=toy", "task", "=1", "task..seats=1", "metrics.x=1", "task.seats=[", "nope.x=1"],
+)
 def test_bad_set(tmp_path: Path, assignment: str) -> None:
     with pytest.raises(SpecError, match="--set"):
         load(tmp_path, GOOD, assignment)
@@ -110,6 +156,11 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     assert "3 problems" in str(caught.value)  # nome, lacks name, repeats
 
 
+def test_a_default_said_in_so_many_words_is_the_same_benchmark(tmp_path: Path) -> None:
+    said = load(tmp_path, GOOD + "seed: 0\nrepeats: 1\n")
+    assert said.digest() == load(tmp_path, GOOD).digest() and said.data == load(tmp_path, GOOD).data
+
+
 def test_digest_ignores_presentation_and_sees_the_rest(tmp_path: Path) -> None:
     plain = load(tmp_path, GOOD).digest()
     assert load(tmp_path, GOOD + "description: x\ngeneration_kwargs: {temperature: 0}\n").digest() == plain
@@ -119,5 +170,9 @@ def test_digest_ignores_presentation_and_sees_the_rest(tmp_path: Path) -> None:
 def test_from_python() -> None:
     made = spec.parse({"extends": "toy", "name": "x", "protocol": {"rounds": 1}}, TOY)
     assert made.data["protocol"] == {"use": "rounds", "rounds": 1}
+    changed = spec.parse({"extends": "toy", "name": "x"}, TOY, ["protocol.rounds=1"], seed=3, limit=None)
+    assert changed.data["protocol"]["rounds"] == 1 and changed.data["seed"] == 3 and "limit" not in changed.data
     with pytest.raises(SpecError, match="unknown key"):
         spec.parse({"extends": "toy", "nam": "x"}, TOY)
+    with pytest.raises(SpecError, match="plain data: Object of type object"):
+        spec.parse({"extends": "toy", "name": object()}, TOY)

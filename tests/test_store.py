@@ -38,7 +38,7 @@ moves = st.builds(
 
 @given(moves, st.text(), st.integers(0, 9), st.integers(0, 9))
 def test_moves_survive_the_journal(move: Move, episode: str, batch: int, index: int) -> None:
-    line = json.loads(json.dumps(store.move_line(episode, batch, index, move)))
+    line = json.loads(json.dumps(store.move_line(episode, batch, 3, index, move)))
     assert store.move_of(line) == move
     assert (line["e"], line["b"], line["i"]) == (episode, batch, index)
 
@@ -114,7 +114,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> None:
     journal = store.Journal(tmp_path / "j")
     for episode in ("one", "two"):
-        journal.append(store.move_line(episode, 0, 0, Move("S", "say", "a")))
+        journal.append(store.move_line(episode, 0, 0, 0, Move("S", "say", "a")))
     end = {
         "k": "end",
         "e": "one",

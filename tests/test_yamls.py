@@ -26,12 +26,14 @@ def bomb() -> str:
         ("k: {<<: {a: 1}}", "use extends", "f.yaml:1:5"),
         ("{[1]: 2}", "a key must be a plain word", "f.yaml:1:2"),
         ("a: &a [*a]", "nested deeper", "f.yaml:1:4"),
-        ("[" * 5000, "nested deeper", "f.yaml"),
+        ("a: 1\nb: " + "[" * 5000, "nested deeper", "f.yaml:2:"),
         ("[" * 60 + "]" * 60, "nested deeper", "f.yaml:1:"),
         (bomb(), "expands to more than", "f.yaml:"),
-        ("\x00", "broken YAML", "f.yaml"),
+        ("a: 1\nb: \x00", "'\\x00' may not stand here", "f.yaml:2:4"),
         ("a: b: c", "broken YAML", "f.yaml:1:5"),
-        ("a: 2020-99-99", "broken YAML", "f.yaml"),
+        (f"a: 1\nb: {'9' * 5000}", "broken YAML", "f.yaml:2:4"),
+        ("a: [1, .nan]", "not a number", "f.yaml:1:8"),
+        ("4: a\n'4': b", "duplicate key '4'", "f.yaml:2:1"),
         ("--- 1\n--- 2", "broken YAML", "f.yaml:2:1"),
     ],
 )
@@ -49,6 +51,26 @@ def test_plain_data_and_places() -> None:
     assert str(document.place("a", 1, "b")) == "f.yaml:3:9"
     assert str(document.place("a", 1, "b", "not there")) == "f.yaml:3:9"
     assert str(document.place("nowhere")) == "f.yaml:1:1"
+
+
+def test_keys_are_the_text_they_were_written_as() -> None:
+    """JSON has text keys only, and so has everything that is written down of a run."""
+    data = yamls.parse("4: a\nyes: b\n~: c\n2020-99-99: 2020-99-99\n1e-3: d", "f").data
+    assert data == {"4": "a", "yes": "b", "~": "c", "2020-99-99": "2020-99-99", "1e-3": "d"}
+
+
+KEYS = st.sampled_from(["a", "4", "1e-3", "yes", "~", "2020-01-01"])
+TEXTS = st.text(st.characters(exclude_categories=["C"]))
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(PLAIN | st.sampled_from(["1e-3", "1_0", "1:30", "no", "null", "2020-01-01", "=", "<<", "0x1f"]))
+def test_what_is_dumped_is_read_back(value: object) -> None:
+    assert yamls.parse(yamls.dump({"a": value}), "f").data == {"a": value}
 
 
 def test_too_large() -> None:

@@ -7,8 +7,10 @@ Exit codes: 0 done · 1 the run stopped before its plan did, or every episode fa
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from harness.cli.parser import parser
@@ -16,6 +18,7 @@ from harness.cli.parser import parser
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _usable_streams()
     options = parser().parse_args(arguments)
     try:
         module, function = options.function.split(":")
@@ -23,17 +26,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # e.g. `harness list tasks | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return 0
     except KeyboardInterrupt:
         print("\nstopped.", file=sys.stderr)
         return 130
-    except Exception as error:
-        from harness.errors import UserError
+    except (Exception, SystemExit) as error:
+        return _told(error)
 
-        if not isinstance(error, UserError):
-            raise
+
+def _told(error: BaseException) -> int:
+    """Tell a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
+    from harness.errors import UserError
+    from harness.project import MOUNT
+    from harness.run import RunStoppedError
+
+    if isinstance(error, UserError):
         print(f"error: {error}", file=sys.stderr)
-        from harness.run import RunStoppedError
-
         return 1 if isinstance(error, RunStoppedError) else 2
+    lines = list(traceback.walk_tb(error.__traceback__))
+    own = [(f.f_code.co_filename, line) for f, line in lines if str(f.f_globals.get("__name__")).startswith(MOUNT)]
+    if own:
+        file, line = own[-1]
+        print(f"error: {file}:{line}: the plugin fails: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    if isinstance(error, OSError):  # a full disk, a file that may not be read
+        _give_up_stdout()
+        print(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        return 2
+    raise error
+
+
+def _usable_streams() -> None:
+    """Let nothing that is printed raise: on a terminal without "±", or with its streams closed (`>&-`)."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 - open as long as the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout() -> None:
+    """Python flushes stdout once more at its end; let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,9 +8,7 @@ import random
 import sys
 from typing import Any
 
-import yaml
-
-from harness import check, params, resolve, spec
+from harness import check, params, resolve, spec, yamls
 from harness.api import Case, Policy, Turn
 from harness.cli.evaluate import load
 from harness.errors import DataError, SpecError, UserError, near
@@ -75,7 +73,7 @@ def show(options: argparse.Namespace) -> int:
     """Print the resolved spec, or the prompts of one seat."""
     loaded = load(options)
     if options.case is None and options.seat is None and options.round is None and options.condition is None:
-        print(yaml.safe_dump(loaded.data, sort_keys=False, allow_unicode=True, width=110), end="")
+        print(yamls.dump(loaded.data, width=110), end="")
         return 0
     from harness.engines.mock import Mock
 

@@ -83,8 +83,6 @@ def _number(value: Any, what: str) -> float:
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
     found: dict[str, Any] = _typed(value, dict, what)
-    if odd := [key for key in found if not isinstance(key, str)]:
-        raise DataError(f"{what} has keys that are not texts: {odd!r:.80}")
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.api import Metric, Statistic
-from harness.errors import DataError, Place
+from harness.errors import DataError, Place, PluginError
 
 from .table import SCHEMA, text
 
@@ -108,8 +108,17 @@ def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:
 
 
 def aggregate(metric: Metric, values: Sequence[float]) -> Statistic:
-    """The metric's own statistic; nothing where there are no values."""
-    return metric.aggregate(values) if values else Statistic(None, None, 0)
+    """The metric's own statistic; nothing where there are no values. Raises `PluginError` if it fails."""
+    if not values:
+        return Statistic(None, None, 0)
+    try:
+        made = metric.aggregate(values)
+    except Exception as error:
+        message = f"{type(metric).__name__}.aggregate fails: {type(error).__name__}: {error}"
+        raise PluginError(message, hint="Mend it, then `harness score RUN`: no episode is lost.") from error
+    if not isinstance(made, Statistic):
+        raise PluginError(f"{type(metric).__name__}.aggregate gives {made!r:.80}, not a Statistic")
+    return made
 
 
 def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[EpisodeScore]]:

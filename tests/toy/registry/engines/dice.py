@@ -13,6 +13,8 @@ from harness.errors import ContextLengthError, EngineFatalError, SetupError
 class Dice(Engine):
     """Answers by chance, from the request's own seed."""
 
+    incidental = frozenset({"latency", "fatal_after", "broken_start", "log"})
+
     name: str = "dice"
     latency: float = 0.0
     fatal_after: int | None = None

@@ -1,0 +1,114 @@
+"""From a spec's names to objects: inner references, containers, seats, and what plugins do wrong on the way."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import resolve, spec
+from harness.engines.mock import Mock
+from harness.errors import PluginError, SpecError, UserError
+from harness.project import Project, find
+
+TOY = Path(__file__).parent / "toy"
+
+CHOIR = '''
+"""Asks whoever it likes."""
+import random
+from typing import Any
+from harness.api import Outcome, Policy, Protocol, Turn, plugin
+
+@plugin
+class Choir(Protocol):
+    """Asks whoever it likes."""
+    voices: list[Policy]
+    solo: Policy | None = None
+    parts: dict[str, Policy] | None = None
+    names: tuple[str, ...] = ()
+    tags: frozenset[str] | None = None
+    wrong: str = ""
+
+    def __post_init__(self):
+        if self.wrong:
+            {}[self.wrong]
+
+    def play(self, task, case, seats, rng):
+        yield []
+        return Outcome()
+'''
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project of its own on top of the toy one, with one odd protocol."""
+    folder = tmp_path / "project" / "registry" / "protocols"
+    folder.mkdir(parents=True)
+    (folder / "choir.py").write_text(CHOIR)
+    (tmp_path / "project" / "harness.yaml").write_text(f"parents: [{TOY}]\n")
+    return find(tmp_path / "project")
+
+
+def plan(project: Project, **changes: Any) -> resolve.Plan:
+    body = {"extends": "toy", "name": "t", **changes}
+    return resolve.plan(spec.parse(body, project), project, Mock())
+
+
+def test_references_in_lists_and_mappings_are_built_and_lists_become_what_the_plugin_wants(project: Project) -> None:
+    body = {
+        "use": "choir",
+        "voices": ["coin", {"use": "coin", "bias": 0.25}],
+        "solo": "illegal",
+        "parts": {"bass": "coin"},
+        "names": ["a", "b"],
+        "tags": ["x", "x"],
+    }
+    made: Any = plan(project, protocol=body).conditions[0].protocol
+    assert [type(voice).__name__ for voice in (*made.voices, made.solo, made.parts["bass"])] == [
+        "Coin",
+        "Coin",
+        "Illegal",
+        "Coin",
+    ]
+    assert [voice.bias for voice in made.voices] == [0.5, 0.25]
+    assert made.names == ("a", "b") and made.tags == frozenset({"x"})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("voices: [coin, {use: coin, bais: 1}]", "5:30: policy 'coin': unknown key 'bais'. Did you mean bias?"),
+        ("voices: [cion]", "5:12: there is no policy 'cion'"),
+        ("voices: []\n  parts: {bass: cion}", "6:17: there is no policy 'cion'"),
+        ("voices: []\n  wrong: x", "4:3: Choir fails: KeyError: 'x'"),
+    ],
+)
+def test_mistakes_in_inner_references_say_where(project: Project, tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"extends: toy\nname: t\nprotocol:\n  use: choir\n  {text}\n")
+    with pytest.raises((SpecError, PluginError)) as caught:
+        resolve.plan(spec.load(str(file), project), project, Mock())
+    assert str(caught.value).startswith(f"{file}:{says}")
+
+
+def test_a_share_of_seats_is_counted_as_a_person_would(project: Project) -> None:
+    """0.29 · 50 is 14.499999999999998 to a computer, 0.58 · 50 is 28.999999999999996."""
+    made = plan(project, matrix={"seats": [50]}, seats={"o": {"share": 0.58}})
+    condition = made.conditions[0]
+    assert len(condition.seated(condition.task.example(), 0).roles) == 29
+
+
+@pytest.mark.parametrize(
+    ("seats", "says"),
+    [
+        ({"o": {"count": 1, "share": 0.5}}, "count and share"),
+        ({"o": {"seats": ["S0", "S0"]}}, "'S0' is named twice"),
+        ({"default": {"model": "model", "count": 1}}, "default is everybody not in another group"),
+        ({"o": {"seats": ["S0"]}, "p": {"seats": ["S0"]}}, "no free seat 'S0'"),
+        ({"o": {"count": 9}}, "wants 9 seats; 2 are free"),
+    ],
+)
+def test_seats_that_do_not_add_up(project: Project, seats: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        list(plan(project, seats=seats).episodes())
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("<dict>:1:"), "the place is missing"
