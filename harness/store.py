@@ -133,7 +133,7 @@ def move_line(episode: str, batch: int, position: int, index: int, move: Move) -
     if move.action is not None:
         line["a"] = move.action
     if move.error is not None:
-        line["error"], line["kind"] = move.error, move.error_kind
+        line["error"], line["error_kind"] = move.error, move.error_kind
     if move.calls:
         line["calls"] = [_call(c) for c in move.calls]
     return line
@@ -154,7 +154,7 @@ _CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Completion) if f.name !=
 def move_of(line: Line) -> Move:
     """The inverse of `move_line`."""
     calls = tuple(Completion(**call) for call in line.get("calls", ()))
-    return Move(line["s"], line["t"], line.get("a"), line.get("error"), line.get("kind"), calls)
+    return Move(line["s"], line["t"], line.get("a"), line.get("error"), line.get("error_kind"), calls)
 
 
 def outcome_line(outcome: Outcome | None) -> Line | None:

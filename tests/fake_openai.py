@@ -20,7 +20,7 @@ Body = dict[str, Any]
 Fault = Callable[["FakeOpenAI", web.Request], Awaitable[web.StreamResponse]]
 
 
-def status(code: int, message: str = "no", *, headers: dict[str, str] | None = None, **error: Any) -> Fault:
+def status(code: int, message: str = "no", /, *, headers: dict[str, str] | None = None, **error: Any) -> Fault:
     """Answer with an HTTP status and OpenAI's error body; `error` adds to it (`code=…`, `type=…`)."""
 
     async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:

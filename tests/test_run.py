@@ -386,3 +386,25 @@ def test_a_full_disk_stops_the_run_which_then_goes_on(tmp_path: Path) -> None:
     assert (wild / "journal.jsonl").stat().st_size > 8000
     subprocess.run(command(wild, 2), cwd=TOY.root, env=ENVIRONMENT, check=True, capture_output=True)
     assert results(wild) == results(calm)
+
+
+def test_replaying_a_run_without_its_model_gives_the_same_scores(tmp_path: Path) -> None:
+    run(tmp_path / "a" / "r", Dice())
+    run(tmp_path / "b" / "r", "replay", model_args={"path": str(tmp_path / "a" / "r")})
+    assert results(tmp_path / "a" / "r") == results(tmp_path / "b" / "r")
+
+
+def test_a_wrong_generation_word_is_found_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"generation_kwargs(.|\n)*temperature"):
+        run(tmp_path / "r", Dice(), ("generation_kwargs={temprature: 0}",))
+    with pytest.raises(SpecError, match="max_tokens"):
+        run(tmp_path / "r", Dice(), ("generation_kwargs={max_tokens: -1}",))
+    assert not (tmp_path / "r").exists()
+
+
+def test_words_of_lm_eval_win_over_the_specs_own(tmp_path: Path) -> None:
+    from harness import resolve, spec
+
+    loaded = spec.load("toy", TOY, ["seats={default: {model: model, generation_kwargs: {max_gen_toks: 3}}}"])
+    plan = resolve.plan(loaded, TOY, Dice())
+    assert plan.conditions[0].groups[0].sampling == {"temperature": 1.0, "max_tokens": 3}

@@ -105,20 +105,25 @@ class ChatTokens:
         """The text of generated ids."""
         return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False))
 
-    def read(self, prompt: Prompt, generated: Sequence[int], text: str | None = None) -> tuple[str | None, str]:
+    def read(
+        self, prompt: Prompt, generated: Sequence[int], text: str | None = None, constrained: bool = False
+    ) -> tuple[str | None, str]:
         """(reasoning or None, answer) of a reply.
 
         Args:
             prompt: what it replies to; a template may have opened the reasoning there.
             generated: the reply's ids.
             text: the reply's text if known (cut at a stop string, say), else it is decoded.
+            constrained: the reply was held to a form; without a reasoning parser that begins with its first token,
+                and tags of reasoning in it are its content.
         """
         if self._reasoning is not None:
             ids = generated[:-1] if generated and generated[-1] in self._special_ids else generated
             return self._reasoning(self.decode(ids, skip_special=False) if text is None else text)
-        return split_reasoning(
-            self.decode(generated) if text is None else text, prompt.text.rstrip().endswith("<think>")
-        )
+        text = self.decode(generated) if text is None else text
+        if constrained:
+            return None, text
+        return split_reasoning(text, opened=prompt.text.rstrip().endswith("<think>"))
 
     # ------------------------------------------------------------------------------ once
 

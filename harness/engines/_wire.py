@@ -21,7 +21,7 @@ class GarbledError(Exception):
 # than the model's context length", "exceeds the maximum allowed length"; gateways: "prompt is too long", "input token
 # count".
 _OVERFLOW = re.compile(
-    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|max_model_len|prompt is too long"
+    r"context[ _-]?(length|window|size)|maximum (model|allowed|input) length|prompt is too long"
     r"|input token count|too many (input|prompt) tokens|trying to keep the first \d+ tokens",
     re.IGNORECASE,
 )
@@ -68,8 +68,13 @@ def retry_delay(attempt: int, asked: float | None, backoff: float, cap: float, d
     return min(wanted, cap)
 
 
-def read_completion(data: Any, latency: float) -> Completion:
+def read_completion(data: Any, latency: float, constrained: bool = False) -> Completion:
     """A chat completion's JSON as a Completion.
+
+    Args:
+        data: the JSON.
+        latency: seconds it took.
+        constrained: the reply was held to a form from its first token, so tags of reasoning in it are its content.
 
     Raises:
         GarbledError: if there is no choice with a message in it.
@@ -87,7 +92,7 @@ def read_completion(data: Any, latency: float) -> Completion:
         text = message["refusal"]
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if not isinstance(reasoning, str):
-        reasoning, text = split_reasoning(text)
+        reasoning, text = (None, text) if constrained else split_reasoning(text)
     reason = choice.get("finish_reason")
     return Completion(
         text=_storable(text),

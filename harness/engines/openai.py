@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import random
-import re
 import time
 from collections import Counter
 from dataclasses import field
@@ -15,10 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
 from harness.engines._sampling import normalise
+from harness.engines._secrets import without_secrets
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError, near
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
 
-_SECRET = re.compile("key|secret|password|authorization|credential", re.IGNORECASE)
 _PROBE = 20.0  # seconds for a look at the server's model list
 
 
@@ -27,7 +26,7 @@ class OpenAI(Engine):
     """Any OpenAI-compatible chat server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Args:
-        model: the name the server knows the model by; empty: the only one it lists.
+        model: the name the server knows the model by.
         base_url: e.g. `http://localhost:8000/v1`; None: OpenAI's own (or `OPENAI_BASE_URL`).
         api_key_env: the environment variable that holds the key; servers without keys need none.
         timeout: seconds for one try.
@@ -41,7 +40,7 @@ class OpenAI(Engine):
         extra_body: sent with every request as it is.
     """
 
-    model: str = ""
+    model: str
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     timeout: Annotated[float, Range(gt=0)] = 600.0
@@ -72,19 +71,19 @@ class OpenAI(Engine):
         """Make the client and see that the server is there.
 
         Raises:
-            SetupError: no `openai` package, no key, no server, a refused key, or no way to tell the model.
+            SetupError: no `openai` package, no key, no server, or a refused key.
         """
         self._client = self._connect()
         try:
             self._listed = await self._models()
+            if not self._listed and self.base_url and await self._lists_below("/v1/models"):
+                raise SetupError(f"base_url={self.base_url} lacks /v1", hint=f"Say base_url={self.base_url}/v1")
+        except SetupError:
+            await self.close()
+            raise
         except Exception as error:
             await self.close()
             raise self._unreachable(error) from error
-        if not self._listed and self.base_url and await self._lists_below("/v1/models"):
-            await self.close()
-            raise SetupError(f"base_url={self.base_url} lacks /v1", hint=f"Say base_url={self.base_url}/v1")
-        if not self.model:
-            self.model = self._only_model()
 
     async def close(self) -> None:
         if self._client is not None:
@@ -100,7 +99,7 @@ class OpenAI(Engine):
         if self.base_url:
             parts = urlsplit(self.base_url)
             facts["base_url"] = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-        facts["extra_body"] = {k: "…" if _SECRET.search(k) else v for k, v in self.extra_body.items()}
+        facts["extra_body"] = without_secrets(self.extra_body)
         return facts
 
     def _connect(self) -> Any:
@@ -161,12 +160,6 @@ class OpenAI(Engine):
             "it usually ends in /v1.",
         )
 
-    def _only_model(self) -> str:
-        if len(self._listed) == 1:
-            return self._listed[0]
-        found = f"the server lists {len(self._listed)}" if self._listed else "the server does not list its models"
-        raise SetupError(f"which model? {found}", hint=f"Say model=…. {near('', self._listed)}")
-
     # ------------------------------------------------------------------------------ one request
 
     async def complete(self, request: Request) -> Completion:
@@ -176,14 +169,17 @@ class OpenAI(Engine):
             ContextLengthError, RequestError, EngineFatalError: as `Engine` says.
             SetupError: a generation word or a constraint that cannot be sent.
         """
+        if self._client is None:
+            raise EngineFatalError("the engine is not started, or closed")
         body = self._body(request)
+        held = bool(request.constraint) and self.structured != "none"
         self._counts["requests"] += 1
         async with self._flying:
             for attempt in range(self.max_retries + 1):
                 try:
                     began = time.perf_counter()
                     data = await self._client.post("/chat/completions", cast_to=object, body=body)
-                    return read_completion(data, time.perf_counter() - began)
+                    return read_completion(data, time.perf_counter() - began, held)
                 except Exception as error:
                     final = self._final(error)
                     if final is None and attempt == self.max_retries:
@@ -250,7 +246,8 @@ class OpenAI(Engine):
         """The error in a line, with its cause and without the key."""
         text = f"{type(error).__name__}: {error}"
         if error.__cause__ is not None and not hasattr(error, "status_code"):
-            text += f" ({type(error.__cause__).__name__}: {error.__cause__})"
+            # The transport's own words: the package calls a refused connection a timeout.
+            text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
         if self._key:
             text = text.replace(self._key, "…")
         return " ".join(text.split())[:500]

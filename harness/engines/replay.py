@@ -23,7 +23,7 @@ class Replay(Engine):
 
     Args:
         path: a run's folder (its `journal*.jsonl`), or a file that `Recorder` wrote.
-        model: the name shown in tables; empty: the recorded one if the file says, else "replay".
+        model: the name shown in tables; empty: the recorded run's, so that its tables come out the same.
     """
 
     path: str
@@ -32,6 +32,7 @@ class Replay(Engine):
     def __post_init__(self) -> None:
         self._answers: dict[str, Row] = {}
         self._errors: dict[str, Row] = {}
+        self.model = self.model or self._recorded_model()
 
     async def start(self) -> None:
         """Read the recording.
@@ -45,7 +46,6 @@ class Replay(Engine):
                 self._take(row)
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run whose seats held policies has none.")
-        self.model = self.model or "replay"
 
     async def complete(self, request: Request) -> Completion:
         """The recorded answer, or the recorded error raised again.
@@ -77,6 +77,13 @@ class Replay(Engine):
             )
         return files
 
+    def _recorded_model(self) -> str:
+        try:
+            run = json.loads((Path(self.path) / "run.json").read_text("utf-8"))
+            return str(run["model"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return "replay"
+
     def _take(self, row: Row) -> None:
         if row.get("k") == "move":
             start = f"{row['e']}/{row['s']}/{row['i']}/"
@@ -88,7 +95,6 @@ class Replay(Engine):
         elif "id" in row and "completion" in row:
             self._answers[row["id"]] = row["completion"]
             self._errors.pop(row["id"], None)
-            self.model = self.model or row.get("model", "")
         elif "id" in row and row.get("error_kind") in _ERRORS and row["id"] not in self._answers:
             self._errors[row["id"]] = row
 

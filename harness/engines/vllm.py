@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import multiprocessing
 import os
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, fields
@@ -15,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
 from harness.engines._sampling import normalise
+from harness.engines._secrets import without_secrets
 from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
 
@@ -75,6 +78,7 @@ class VLLM(Engine):
 
     def __post_init__(self) -> None:
         self._engine: Any = None
+        self._processes: list[Any] = []
         self._numbers, self._threads = count(), count()
         self._counts: Counter[str] = Counter()
 
@@ -92,6 +96,7 @@ class VLLM(Engine):
             SetupError: no `vllm` package, an argument it does not know, or a model it cannot load.
         """
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
         try:
             from vllm.engine.arg_utils import AsyncEngineArgs
             from vllm.v1.engine.async_llm import AsyncLLM
@@ -103,11 +108,13 @@ class VLLM(Engine):
         template = self._template()
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         try:
+            others = set(multiprocessing.active_children())
             self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+            self._processes = [p for p in multiprocessing.active_children() if p not in others]
+            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
+            await self._engine.get_supported_tasks()
             self._limit = int(self._engine.model_config.max_model_len)
             tokenizer = self._engine.get_tokenizer()
-            if asyncio.iscoroutine(tokenizer):  # up to 0.11
-                tokenizer = await tokenizer
             self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
         except SetupError:
             await self.close()
@@ -116,18 +123,27 @@ class VLLM(Engine):
             await self.close()
             raise SetupError(
                 f"vLLM cannot load {self.pretrained!r}: {' '.join(str(error).split())[:2000]}",
-                hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and vLLM's log.",
+                hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and what vLLM "
+                'printed. A script of your own must run the harness below `if __name__ == "__main__":`.',
             ) from error
 
     async def close(self) -> None:
         """Shut the engine's processes down and wait for their end."""
-        engine, self._engine = self._engine, None
-        if engine is None:
+        if self._engine is None:
             return
-        engine.shutdown()
-        await asyncio.sleep(0)  # lets the cancelled output task end, which would be reported as never awaited
-        del engine
-        gc.collect()  # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors
+        self._engine.shutdown()
+        for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
+            process.join(10)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        await asyncio.sleep(0)  # lets the tasks end that this has cancelled
+        with warnings.catch_warnings():
+            # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors. Its ZMQ context
+            # is closed by nothing but being collected, which ZMQ finds worth a warning.
+            warnings.simplefilter("ignore", ResourceWarning)
+            self._engine = None
+            gc.collect()
 
     def report(self) -> Facts:
         if not self._counts["requests"]:
@@ -138,6 +154,10 @@ class VLLM(Engine):
             "prompts_appended": self._chat.appended,
             "prompts_tokenized_whole": self._chat.encoded,
         }
+
+    def describe(self) -> Facts:
+        """The fields, without secrets such as `engine_args: {hf_token: …}`."""
+        return {**super().describe(), "engine_args": without_secrets(self.engine_args)}
 
     def _template(self) -> str | None:
         if self.chat_template is None:
@@ -174,6 +194,13 @@ class VLLM(Engine):
             reasoning, answer = kind(tokenizer).extract_reasoning(text, asked)
             return reasoning, answer or ""
 
+        try:
+            read("Yes.")
+        except Exception as error:  # the model lacks its tokens, or it reads no text at all (gpt-oss)
+            raise SetupError(
+                f"reasoning_parser={self.reasoning_parser} does not work with {self.pretrained!r}: {error}",
+                hint="Leave it out, name another one, or serve the model with `vllm serve` and use the engine openai.",
+            ) from error
         return read
 
     # ------------------------------------------------------------------------------ one request
@@ -187,6 +214,8 @@ class VLLM(Engine):
             EngineFatalError: if the engine's process has died.
             SetupError: for an unknown generation word.
         """
+        if self._engine is None:
+            raise EngineFatalError("the engine is not started, or closed")
         began = time.perf_counter()
         prompt = self._chat.prompt(request.thread)
         room = self._limit - len(prompt.ids)
@@ -198,7 +227,8 @@ class VLLM(Engine):
         said = output.outputs[0]
         if said.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")
-        reasoning, text = self._chat.read(prompt, said.token_ids, said.text or None)
+        cut = said.text if isinstance(said.stop_reason, str) else None  # at a stop string, which vLLM has taken off
+        reasoning, text = self._chat.read(prompt, said.token_ids, cut, constrained=bool(request.constraint))
         self._chat.remember(request.thread, prompt, said.token_ids, text)
         self._counts.update(
             requests=1, prompt_tokens=len(prompt.ids), cached_tokens=getattr(output, "num_cached_tokens", None) or 0
@@ -218,8 +248,6 @@ class VLLM(Engine):
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        if self._engine is None:
-            raise EngineFatalError("the engine is closed")
         number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
         output: Any = None
         try:
@@ -261,7 +289,5 @@ def _parameters(request: Request, room: int) -> Any:
         words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
     # Turning ids into text while they come costs more than all else; only stop strings need it.
     words["detokenize"] = bool(words.get("stop"))
-    made = SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, **words)
-    if hasattr(made, "skip_clone"):  # made for this one request: vLLM need not copy it
-        made.skip_clone = True
-    return made
+    # Made for this one request, so vLLM need not copy it.
+    return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)

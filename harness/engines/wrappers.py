@@ -98,7 +98,7 @@ class Cache(Wrapper):
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
         except (OSError, sqlite3.Error) as error:
-            await self.inner.close()
+            await self.close()
             raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
 
     async def complete(self, request: Request) -> Completion:
@@ -159,7 +159,7 @@ class Recorder(Wrapper):
             self._file = self.path.open("ab+")
             _mend(self._file)
         except OSError as error:
-            await self.inner.close()
+            await self.close()
             raise DataError(f"the recording {self.path} cannot be written: {error}") from error
 
     async def complete(self, request: Request) -> Completion:

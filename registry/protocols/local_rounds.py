@@ -29,7 +29,8 @@ class LocalRounds(Protocol):
 
     T counts the messages that an agent can send to one neighbour. The first are written from the system prompt
     alone, the last are shown with the final question, so an agent is asked T + 1 times. Turns: `start` (round 1),
-    `talk` (rounds 2 … T), `answer`.
+    `talk` (rounds 2 … T), `answer`. Every view has what the channel shows (`inbox`, `silent`), `round` (from 1),
+    `rounds_left` (this one included), `last_round`, `neighbors`, `options` (of the answer) and `chain_of_thought`.
 
     Attributes:
         channel: how messages travel: neighbours.

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
 
 from harness import store
 from harness.evaluation import Run
+from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.vllm
@@ -69,5 +69,5 @@ def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(tiny_
     assert score.error is None
     assert score.numbers["solved"] == 0.0
     assert score.numbers["engine_errors"] > 0, "later rounds do not fit into 2048 tokens"
-    kinds = {line.get("kind") for _, line in store.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"}
+    kinds = {line.get("error_kind") for _, line in store.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"}
     assert "context_length" in kinds

@@ -30,7 +30,7 @@ class Saboteur(Policy):
         group = rng.randint(1, int(turn.brief.get("groups", 1)))
         letters = "".join(rng.choices("abcdefghij", k=3))
         lies = {
-            "coloring": (f"took {group}", f"try {group}"),
+            "coloring": (f"took {group}",),
             "consensus": ("value 0", "value 1"),
             "leader_election": (f"leader A{letters}", f"leader {turn.brief.get('name')}"),
             "matching": ("pair", "taken"),

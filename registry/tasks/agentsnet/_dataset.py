@@ -53,7 +53,10 @@ _ALIASES = {
     "geometric": "delaunay",
 }
 
-_CODED = re.compile(r"(ws|ba|dt|[a-z]+_[a-z]+|delaunay)[_-](\d+)[_-](\d+)", re.IGNORECASE)
+_CODED = re.compile(
+    r"(?<![a-z])(ws|ba|dt|small_world|scale_free|delaunay|watts_strogatz|barabasi_albert)[_-](\d+)[_-](\d+)",
+    re.IGNORECASE,
+)
 
 
 def networks(dataset_path: str, data_dir: str | None, family: str, size: int, samples: int) -> Iterator[Network]:

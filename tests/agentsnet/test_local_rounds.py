@@ -1,0 +1,237 @@
+"""Algorithm 1: who is asked when, what each agent sees, and one whole episode down to the last word."""
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.api import Case, Completion, Move, Outcome, Request, Task, Turn
+from harness.check import Drive, drive
+from harness.engines.mock import Mock
+from harness.errors import PluginError
+from harness.play import play
+from harness.players import ModelPlayer
+from harness.replies import Choice
+from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "agentsnet_coloring.txt"
+EXAMPLE = task("coloring").example()  # Emma - Alan, Bob, Evelyn; Alan - Evelyn
+
+
+def chatter(turn: Turn) -> Any:
+    """Everybody tells every neighbour who wrote to whom in which round; Bob is always silent."""
+    if turn.name == "answer":
+        return turn.reply.options[0] if turn.reply.options else None
+    if turn.seat == "Bob":
+        return {}
+    return {name: f"{turn.seat} to {name} in {turn.view['round']}" for name in turn.view["neighbors"]}
+
+
+def views(played: Drive, seat: str) -> list[Mapping[str, Any]]:
+    return [turn.view for turn in played.turns() if turn.seat == seat]
+
+
+def test_every_agent_is_asked_t_times_for_messages_and_once_for_its_answer() -> None:
+    played = drive(local_rounds(rounds=3), task("coloring"), EXAMPLE, chatter)
+    assert [[turn.name for turn, _ in batch] for batch in played.batches] == [
+        ["start"] * 4, ["talk"] * 4, ["talk"] * 4, ["answer"] * 4,
+    ]  # fmt: skip
+    assert [[turn.seat for turn, _ in batch] for batch in played.batches] == [list(EXAMPLE.seats)] * 4
+    assert [(view["round"], view["rounds_left"], view["last_round"]) for view in views(played, "Emma")] == [
+        (1, 3, False), (2, 2, False), (3, 1, True), (4, 0, False),
+    ]  # fmt: skip
+    assert played.outcome.answers == dict.fromkeys(EXAMPLE.seats, "Group 1")
+
+
+def test_messages_arrive_once_in_the_next_round_in_neighbour_order() -> None:
+    played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, chatter)
+    first, second, last = views(played, "Emma")
+    assert (first["inbox"], first["silent"]) == ({}, [])
+    assert list(second["inbox"].items()) == [("Alan", "Alan to Emma in 1"), ("Evelyn", "Evelyn to Emma in 1")]
+    assert (second["silent"], last["silent"]) == (["Bob"], ["Bob"])
+    assert last["inbox"]["Alan"] == "Alan to Emma in 2"
+    assert views(played, "Bob")[1]["inbox"] == {"Emma": "Emma to Bob in 1"}
+
+
+def test_facts_count_what_was_sent() -> None:
+    played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, chatter)
+    sent = [move.action for batch in played.batches[:-1] for _, move in batch]
+    assert played.outcome.facts == {
+        "rounds": 2,
+        "messages": sum(map(len, sent)),  # 3 + 2 + 0 + 2 in each of two rounds
+        "characters": sum(len(text) for action in sent for text in action.values()),
+    }
+    assert played.outcome.facts["messages"] == 14
+
+
+def test_without_rounds_only_the_answer_is_asked_for() -> None:
+    played = drive(local_rounds(rounds=0), task("consensus"), EXAMPLE)
+    assert [[turn.name for turn, _ in batch] for batch in played.batches] == [["answer"] * 4]
+    assert views(played, "Emma")[0]["inbox"] == {}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_papers_budget_and_the_briefs(problem: str) -> None:
+    played = drive(local_rounds(), task(problem), EXAMPLE)
+    rounds = task(problem).rounds(EXAMPLE)
+    assert len(played.batches) == rounds + 1 == {"consensus": 6, "leader_election": 6}.get(problem, 5)
+    assert all(turn.brief == {**task(problem).brief(EXAMPLE, turn.seat), "rounds": rounds} for turn in played.turns())
+    assert all(turn.repairs == 1 and not turn.fresh for turn in played.turns())
+
+
+def test_a_budget_is_asked_of_the_task_only_for_the_paper() -> None:
+    class Chat(Task):
+        gives = frozenset({"topology"})
+
+        def cases(self, limit: int | None, seed: int) -> list[Case]:
+            return [EXAMPLE]
+
+        def brief(self, case: Case, seat: str) -> dict[str, Any]:
+            return {}
+
+        def reply(self, case: Case, seat: str) -> Choice:
+            return Choice(("a", "b"))
+
+        def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
+            return {}
+
+    assert len(drive(local_rounds(rounds=1), Chat(), EXAMPLE).batches) == 2
+    with pytest.raises(PluginError, match=r"(?s)Chat has no round budget.*Give the number of rounds"):
+        drive(local_rounds(), Chat(), EXAMPLE)
+    with pytest.raises(PluginError, match="rounds must be 0 or more, found -1"):
+        local_rounds(rounds=-1)
+
+
+def test_settings_reach_the_turns() -> None:
+    protocol = local_rounds(rounds=1, repairs=3, chain_of_thought=False, parsing="reference", max_chars=9)
+    start, answer = (batch[0][0] for batch in drive(protocol, task("coloring"), EXAMPLE).batches)
+    assert (start.repairs, start.view["chain_of_thought"], start.view["options"]) == (3, False, None)
+    assert start.reply.constraint()["json"]["properties"]["Alan"] == {"type": "string", "maxLength": 9}
+    assert start.reply.parse('{"Alan": "a", "Tiffany": "b"}').action == {"Alan": "a"}  # one of the 200 names
+    assert start.reply.parse('{"Alan": "a", "Xerxes": "b"}').action is None
+    assert answer.reply.parse("### Final Answer ###: Group 1").action is None  # the reference reading
+    assert answer.view["options"] == ("Group 1", "Group 2", "Group 3", "Group 4")
+
+
+def test_a_seat_without_an_action_is_silent() -> None:
+    played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, lambda turn: None)
+    assert views(played, "Emma")[1]["silent"] == ["Alan", "Bob", "Evelyn"]
+    assert played.outcome.facts["messages"] == 0
+    assert played.outcome.answers == dict.fromkeys(EXAMPLE.seats)
+
+
+# ------------------------------------------------------------------------------------------ channel
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(), st.data())
+def test_the_channel_carries_messages_to_neighbours_only(
+    topology: dict[str, tuple[str, ...]], data: st.DataObject
+) -> None:
+    case = case_of(topology)
+    channel = load("channels", "neighbours").open(case)
+    sent: dict[str, dict[str, str]] = {}
+    for _ in range(2):  # nothing of the first round is left after the second
+        sent = {s: data.draw(st.dictionaries(st.sampled_from([*topology, "Nobody"]), st.text())) for s in topology}
+        channel.commit([Move(seat, "talk", action) for seat, action in sent.items()])
+    for seat, near in topology.items():
+        view = channel.view(seat)
+        assert view == channel.view(seat)
+        assert view["inbox"] == {name: sent[name][seat] for name in near if seat in sent[name]}
+        assert [*view["inbox"]] == [name for name in near if name in view["inbox"]]
+        assert view["silent"] == [name for name in near if name not in view["inbox"]]
+
+
+@pytest.mark.parametrize("action", [None, "hello", ["Emma"], 5])
+def test_what_is_no_message_is_silence(action: object) -> None:
+    channel = load("channels", "neighbours").open(EXAMPLE)
+    channel.commit([Move("Alan", "talk", action), Move("Bob", "talk", {"Emma": "x"})])
+    assert channel.view("Emma") == {"inbox": {"Bob": "x"}, "silent": ["Alan", "Evelyn"]}
+
+
+def test_without_a_topology_everybody_is_a_neighbour() -> None:
+    channel = load("channels", "neighbours").open(Case("x", ("A", "B", "C")))
+    channel.commit([Move("A", "talk", {"B": "b", "C": "c", "A": "a"})])
+    assert [channel.view(seat) for seat in "ABC"] == [
+        {"inbox": {}, "silent": ["B", "C"]},
+        {"inbox": {"A": "b"}, "silent": ["C"]},
+        {"inbox": {"A": "c"}, "silent": ["B"]},
+    ]
+
+
+# ------------------------------------------------------------------------------------ one whole episode
+
+
+def script(request: Request) -> str:
+    """A model that plays coloring on the example: Alan's first reply and Bob's answer must be asked for again."""
+    _, seat, turn, attempt = request.id.split("/")
+    names = {"Emma": ["Alan", "Bob", "Evelyn"], "Alan": ["Emma", "Evelyn"], "Bob": ["Emma"], "Evelyn": ["Emma", "Alan"]}
+    group = {"Emma": 1, "Alan": 2, "Bob": 2, "Evelyn": 3}[seat]
+    if (seat, turn, attempt) == ("Alan", "0", "0"):
+        return "I'd like to be in Group 2, but let me hear from the others first."
+    if (seat, turn, attempt) == ("Bob", "2", "0"):
+        return "My final answer is Group 2."
+    if turn == "2":
+        return f"Nobody near me is in Group {group}.\n\n### Final Answer ###\n'Group {group}'"
+    if seat == "Evelyn" and turn == "0":
+        return "Let me listen first.\n{}"
+    message = f"I'll be in Group {group}." if turn == "0" else f"I stay in\nGroup {group}."
+    return f"Thinking of {{groups}} …\n```json\n{json.dumps(dict.fromkeys(names[seat], message), indent=1)}\n```"
+
+
+def transcript(constrained: bool = False) -> tuple[str, Outcome]:
+    """Every message of the episode, conversation by conversation, and what came out."""
+    prompts = BUILTIN.prompts("agentsnet/standard")
+    engine = Mock(function=script)
+    players = {s: ModelPlayer(engine, prompts, {}, constrained, "golden", s, 0) for s in EXAMPLE.seats}
+    problem = task("coloring")
+    outcome = asyncio.run(
+        play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), {}, lambda batch, index, move: None)
+    )
+    lines = []
+    for seat, player in players.items():
+        for message in player.thread.messages:
+            lines.append(f"═══ {seat} · {message['role']} ═══\n{message['content']}\n")
+    told = {"answers": outcome.answers, "facts": outcome.facts, "grade": problem.grade(EXAMPLE, outcome)}
+    return "\n".join([*lines, json.dumps(told, indent=1), ""]), outcome
+
+
+def test_golden_transcript() -> None:
+    """To look at a wanted change: write `transcript()[0]` over the file and read the difference."""
+    text, _ = transcript()
+    assert text == GOLDEN.read_text("utf-8")
+
+
+def test_the_scripted_episode_is_solved_after_two_retries() -> None:
+    text, outcome = transcript()
+    assert task("coloring").grade(EXAMPLE, outcome) == {"solved": 1, "score": 1}
+    assert text.count("Your last reply could not be used") == 2
+
+
+def test_completions_are_the_only_thing_a_replay_needs() -> None:
+    """Recorded moves bring back the same prompts, the same outcome, and ask no model."""
+    prompts, problem = BUILTIN.prompts("agentsnet/standard"), task("coloring")
+    recorded: dict[tuple[str, int], Move] = {}
+
+    def forbidden(request: Request) -> Completion:
+        raise AssertionError(f"{request.id} was asked for")
+
+    def run(engine: Mock) -> tuple[dict[str, ModelPlayer], Outcome]:
+        players = {s: ModelPlayer(engine, prompts, {}, False, "golden", s, 0) for s in EXAMPLE.seats}
+        keep = dict(recorded)
+        outcome = asyncio.run(
+            play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), keep,
+                 lambda batch, index, move: recorded.update({(move.seat, index): move}))
+        )  # fmt: skip
+        return players, outcome
+
+    first, outcome = run(Mock(function=script))
+    again, same = run(Mock(function=forbidden))
+    assert same == outcome
+    assert [p.thread.messages for p in first.values()] == [p.thread.messages for p in again.values()]

@@ -1,0 +1,88 @@
+"""Fixtures that several folders share: the tiny model and one real vLLM engine per session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from harness.api import Completion, Request, Thread, derive_seed
+from harness.engines.vllm import VLLM
+
+T = TypeVar("T")
+
+VLLM_ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "OMP_NUM_THREADS": "1",  # a model this small only loses by more
+}
+"""What a process that runs vLLM on a CPU in these tests has in its environment."""
+
+VLLM_ARGS: dict[str, Any] = {
+    "max_model_len": 2048,
+    "enforce_eager": True,
+    "enable_chunked_prefill": False,
+    "max_num_batched_tokens": 2048,
+    "max_num_seqs": 16,
+    "block_size": 32,
+    # A random model would fill its tokens with the blanks that JSON allows between its parts.
+    "engine_args": {"structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True}},
+}
+"""Engine arguments for the tiny model: quick to start, all the rest vLLM's own."""
+
+
+class Driven:
+    """An engine and the event loop it lives in."""
+
+    def __init__(self, engine: VLLM) -> None:
+        self.engine = engine
+        self._runner = asyncio.Runner()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end in the engine's loop."""
+        return self._runner.run(work)
+
+    def ask(
+        self, text: str, *, key: object = 0, constraint: dict[str, Any] | None = None, **sampling: Any
+    ) -> Completion:
+        """One question in a thread of its own; the same `key` gives the same seed."""
+        return self.run(self.engine.complete(request(text, key=key, constraint=constraint, **sampling)))
+
+    def close(self) -> None:
+        self._runner.run(self.engine.close())
+        self._runner.close()
+
+
+def request(text: str, *, key: object = 0, constraint: dict[str, Any] | None = None, **sampling: Any) -> Request:
+    """A request that asks `text` in a fresh thread."""
+    thread = Thread()
+    thread.add("user", text)
+    return Request(f"test/{key}/0/0", thread, {"max_tokens": 32, **sampling}, derive_seed("test", key), constraint)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny random chat model (needs torch and transformers)."""
+    from tests.tiny_model import make
+
+    return make(tmp_path_factory.mktemp("tiny") / "tiny-random-chat")
+
+
+@pytest.fixture(scope="session")
+def vllm_engine(tiny_model: Path) -> Iterator[Driven]:
+    """A started vLLM engine with the tiny model; half a minute, once."""
+    for name, value in VLLM_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what vLLM's dependencies say while they are imported
+        driven = Driven(VLLM(pretrained=str(tiny_model), **VLLM_ARGS))
+        driven.run(driven.engine.start())
+    yield driven
+    driven.close()

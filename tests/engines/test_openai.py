@@ -1,0 +1,317 @@
+"""The engine for OpenAI-compatible servers, against a scripted one on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from harness.api import Completion, Thread
+from harness.engines.openai import OpenAI
+from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
+from tests.conftest import request
+from tests.fake_openai import FakeOpenAI, empty_choices, garbage, half, hang, not_json, raw, reset, status
+
+T = TypeVar("T")
+
+
+def using(server: FakeOpenAI | None, work: Callable[[OpenAI], Awaitable[T]], **fields: Any) -> T:
+    """Start an engine at the server, do the work, close it. Retries take no time."""
+
+    async def main() -> T:
+        address = {"base_url": server.url, "model": "fake"} if server else {}
+        engine = OpenAI(**{"backoff": 0.0, "max_backoff": 0.0, "api_key_env": "NO_SUCH_KEY", **address, **fields})
+        await engine.start()
+        try:
+            return await work(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(main())
+
+
+def ask(server: FakeOpenAI, *, engine: dict[str, Any] | None = None, **question: Any) -> Completion:
+    """One question to a server."""
+    return using(server, lambda e: e.complete(request("Hello?", **question)), **(engine or {}))
+
+
+# ---------------------------------------------------------------------------------- what is sent and read
+
+
+def test_a_conversation_goes_out_and_its_answer_comes_back() -> None:
+    thread_text = [("system", "You are Alice."), ("user", "Hi"), ("assistant", "Hello"), ("user", "Again")]
+    asked = request("")
+    asked.thread.messages.clear()
+    for role, content in thread_text:
+        asked.thread.add(role, content)
+    with FakeOpenAI(lambda body: "well met") as server:
+        answer = using(server, lambda e: e.complete(asked))
+    assert server.bodies[0]["messages"] == [{"role": r, "content": c} for r, c in thread_text]
+    assert answer.text == "well met"
+    assert (answer.input_tokens, answer.output_tokens, answer.finish_reason) == (7, 2, "stop")
+    assert answer.latency is not None and answer.latency > 0
+
+
+def test_sampling_words_and_seed_arrive() -> None:
+    with FakeOpenAI() as server:
+        ask(server, until="END", do_sample=False, max_tokens=9, top_k=5)
+        ask(server, engine={"send_seed": False, "extra_body": {"chat_template_kwargs": {"thinking": False}}})
+    body, other = server.bodies
+    assert (body["stop"], body["temperature"], body["max_tokens"], body["top_k"]) == (["END"], 0.0, 9, 5)
+    assert body["seed"] == request("Hello?").seed & 0x7FFFFFFF
+    assert "seed" not in other and other["chat_template_kwargs"] == {"thinking": False}
+
+
+@pytest.mark.parametrize(
+    ("structured", "constraint", "sent"),
+    [
+        (
+            "openai",
+            {"json": {"type": "object"}},
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "reply", "schema": {"type": "object"}, "strict": True},
+                }
+            },
+        ),
+        ("vllm", {"choice": ["a", "b"]}, {"structured_outputs": {"choice": ["a", "b"]}}),
+        ("vllm", {"regex": "[ab]"}, {"structured_outputs": {"regex": "[ab]"}}),
+        ("none", {"choice": ["a", "b"]}, {}),
+        ("openai", None, {}),
+    ],
+)
+def test_constraints_travel_as_the_server_wants_them(structured: str, constraint: Any, sent: dict[str, Any]) -> None:
+    with FakeOpenAI() as server:
+        ask(server, engine={"structured": structured}, constraint=constraint)
+    body = server.bodies[0]
+    assert {k: body[k] for k in ("response_format", "structured_outputs") if k in body} == sent
+
+
+def test_a_constraint_that_cannot_travel_is_said_not_dropped() -> None:
+    with FakeOpenAI() as server, pytest.raises(SetupError, match=r"choice.*\n.*structured=vllm"):
+        ask(server, constraint={"choice": ["a", "b"]})
+
+
+def test_reasoning_is_kept_apart_from_the_answer() -> None:
+    with FakeOpenAI(lambda body: "<think>hm</think>Yes") as server:
+        answer = ask(server)
+    assert (answer.reasoning, answer.text) == ("hm", "Yes")
+
+
+def test_the_endpoints_whole_address_is_a_base_url_too() -> None:
+    with FakeOpenAI() as server:
+        assert ask(server, engine={"base_url": server.url + "/chat/completions"}).text == "hello"
+
+
+def test_no_more_requests_in_flight_than_connections() -> None:
+    async def many(engine: OpenAI) -> list[Completion]:
+        return await asyncio.gather(*(engine.complete(request(f"{k}", key=k)) for k in range(40)))
+
+    with FakeOpenAI(lambda body: body["messages"][0]["content"]) as server:
+        answers = using(server, many, max_connections=4)
+    assert [a.text for a in answers] == [str(k) for k in range(40)]
+    assert 1 <= server.peak <= 4
+
+
+# ---------------------------------------------------------------------------------- faults
+
+
+FAULTS = {
+    "429": status(429, "slow down", headers={"Retry-After": "86400"}),
+    "500": status(500),
+    "503": status(503),
+    "reset": reset,
+    "half": half,
+    "garbage": garbage,
+    "not json": not_json,
+    "empty choices": empty_choices,
+    "an error inside 200": raw('{"error": {"message": "upstream is busy"}}'),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_passing_fault_is_retried(fault: str) -> None:
+    async def work(engine: OpenAI) -> tuple[str, Any]:
+        return (await engine.complete(request("Hello?"))).text, engine.report()
+
+    with FakeOpenAI(script=[FAULTS[fault], FAULTS[fault], None]) as server:
+        text, report = using(server, work)
+    assert text == "hello"
+    assert report == {"requests": 1, "retries": 2, "failures": 0}
+    assert len({json.dumps(b) for b in server.bodies}) == 1  # the same question each time, seed and all
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_lasting_fault_fails_the_request_and_not_the_engine(fault: str) -> None:
+    async def work(engine: OpenAI) -> str:
+        with pytest.raises(RequestError, match="still failing after 3 tries"):
+            await engine.complete(request("Hello?"))
+        return (await engine.complete(request("And now?"))).text
+
+    with FakeOpenAI(script=[FAULTS[fault]] * 3) as server:
+        assert using(server, work, max_retries=2) == "hello"
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    with FakeOpenAI(script=[hang, None]) as server:
+        assert ask(server, engine={"timeout": 0.1}).text == "hello"
+
+
+def test_faults_of_one_request_leave_its_siblings_alone() -> None:
+    async def many(engine: OpenAI) -> list[Any]:
+        asked = [engine.complete(request(f"{k}", key=k)) for k in range(12)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    refuse, long = status(400, "bad"), status(400, "maximum context length is 9")
+    with FakeOpenAI(script=[refuse, None, long, reset, None, garbage]) as server:
+        answers = using(server, many)
+    kinds = sorted(type(a).__name__ for a in answers)
+    assert kinds == ["Completion"] * 10 + ["ContextLengthError", "RequestError"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (status(400, "no such parameter"), RequestError),
+        (status(422, "no such parameter"), RequestError),
+        (status(400, "This model's maximum context length is 9 tokens."), ContextLengthError),
+        (status(400, "too long", code="context_length_exceeded"), ContextLengthError),
+        (status(400, "no", type="exceed_context_size_error"), ContextLengthError),
+        (raw('{"error": {"message": "maximum context length is 9 tokens"}}'), ContextLengthError),
+        (status(401, "bad key"), EngineFatalError),
+        (status(403, "not for you"), EngineFatalError),
+        (status(404, "no such model"), EngineFatalError),
+        (status(429, "pay first", code="insufficient_quota"), EngineFatalError),
+    ],
+)
+def test_a_refusal_is_final_at_once(fault: Any, error: type[Exception]) -> None:
+    with FakeOpenAI(script=[fault]) as server, pytest.raises(error) as caught:
+        ask(server)
+    assert type(caught.value) is error
+    assert len(server.bodies) == 1
+
+
+def test_an_unknown_model_names_those_the_server_has() -> None:
+    with FakeOpenAI(models=["one", "two"]) as server, pytest.raises(EngineFatalError, match="one, two"):
+        ask(server, engine={"model": "three"})
+
+
+def test_a_server_that_goes_away_is_fatal() -> None:
+    async def work(engine: OpenAI) -> None:
+        assert (await engine.complete(request("Hello?"))).text == "hello"
+        server.stop()
+        with pytest.raises(EngineFatalError, match="server is gone"):
+            await engine.complete(request("Hello?"))
+
+    with FakeOpenAI() as server:
+        using(server, work, max_retries=1)
+
+
+# ---------------------------------------------------------------------------------- starting
+
+
+def test_nobody_there() -> None:
+    with FakeOpenAI() as server:
+        url = server.url
+    with pytest.raises(SetupError, match=f"no usable server at {url}: .*[Cc]onnect.*\n.*Start it first"):
+        using(None, lambda e: e.complete(request("Hello?")), base_url=url, model="m")
+
+
+def test_nothing_can_be_asked_before_the_start_and_after_the_end() -> None:
+    async def end(engine: OpenAI) -> None:
+        await engine.close()
+        await engine.complete(request("Hello?"))
+
+    with pytest.raises(EngineFatalError, match="not started"):
+        asyncio.run(OpenAI(model="m").complete(request("Hello?")))
+    with FakeOpenAI() as server, pytest.raises(EngineFatalError, match="closed"):
+        using(server, end)
+
+
+def test_a_server_that_is_still_loading() -> None:
+    with FakeOpenAI() as server:
+        server.models_fault = status(503, "loading model")
+        with pytest.raises(SetupError, match=r"503.*loading model"):
+            ask(server)
+
+
+def test_a_server_without_a_model_list_is_taken_at_its_word() -> None:
+    with FakeOpenAI() as server:
+        server.models_fault = status(404)
+        assert ask(server).text == "hello"
+        with pytest.raises(SetupError, match="does not list its models"):
+            ask(server, engine={"model": ""})
+
+
+def test_a_base_url_without_v1_is_recognised() -> None:
+    with FakeOpenAI() as server, pytest.raises(SetupError, match=f"lacks /v1\n.*base_url={server.url}"):
+        ask(server, engine={"base_url": server.url.removesuffix("/v1")})
+
+
+def test_a_key_comes_from_the_environment_and_is_never_shown() -> None:
+    os.environ["HARNESS_TEST_KEY"] = "sk-very-secret"
+    echo = status(400, "the key sk-very-secret may not do that")
+
+    async def work(engine: OpenAI) -> str:
+        with pytest.raises(RequestError) as caught:
+            await engine.complete(request("Hello?"))
+        return f"{caught.value} {engine.describe()} {engine!r} {engine.report()}"
+
+    try:
+        with FakeOpenAI(key="sk-very-secret", script=[echo]) as server:
+            said = using(server, work, api_key_env="HARNESS_TEST_KEY")
+        with FakeOpenAI(key="another") as server, pytest.raises(SetupError, match=r"refuses the key.*\n.*HARNESS"):
+            ask(server, engine={"api_key_env": "HARNESS_TEST_KEY"})
+    finally:
+        del os.environ["HARNESS_TEST_KEY"]
+    assert "sk-very-secret" not in said
+    assert "the key … may not do that" in said
+
+
+def test_the_provider_needs_a_key() -> None:
+    with pytest.raises(SetupError, match=r"NO_SUCH_KEY is not set\n.*base_url="):
+        asyncio.run(OpenAI(model="m", api_key_env="NO_SUCH_KEY").start())
+
+
+def test_the_description_holds_no_secrets() -> None:
+    engine = OpenAI(
+        model="m", base_url="https://me:pass@host.example/v1?token=t", extra_body={"api_key": "k", "top_a": 1}
+    )
+    nested = {"headers": [{"Authorization": "Bearer x"}], "max_tokens": 3}
+    facts = engine.describe()
+    assert facts["base_url"] == "https://host.example/v1"
+    assert facts["extra_body"] == {"api_key": "…", "top_a": 1}
+    assert json.loads(json.dumps(facts))["model"] == "m"
+    assert "Bearer" not in str(OpenAI(model="m", extra_body=nested).describe())
+    assert OpenAI(model="m", extra_body=nested).describe()["extra_body"]["max_tokens"] == 3
+
+
+def test_without_the_package_it_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "openai.py").write_text("raise ImportError('not today')\n")
+    script = "import asyncio; from harness.engines.openai import OpenAI; asyncio.run(OpenAI(model='m').start())"
+    root = str(Path(__file__).parents[2])
+    path = os.pathsep.join([str(tmp_path), root])
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.returncode == 1
+    assert "SetupError: the engine openai needs the package openai (not today)" in done.stderr
+    assert 'pip install "mas-eval-harness[openai]"' in done.stderr
+
+
+def test_threads_are_left_as_they_are() -> None:
+    thread = Thread()
+    thread.add("user", "Hello?")
+    asked = request("")
+    asked.thread.messages[:] = thread.messages
+    with FakeOpenAI() as server:
+        using(server, lambda e: e.complete(asked))
+    assert asked.thread.messages == thread.messages

@@ -1,0 +1,157 @@
+"""Chat threads as token ids, with real tokenizers and templates of several habits (needs transformers, no engine)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.api import Thread
+from harness.engines._tokens import ChatTokens
+from harness.errors import RequestError, SetupError
+from tests.tiny_model import TEMPLATE, make_tokenizer
+
+pytestmark = pytest.mark.vllm  # transformers comes with it
+
+TRIMS = TEMPLATE.replace("message['content']", "message['content'] | trim")
+NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + TEMPLATE
+FORGETS = "{% set messages = messages[-1:] %}" + TEMPLATE
+NO_BOUNDARY = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant: "
+OPENS_THINKING = TEMPLATE.replace("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n")
+
+Make = Callable[..., ChatTokens]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from transformers import AutoTokenizer
+
+    folder: Path = tmp_path_factory.mktemp("tokenizer")
+    make_tokenizer(folder)
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def converse(chat: ChatTokens, tokenizer: Any, replies: list[str]) -> list[list[int]]:
+    """The prompts' ids of a conversation in which the model replies these texts, each ended by its end token."""
+    thread, prompts = Thread(), []
+    thread.add("system", "You are Alice.")
+    for turn, reply in enumerate(replies):
+        thread.add("user", f"Round {turn}. What do you say?")
+        prompt = chat.prompt(thread)
+        prompts.append(prompt.ids)
+        generated = [*tokenizer.encode(reply, add_special_tokens=False), tokenizer.eos_token_id]
+        _, answer = chat.read(prompt, generated)
+        chat.remember(thread, prompt, generated, answer)
+        thread.add("assistant", answer)
+    return prompts
+
+
+REPLIES = ["hello there", "my colour is 3", '{"messages": {"Bob": "hi"}}', "Group 1"]
+
+
+@pytest.mark.parametrize("template", [None, TRIMS, NO_SYSTEM, FORGETS, NO_BOUNDARY, OPENS_THINKING])
+def test_appended_ids_are_those_of_the_whole(tokenizer: Any, template: str | None) -> None:
+    """Whatever the template does: as replies here are encoded canonically, the shortcut must change nothing."""
+    chat, whole = ChatTokens(tokenizer, template), ChatTokens(tokenizer, template)
+    whole.remember = lambda *_: None  # type: ignore[method-assign]
+    assert converse(chat, tokenizer, REPLIES) == converse(whole, tokenizer, REPLIES)
+    assert whole.appended == 0
+
+
+def test_only_new_text_is_tokenized_where_the_template_allows(tokenizer: Any) -> None:
+    counts = {}
+    for name, template in {"plain": TEMPLATE, "trims": TRIMS, "forgets": FORGETS, "no boundary": NO_BOUNDARY}.items():
+        chat = ChatTokens(tokenizer, template)
+        converse(chat, tokenizer, REPLIES)
+        counts[name] = chat.appended, chat.encoded
+    assert counts == {"plain": (3, 1), "trims": (3, 1), "forgets": (0, 4), "no boundary": (0, 4)}
+
+
+def test_generated_ids_stay_as_generated(tokenizer: Any) -> None:
+    """Letter by letter is no encoding the tokenizer would choose; it is what the engine's prefix cache holds."""
+    chat, thread = ChatTokens(tokenizer), Thread()
+    thread.add("user", "Say hello.")
+    prompt = chat.prompt(thread)
+    spelled = [i for letter in "hello there" for i in tokenizer.encode(letter, add_special_tokens=False)]
+    assert spelled != tokenizer.encode("hello there", add_special_tokens=False)
+    chat.remember(thread, prompt, spelled, chat.read(prompt, spelled)[1])
+    thread.add("assistant", "hello there")
+    thread.add("user", "Again.")
+    following = chat.prompt(thread).ids
+    assert following[: len(prompt.ids) + len(spelled)] == prompt.ids + spelled
+    assert tokenizer.decode(following) == chat.render(thread.messages)
+
+
+@pytest.mark.parametrize("changed", ["hello", "hello there!", "", "goodbye"])
+def test_a_thread_that_says_otherwise_is_tokenized_whole(tokenizer: Any, changed: str) -> None:
+    """A player may store something else than the reply: what the thread says counts."""
+    chat, thread = ChatTokens(tokenizer), Thread()
+    thread.add("user", "Say hello.")
+    prompt = chat.prompt(thread)
+    generated = tokenizer.encode("hello there", add_special_tokens=False)
+    chat.remember(thread, prompt, generated, "hello there")
+    thread.add("assistant", changed)
+    thread.add("user", "Again.")
+    assert chat.prompt(thread).ids == tokenizer.encode(chat.render(thread.messages), add_special_tokens=False)
+    assert chat.appended == 0
+
+
+def test_control_tokens_in_a_reply_do_not_enter_the_history(tokenizer: Any) -> None:
+    chat, thread = ChatTokens(tokenizer), Thread()
+    thread.add("user", "Say hello.")
+    prompt = chat.prompt(thread)
+    start = tokenizer.convert_tokens_to_ids("<|im_start|>")
+    generated = [*tokenizer.encode("hello"), start, *tokenizer.encode(" there")]
+    _, answer = chat.read(prompt, generated)
+    chat.remember(thread, prompt, generated, answer)
+    assert answer == "hello there"
+    thread.add("assistant", answer)
+    thread.add("user", "Again.")
+    assert chat.prompt(thread).ids == tokenizer.encode(chat.render(thread.messages), add_special_tokens=False)
+    assert chat.appended == 0
+
+
+def test_thinking_is_kept_apart(tokenizer: Any) -> None:
+    def read(chat: ChatTokens, reply: str) -> tuple[str | None, str]:
+        thread = Thread()
+        thread.add("user", "Decide.")
+        ids = tokenizer.encode(reply, add_special_tokens=False)
+        return chat.read(chat.prompt(thread), [*ids, tokenizer.eos_token_id])
+
+    plain, opened = ChatTokens(tokenizer), ChatTokens(tokenizer, OPENS_THINKING)
+    assert read(plain, "<think>\nhm\n</think>\n\nYes") == ("hm", "Yes")
+    assert read(plain, "Yes") == (None, "Yes")
+    assert read(plain, "Yes</think>No") == (None, "Yes</think>No")
+    assert read(opened, "hm</think>Yes") == ("hm", "Yes")
+    assert read(opened, "hm, still") == ("hm, still", "")
+    parsed = ChatTokens(tokenizer, reasoning=lambda text: (text[:2], text[2:]))
+    assert read(parsed, "hmYes") == ("hm", "Yes")
+
+
+def test_reasoning_is_no_part_of_what_is_kept(tokenizer: Any) -> None:
+    chat = ChatTokens(tokenizer)
+    converse(chat, tokenizer, ["<think>hm</think>Yes", "No", "<think></think>Yes", "No"])
+    assert (chat.appended, chat.encoded) == (1, 3)
+
+
+def test_a_template_without_system_role_gets_it_with_the_first_question(tokenizer: Any) -> None:
+    chat = ChatTokens(tokenizer, NO_SYSTEM)
+    said = chat.render([{"role": "system", "content": "Be Alice."}, {"role": "user", "content": "Who?"}])
+    assert said == chat.render([{"role": "user", "content": "Be Alice.\n\nWho?"}])
+    assert "Be Alice." in chat.render([{"role": "system", "content": "Be Alice."}])
+
+
+def test_template_variables_arrive(tokenizer: Any) -> None:
+    chat = ChatTokens(tokenizer, "{{ mood }}" + TEMPLATE, {"mood": "calm"})
+    assert chat.render([{"role": "user", "content": "Hi"}]).startswith("calm<|im_start|>user")
+
+
+def test_what_a_template_refuses(tokenizer: Any) -> None:
+    strict = "{% if messages|length > 1 %}{{ raise_exception('one only') }}{% endif %}" + TEMPLATE
+    chat = ChatTokens(tokenizer, strict)
+    with pytest.raises(RequestError, match="one only"):
+        chat.render([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+    with pytest.raises(SetupError, match="chat form"):
+        ChatTokens(tokenizer, "{{ raise_exception('never') }}")

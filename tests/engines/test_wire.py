@@ -1,0 +1,190 @@
+"""Reading what servers send."""
+
+from __future__ import annotations
+
+import contextlib
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.engines._reasoning import split_reasoning
+from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
+from tests.fake_openai import chat
+
+OVERFLOWS = [
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",  # OpenAI
+    "{'code': 'context_length_exceeded', 'message': 'too long'}",
+    "Your input exceeds the context window of this model.",
+    "The decoder prompt (length 5000) is longer than the maximum model length of 2048.",  # vLLM
+    "the request exceeds the available context size. try increasing it",  # llama.cpp
+    "{'code': 400, 'message': 'no', 'type': 'exceed_context_size_error', 'n_ctx': 4096}",
+    "The input (9000 tokens) is longer than the model's context length (4096 tokens).",  # SGLang
+    "Input length (9000 tokens) exceeds the maximum allowed length (4091 tokens).",
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "The input token count (40000) exceeds the maximum number of tokens allowed (32768).",
+]
+
+
+@pytest.mark.parametrize("text", OVERFLOWS)
+def test_every_servers_words_for_a_full_context_are_known(text: str) -> None:
+    assert overflows(400, text)
+    assert overflows(500, text)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "temperature must be below 2"),
+        (400, "max_tokens must be at least 1"),
+        (400, "max_tokens=4000 cannot be greater than max_model_len=2048. Please request fewer output tokens."),
+        (429, "Request too large: maximum context length is no matter, tokens per minute is"),
+        (404, "no model context-length-9000"),
+        (401, "maximum context length for this key"),
+        (500, "internal error"),
+    ],
+)
+def test_other_refusals_are_not_taken_for_it(status: int, text: str) -> None:
+    assert not overflows(status, text)
+
+
+def test_usage_with_cached_and_reasoning_tokens() -> None:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "prompt_tokens_details": {"cached_tokens": 64},
+        "completion_tokens_details": {"reasoning_tokens": 12},
+    }
+    answer = read_completion(chat("yes", usage, "length"), 0.5)
+    assert (answer.input_tokens, answer.output_tokens, answer.cached_tokens, answer.reasoning_tokens) == (
+        100, 20, 64, 12,
+    )  # fmt: skip
+    assert (answer.finish_reason, answer.latency) == ("length", 0.5)
+
+
+def test_usage_may_be_missing_null_or_odd() -> None:
+    for usage in (None, {}, [], "many", {"prompt_tokens": "7", "prompt_tokens_details": None}):
+        answer = read_completion({**chat("yes"), "usage": usage}, 0.1)
+        assert (answer.text, answer.input_tokens, answer.cached_tokens) == ("yes", None, None)
+
+
+@pytest.mark.parametrize(
+    ("message", "reasoning", "text"),
+    [
+        ({"content": "Yes", "reasoning_content": "hm"}, "hm", "Yes"),
+        ({"content": "Yes", "reasoning": "hm"}, "hm", "Yes"),
+        ({"content": "<think>hm</think>\n\nYes"}, "hm", "Yes"),
+        ({"content": None, "reasoning_content": "hm"}, "hm", ""),
+        ({"content": None}, None, ""),
+        ({}, None, ""),
+        ({"content": None, "refusal": "I cannot."}, None, "I cannot."),
+        ({"content": [{"type": "text", "text": "Ye"}, {"type": "text", "text": "s"}, {"type": "image"}]}, None, "Yes"),
+        ({"content": " Yes\n", "reasoning_content": ""}, None, " Yes\n"),
+    ],
+)
+def test_reasoning_is_kept_apart(message: dict[str, Any], reasoning: str | None, text: str) -> None:
+    answer = read_completion(chat(message), 0.0)
+    assert (answer.reasoning, answer.text) == (reasoning, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "opened", "came"),
+    [
+        ("hm</think>Yes", None, ("hm", "Yes")),
+        ("hm</think>Yes", True, ("hm", "Yes")),
+        ("hm</think>Yes", False, (None, "hm</think>Yes")),
+        ("still thinking", True, ("still thinking", "")),
+        ("still thinking", None, (None, "still thinking")),
+        ("<think>still thinking", None, ("still thinking", "")),
+        ("say <think> and </think>", None, (None, "say <think> and </think>")),
+        ("<think>\n\n</think>\n\nYes", False, (None, "Yes")),
+    ],
+)
+def test_where_reasoning_ends(text: str, opened: bool | None, came: tuple[str | None, str]) -> None:
+    assert split_reasoning(text, opened) == came
+
+
+def test_a_constrained_reply_is_taken_whole() -> None:
+    said = '{"quote": "</think>"}'
+    assert read_completion(chat(said), 0.0, constrained=True).text == said
+    assert read_completion(chat(said), 0.0).reasoning is not None
+
+
+def test_lone_surrogates_become_replacement_characters() -> None:
+    answer = read_completion(chat({"content": "a\ud800b", "reasoning": "\udfff😀"}), 0.0)
+    assert answer.text == "a\ufffdb"
+    assert answer.reasoning == "\ufffd😀"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["choices", "message", "content", "usage", "error", "prompt_tokens", "x"]), inner, max_size=4
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(json_values)
+def test_any_json_is_a_completion_or_garbled(data: Any) -> None:
+    for body in (data, {"choices": [data]}, {"choices": [{"message": data}]}, chat({"content": data})):
+        with contextlib.suppress(GarbledError):
+            read_completion(body, 0.0).text.encode()
+
+
+@given(
+    st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n"]), max_size=12).map("".join),
+    st.none() | st.booleans(),
+)
+def test_splitting_loses_nothing_but_tags_and_blanks(text: str, opened: bool | None) -> None:
+    reasoning, answer = split_reasoning(text, opened)
+    if reasoning is None and answer == text:
+        return
+    kept = [c for c in (reasoning or "") + answer if not c.isspace()]
+    assert sum(c == "a" for c in kept) == text.count("a")
+    assert answer == answer.lstrip()
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"Retry-After": "-4"}, 0.0),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"retry-after-ms": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date_to_come() -> None:
+    asked = retry_after({"Retry-After": formatdate(4e9, usegmt=True)})
+    assert asked is not None and asked > 1e9
+
+
+def test_delays_double_and_never_undercut_the_server() -> None:
+    latest = [retry_delay(k, None, 0.5, 60.0, lambda: 1.0) for k in range(9)]
+    assert latest == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+    earliest = [retry_delay(k, None, 0.5, 60.0, lambda: 0.0) for k in range(3)]
+    assert earliest == [0.25, 0.5, 1]
+    assert retry_delay(0, 7.0, 0.5, 60.0, lambda: 0.3) == 7.0
+
+
+@given(
+    st.integers(0, 10_000),
+    st.none() | st.floats(min_value=0) | st.just(float("nan")),
+    st.floats(0, 1e9),
+    st.floats(0, 1e6),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_no_header_and_no_attempt_count_waits_beyond_the_cap(
+    attempt: int, asked: float | None, backoff: float, cap: float, draw: float
+) -> None:
+    assert 0 <= retry_delay(attempt, asked, backoff, cap, lambda: draw) <= cap
