@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness import play
 from harness.api import (
     Action,
     Case,
@@ -26,7 +27,6 @@ from harness.api import (
     Task,
     Turn,
 )
-from harness import play
 from harness.errors import PromptError, SpecError, near
 from harness.prompts import PromptSet
 from harness.resolve import Condition, Plan

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness import api, params
+from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
@@ -258,8 +259,9 @@ class _Resolver:
                 place("prompts") if own else self.spec.place("prompts"),
             )
             sampling: dict[str, Any] = {}
-            for level in (variant.data, body):
-                sampling.update(level.get("generation_kwargs") or {})
+            key = "generation_kwargs"
+            sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
+            sampling.update(_words(body.get(key) or {}, place(key)))
             seats_named = tuple(body["seats"]) if "seats" in body else None
             for i, seat in enumerate(seats_named or ()):
                 if seat in body["seats"][:i]:
@@ -353,6 +355,14 @@ class _Resolver:
             self._made[key] = _parts(kind, reference, self.project, place_of)
         parts: tuple[type[Any], dict[str, Any]] = self._made[key]
         return parts
+
+
+def _words(sampling: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """generation_kwargs in one vocabulary, so that a later level wins over an earlier one's synonym."""
+    try:
+        return normalise(sampling)
+    except UserError as error:
+        raise SpecError(error.message, place=place, hint=error.hint) from None
 
 
 def _split(reference: Reference) -> tuple[str, dict[str, Any]]:

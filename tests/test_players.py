@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness.engines.mock import Mock
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Move, Request, Turn
+from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.play import play
 from harness.players import ModelPlayer, PolicyPlayer

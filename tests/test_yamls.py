@@ -59,9 +59,11 @@ def test_keys_are_the_text_they_were_written_as() -> None:
     assert data == {"4": "a", "yes": "b", "~": "c", "2020-99-99": "2020-99-99", "1e-3": "d"}
 
 
+KEYS = st.sampled_from(["a", "4", "1e-3", "yes", "~", "2020-01-01"])
+TEXTS = st.text(st.characters(exclude_categories=["C"]))
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["C"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "4", "1e-3", "yes", "~", "2020-01-01"]), inner),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
     max_leaves=8,
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any
 from harness import resolve, spec, yamls
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
+from harness.engines.sampling import normalise
 from harness.errors import Place, SpecError
 from harness.evaluation import default_folder, execute
 from harness.project import find
@@ -64,7 +65,8 @@ def load(options: argparse.Namespace) -> spec.Spec:
     changes = pairs(getattr(options, "gen_kwargs", ""), "--gen_kwargs")
     loaded = spec.load(options.spec, find(), sets, limit=options.limit, seed=options.seed, repeats=options.repeats)
     if changes:
-        loaded.data["generation_kwargs"] = {**loaded.get("generation_kwargs", {}), **changes}
+        # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
+        loaded.data["generation_kwargs"] = {**normalise(loaded.get("generation_kwargs", {})), **normalise(changes)}
     return loaded
 
 

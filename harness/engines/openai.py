@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
-from harness.engines._sampling import normalise
 from harness.engines._secrets import without_secrets
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
+from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
 
 _PROBE = 20.0  # seconds for a look at the server's model list
@@ -40,7 +40,7 @@ class OpenAI(Engine):
         extra_body: sent with every request as it is.
     """
 
-    model: str
+    model: str = ""  # a default, because a field without one cannot stand for the interface's property
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     timeout: Annotated[float, Range(gt=0)] = 600.0
@@ -57,6 +57,10 @@ class OpenAI(Engine):
     )
 
     def __post_init__(self) -> None:
+        if not self.model:
+            raise SetupError(
+                "the engine openai needs model=…", hint="Name it as the server does; GET /v1/models lists."
+            )
         if self.base_url is not None:  # people paste the whole address of the endpoint
             self.base_url = self.base_url.rstrip("/").removesuffix("/chat/completions")
         self._client: Any = None

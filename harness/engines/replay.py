@@ -78,9 +78,12 @@ class Replay(Engine):
         return files
 
     def _recorded_model(self) -> str:
+        path = Path(self.path)
         try:
-            run = json.loads((Path(self.path) / "run.json").read_text("utf-8"))
-            return str(run["model"])
+            if path.is_dir():
+                return str(json.loads((path / "run.json").read_text("utf-8"))["model"])
+            with path.open(encoding="utf-8") as lines:  # the recorder names the model in every line
+                return str(json.loads(next(lines, ""))["model"])
         except (OSError, ValueError, KeyError, TypeError):
             return "replay"
 

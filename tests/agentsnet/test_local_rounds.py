@@ -192,7 +192,7 @@ def transcript(constrained: bool = False) -> tuple[str, Outcome]:
     players = {s: ModelPlayer(engine, prompts, {}, constrained, "golden", s, 0) for s in EXAMPLE.seats}
     problem = task("coloring")
     outcome = asyncio.run(
-        play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), {}, lambda batch, index, move: None)
+        play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), {}, lambda *_: None)
     )
     lines = []
     for seat, player in players.items():
@@ -227,7 +227,7 @@ def test_completions_are_the_only_thing_a_replay_needs() -> None:
         keep = dict(recorded)
         outcome = asyncio.run(
             play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), keep,
-                 lambda batch, index, move: recorded.update({(move.seat, index): move}))
+                 lambda batch, position, index, move: recorded.update({(move.seat, index): move}))
         )  # fmt: skip
         return players, outcome
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines._sampling import SYNONYMS, WORDS, normalise
+from harness.engines.sampling import SYNONYMS, WORDS, normalise
 from harness.errors import SetupError
 
 
