@@ -150,12 +150,13 @@ def _render(prompts: PromptSet, turn: Turn, done: set[tuple[Any, ...]]) -> Itera
     for template, given in wanted:
         try:
             key = (prompts.name, template, *given)
-            if key not in done:
-                done.add(key)
-                for name, at in prompts.unknown(template, set(given)):
-                    message = f"prompt set {prompts.name!r}: nobody gives the variable {name!r}"
-                    yield SpecError(message, place=at, hint=near(name, given))
-            prompts.render(template, given)
+            unknown = [] if key in done else prompts.unknown(template, set(given))
+            done.add(key)
+            for name, at in unknown:
+                message = f"prompt set {prompts.name!r}: nobody gives the variable {name!r}"
+                yield SpecError(message, place=at, hint=near(name, given))
+            if not unknown:  # rendering would only find one of them again
+                prompts.render(template, given)
         except PromptError as error:
             yield SpecError(error.message, place=error.place, hint=error.hint)
 

@@ -33,10 +33,13 @@ T = TypeVar("T")
 OnScore = Callable[[EpisodeScore, int], None]
 META, SPEC = "run.json", "spec.yaml"
 _PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "torch", "transformers", "datasets")
-# `api_key=x`, `{Authorization: Bearer x}`, `https://user:x@host`; not `max_tokens=x`, not `api_key_env=x`.
-_SECRET = re.compile(
-    r"""((?:key|token|secret|password|authorization)["']?\s*[=:]\s*["']?(?:bearer\s+)?|://[^/\s:@]+:)[^,\s"'}@]+""",
-    re.IGNORECASE,
+_SECRET_NAME = re.compile(r"(key|token|secret|password|authorization)$", re.IGNORECASE)
+# `api_key=x`, `{Authorization: Bearer x}`; not `max_tokens=x`, not `api_key_env=x`. And `https://user:x@host`.
+_SECRETS = (
+    re.compile(
+        r"""((?:key|token|secret|password|authorization)["']?\s*[=:]\s*["']?(?:bearer\s+)?)[^,\s"'}]+""", re.IGNORECASE
+    ),
+    re.compile(r"(://[^/\s:@]+:)[^/\s@]+(?=@)"),
 )
 
 
@@ -254,17 +257,17 @@ def _begin(plan: resolve.Plan, folder: Path, resume: bool | None) -> dict[str, A
                 hint="Choose another --output_path, or give the earlier command again.",
             )
         # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
-        store.write_atomically(folder / SPEC, yamls.dump(plan.spec.data))
+        store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
         return {**known, "command": meta["command"]}
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     strangers = [name for name in (store.JOURNAL, "scores.jsonl", "results.json") if (folder / name).exists()]
-    if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != plan.spec.data:
+    if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
         strangers.append(SPEC)
     if strangers:
         message = f"{folder} holds {', '.join(strangers)} and no {META}: not a run, and not to be written over"
         raise DataError(message, hint="Choose another --output_path.")
-    store.write_atomically(folder / SPEC, yamls.dump(plan.spec.data))
+    store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     store.write_atomically(earlier, _json(meta))
     return meta
 
@@ -286,7 +289,7 @@ def _json(value: Any) -> str:
 
 
 def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
-    body = {k: v for k, v in plan.spec.data.items() if k not in ("description", "tables")}
+    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     return {
         "schema": store.SCHEMA,
@@ -298,12 +301,35 @@ def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
         "generation_kwargs": dict(plan.sampling),
         "constrained": bool(plan.spec.get("constrained", False)),
         "identity": json.loads(_json({"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts})),
-        "engine_args": {name: dict(engine.describe()) for name, engine in plan.engines.items()},
-        "command": [_SECRET.sub(r"\1…", part) for part in sys.argv],
+        "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
+        "command": list(map(without_secrets, sys.argv)),
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
     }
+
+
+def without_secrets(value: Any) -> Any:
+    """Plain data, or a word of a command line, with what looks like a key or a password taken out."""
+    if isinstance(value, Mapping):
+        return {
+            key: "…" if isinstance(item, str) and _SECRET_NAME.search(str(key)) else without_secrets(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [without_secrets(item) for item in value]
+    if isinstance(value, str):
+        for pattern in _SECRETS:
+            value = pattern.sub(r"\1…", value)
+    return value
+
+
+def _public(plan: resolve.Plan) -> dict[str, Any]:
+    """The resolved spec as it is written down."""
+    data = dict(plan.spec.data)
+    if "models" in data:
+        data["models"] = without_secrets(data["models"])
+    return data
 
 
 def _engine(plan: resolve.Plan) -> dict[str, Any] | None:
@@ -312,7 +338,7 @@ def _engine(plan: resolve.Plan) -> dict[str, Any] | None:
     if engine is None:
         return None
     described = {key: value for key, value in engine.describe().items() if key not in engine.incidental}
-    return {"engine": type(engine).__name__, **described}
+    return {"engine": type(engine).__name__, **without_secrets(described)}
 
 
 def _versions() -> dict[str, str]:

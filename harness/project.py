@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import api, yamls
+from harness import api, params, yamls
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.prompts import SUFFIX, PromptSet
 
@@ -46,6 +46,19 @@ KINDS = {
     "engines": Kind("engine", "registry/engines", api.Engine),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
+_PROJECT: params.Schema = {
+    "type": "object",
+    "properties": {
+        **{key: {"type": "string"} for key in ("name", "description", *FOLDERS)},
+        "parents": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
+_PROMPTS: params.Schema = {
+    "type": "object",
+    "properties": {"description": {"type": ["string", "null"]}, "base": {"type": ["string", "null"]}},
+    "additionalProperties": False,
+}
 _CORE_ENGINES = Path(__file__).parent / "engines"
 
 
@@ -145,8 +158,8 @@ class Project:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
             chain.append(folder)
             about = _about(folder)
-            described = described or str(about.data.get("description", ""))
-            wanted, place = str(about.data.get("base", "")), about.place("base")
+            described = described or about.data.get("description") or ""
+            wanted, place = about.data.get("base") or "", about.place("base")
         return PromptSet(name, chain, described)
 
     def _prompt_folder(self, name: str, place: Place | None) -> Path:
@@ -163,7 +176,7 @@ class Project:
             for file in sorted(home.rglob("prompts.yaml")):
                 name = file.parent.relative_to(home).as_posix()
                 try:
-                    entry = Listed(name, file.parent, str(_about(file.parent).data.get("description", "")))
+                    entry = Listed(name, file.parent, _about(file.parent).data.get("description") or "")
                 except UserError as error:
                     entry = Listed(name, file.parent, problem=str(error))
                 found.setdefault(name, entry)
@@ -178,7 +191,7 @@ class Project:
                 name = file.relative_to(home).with_suffix("").as_posix()
                 try:
                     data = yamls.read(file).data
-                    text = str(data.get("description", "")) if isinstance(data, dict) else ""
+                    text = str(data.get("description") or "") if isinstance(data, dict) else ""
                     found.setdefault(name, Listed(name, file, text.split("\n")[0]))
                 except UserError as error:
                     found.setdefault(name, Listed(name, file, problem=str(error)))
@@ -229,21 +242,19 @@ def builtin() -> Project:
 
 def _open(root: Path, via: tuple[Path, ...]) -> Project:
     document = yamls.read(root / MARKER)
-    data = document.data if isinstance(document.data, dict) else {}
-    allowed = {"name", "description", "parents", *FOLDERS}
-    for key in data:
-        if key not in allowed:
-            raise SpecError(f"unknown key {key!r}. {near(str(key), allowed)}", place=document.place(key, yamls.KEY))
+    data = {} if document.data is None else document.data
+    for path, what in params.problems(data, _PROJECT):
+        raise SpecError(what, place=document.place(*path))
     folders = {name: str(data[name]) for name in FOLDERS if name in data}
     for name, folder in folders.items():
-        if not (root / folder).resolve().is_relative_to(root):
+        if "\0" in folder or not (root / folder).resolve().is_relative_to(root):
             raise SpecError(f"{name}: {folder!r} leaves the project", place=document.place(name))
     parents = []
     for i, parent in enumerate(data.get("parents", [])):
         if parent == BUILTIN:
             parents.append(builtin())
             continue
-        path = (root / str(parent)).resolve()
+        path = (root / parent).resolve()
         if path in (root, *via):
             raise SpecError(f"project {parent!r} is its own parent", place=document.place("parents", i))
         if not (path / MARKER).is_file():
@@ -315,9 +326,9 @@ def _names(listed: list[Listed]) -> list[str]:
 
 def _about(folder: Path) -> yamls.Document:
     document = yamls.read(folder / "prompts.yaml")
-    if not isinstance(document.data, dict) or set(document.data) - {"description", "base"}:
+    for path, what in params.problems(document.data, _PROMPTS):
         hint = f"It holds `description:` and, for a variant, `base:`; templates end in {SUFFIX}."
-        raise SpecError("not a prompt set's description", place=document.place(), hint=hint)
+        raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
     return document
 
 

@@ -57,7 +57,7 @@ class PromptSet:
         """Template name (without suffix) → the file that serves it."""
         found: dict[str, Path] = {}
         for folder in reversed(self.folders):
-            for file in sorted(folder.rglob(f"*{SUFFIX}")):
+            for file in sorted(filter(Path.is_file, folder.rglob(f"*{SUFFIX}"))):
                 found[file.relative_to(folder).as_posix().removesuffix(SUFFIX)] = file
         return found
 
@@ -113,6 +113,8 @@ class PromptSet:
             except jinja2.TemplateSyntaxError as error:
                 place = Place(str(file), error.lineno, 1)
                 raise PromptError(f"template does not compile: {error.message}", place=place) from None
+            except (OSError, UnicodeDecodeError) as error:
+                raise PromptError(f"template cannot be read: {error}", place=Place(str(file))) from None
             free = meta.find_undeclared_variables(tree)
             names = list(tree.find_all(jinja2.nodes.Name))
             self._readings[template] = _Reading(

@@ -116,6 +116,11 @@ def test_unknown_names_show_near_matches() -> None:
         ("parents: [nowhere]\n", "no project at"),
         ("parents: ['.']\n", "its own parent"),
         ("a: [", "broken YAML"),
+        ("parents: toy\n", "'parents' must be a list, found text 'toy'"),
+        ("parents:\n", "'parents' must be a list, found nothing"),
+        ("parents: [3]\n", "entry 0 of 'parents' must be text"),
+        ("specs: 3\n", "'specs' must be text"),
+        ("- name\n", "this must be a mapping"),
     ],
 )
 def test_a_bad_marker_is_refused_with_its_place(tmp_path: Path, marker: str, says: str) -> None:
@@ -130,6 +135,15 @@ def test_prompt_sets_that_are_their_own_base(tmp_path: Path) -> None:
     write(tmp_path, "prompts/a/prompts.yaml", "base: b\n")
     write(tmp_path, "prompts/b/prompts.yaml", "base: a\n")
     with pytest.raises(PluginError, match="its own base"):
+        mine.prompts("a")
+
+
+def test_a_prompt_set_may_leave_its_keys_empty_and_no_more(tmp_path: Path) -> None:
+    mine = make(tmp_path)
+    write(tmp_path, "prompts/a/prompts.yaml", "description:\nbase:\n")
+    assert mine.prompts("a").description == "" and mine.prompt_sets()[0].description == ""
+    write(tmp_path, "prompts/a/prompts.yaml", "base: [b]\n")
+    with pytest.raises(SpecError, match=r"prompts.yaml:1:7: not a prompt set's description: 'base' must be text"):
         mine.prompts("a")
 
 

@@ -26,6 +26,16 @@ def test_a_variant_overrides_some_files_and_inherits_the_rest() -> None:
     assert loud.digest == TOY.prompts("toy/loud").digest
 
 
+def test_a_template_that_is_no_text_is_told_with_its_file(tmp_path: Path) -> None:
+    prompts = make(tmp_path)
+    (tmp_path / "say.j2").write_bytes(b"caf\xe9")
+    (tmp_path / "folder.j2").mkdir()
+    assert set(prompts.files) == {"say"}
+    for look in (lambda: prompts.unknown("say", set()), lambda: prompts.render("say", {})):
+        with pytest.raises(PromptError, match=r"say\.j2: template"):
+            look()
+
+
 def test_a_missing_variable_says_file_line_and_what_there_is(tmp_path: Path) -> None:
     prompts = make(tmp_path, say="one\ntwo {{ nmae }}")
     with pytest.raises(PromptError) as caught:

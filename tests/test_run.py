@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness import store
+from harness import spec, store
+from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
-from harness.evaluation import rescored
+from harness.evaluation import rescored, without_secrets
 from harness.project import find
 from harness.run import RunStoppedError
 
@@ -186,6 +187,102 @@ def test_another_spec_in_the_same_folder_is_refused_with_the_difference(tmp_path
     with pytest.raises(DataError, match="model: other"):
         run(tmp_path / "r", Dice(name="other"))
     run(tmp_path / "r", Dice(latency=0.001), resume=True)  # how fast is not what
+
+
+def test_another_engine_behind_the_same_name_is_another_run(tmp_path: Path) -> None:
+    """Unless only how fast it is has changed."""
+    run(tmp_path / "r", Mock(model="m", text="a"))
+    with pytest.raises(DataError, match=r"-  text: a\n\+  text: b"):
+        run(tmp_path / "r", Mock(model="m", text="b"))
+    with pytest.raises(DataError, match=r"-  engine: Mock"):
+        run(tmp_path / "r", Dice(name="m"))
+
+
+def test_a_default_said_in_so_many_words_goes_on_with_the_run(tmp_path: Path) -> None:
+    run(tmp_path / "r")
+    run(tmp_path / "r", seed=0, repeats=1, resume=True)
+
+
+def test_tables_may_change_and_reports_show_the_new_ones(tmp_path: Path) -> None:
+    run(tmp_path / "r")
+    table = "{title: Other, rows: seats, cell: agreed}"
+    run(tmp_path / "r", sets=(f"tables=[{table}]",))
+    assert [t.title for t in harness.Run.load(tmp_path / "r", TOY).tables] == ["Other"]
+
+
+def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"--set tables.*unknown label 'sets'. Did you mean seats"):
+        run(tmp_path / "r", sets=("tables=[{title: T, rows: sets, cell: agreed}]",))
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_model_that_nobody_asks_is_not_started(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="no seat takes it: dice"):
+        run(tmp_path / "r", Dice(broken_start=True), ("seats={default: {policy: coin}}",))
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "spec.yaml", "results.json"])
+def test_files_that_are_no_runs_are_not_written_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("name: mine\n")
+    with pytest.raises(DataError, match=f"holds {name} and no run.json"):
+        run(tmp_path)
+    assert (tmp_path / name).read_text() == "name: mine\n"
+    assert not (tmp_path / "run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{}", "format None, this harness reads 1"),
+        ('{"schema": 99}', "format 99, this harness reads 1"),
+        ('{"schema": 1, "run": "r"}', "lacks spec, spec_digest, model, identity"),
+        ("[", "not a JSON object"),
+    ],
+)
+def test_a_damaged_or_foreign_record_is_told_by_every_reader(tmp_path: Path, text: str, says: str) -> None:
+    run(tmp_path / "r")
+    (tmp_path / "r" / "run.json").write_text(text)
+    readers: list[Any] = [lambda: run(tmp_path / "r"), lambda: harness.Run.load(tmp_path / "r", TOY)]
+    for reader in (*readers, lambda: rescored(tmp_path / "r", TOY)):
+        with pytest.raises(DataError) as caught:
+            reader()
+        assert says in str(caught.value) and "run.json" in str(caught.value)
+
+
+def test_a_loaded_spec_is_taken_as_it_is(tmp_path: Path) -> None:
+    loaded = spec.load("toy", TOY)
+    with pytest.raises(SpecError, match="taken as it is"):
+        harness.evaluate(loaded, None, seed=3, output_path=tmp_path, project=TOY)
+    done = harness.evaluate(
+        {"extends": "toy", "name": "x"}, sets=["matrix.seats=[2]"], output_path=tmp_path, project=TOY
+    )
+    assert len(done.scores) == 4
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("max_tokens=512", "max_tokens=512"),
+        ("api_key_env=MY_KEY,model=m", "api_key_env=MY_KEY,model=m"),
+        ("api_key=sk-1,model=m", "api_key=…,model=m"),
+        ("models.a.token=sk-1", "models.a.token=…"),
+        ("extra_headers={Authorization: Bearer sk-1, x: y}", "extra_headers={Authorization: Bearer …, x: y}"),
+        ("base_url=https://me:sk-1@host/v1", "base_url=https://me:…@host/v1"),
+        ("base_url=http://localhost:8000/v1,model=m", "base_url=http://localhost:8000/v1,model=m"),
+    ],
+)
+def test_what_is_secret_in_a_command(word: str, kept: str) -> None:
+    assert without_secrets(word) == kept
+
+
+def test_no_file_of_a_run_holds_a_key(tmp_path: Path) -> None:
+    models = {"helper": {"use": "dice", "name": "https://me:sk-1@host", "log": str(tmp_path / "log")}}
+    body = {"extends": "toy", "name": "x", "models": models, "seats": {"o": {"count": 1, "model": "helper"}}}
+    harness.evaluate(body, Dice(name="api_key=sk-1"), output_path=tmp_path / "r", project=TOY, log_samples=True)
+    harness.evaluate(body, Dice(name="api_key=sk-1"), output_path=tmp_path / "r", project=TOY, resume=True)
+    for name in ("run.json", "spec.yaml"):
+        text = (tmp_path / "r" / name).read_text().replace('"model": "api_key=sk-1"', "")
+        assert "me:…@host" in text.replace("\\u2026", "…") and "sk-1" not in text, name
 
 
 def test_resume_may_be_insisted_on_or_refused(tmp_path: Path) -> None:

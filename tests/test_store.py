@@ -96,6 +96,44 @@ def test_a_full_disk_is_a_storage_error_that_says_what_to_do() -> None:
     journal.close()
 
 
+def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
+    """A move that comes in after the disk was full would be glued to it, and both be lost."""
+    import resource
+
+    journal = store.Journal(tmp_path / "j")
+    journal.append({"k": "first"})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30, hard))
+        with pytest.raises(StorageError):
+            journal.append({"k": "x" * 100})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(StorageError):
+        journal.append({"k": "third"})
+    journal.close()
+    assert [line["k"] for _, line in store.lines(tmp_path / "j")] == ["first"]
+    store.Journal(tmp_path / "j").close()
+    assert (tmp_path / "j").read_bytes() == b'{"k":"first"}\n'
+
+
+@pytest.mark.parametrize(
+    "bad", ['{"k":"move"}', '{"k":"end","e":"x"}', '{"k":"move","e":"x","s":"S","i":0,"t":"t","calls":3}']
+)
+def test_lines_of_a_strange_shape_are_told_with_their_line(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "j").write_text('{"k":"note"}\n' + bad + "\n")
+    with pytest.raises(DataError, match=r"j:2:1: not a line of a journal"):
+        store.Progress(tmp_path / "j")
+
+
+def test_what_is_not_json_is_not_written(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    with pytest.raises(TypeError):
+        journal.append({"k": {1}})
+    journal.close()
+    assert (tmp_path / "j").read_bytes() == b""
+
+
 def test_an_unwritable_place(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write"):
         store.Journal(tmp_path / "no such folder" / "j")

@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ def evaluate(options: argparse.Namespace) -> int:
     project = find()
     loaded = load(options)
     engine = None
-    if options.model:
+    if options.model is not None:
         arguments = pairs(options.model_args, "--model_args")
-        engine = resolve.engine({"use": options.model, **arguments}, project)
+        engine = resolve.engine({"use": options.model, **arguments}, project, _place)
     elif options.model_args:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
@@ -50,6 +51,10 @@ def evaluate(options: argparse.Namespace) -> int:
     print_tables(done, options)
     print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+
+
+def _place(*path: Hashable) -> Place:
+    return Place("--model" if path in ((), ("use",)) else "--model_args")
 
 
 def load(options: argparse.Namespace) -> spec.Spec:

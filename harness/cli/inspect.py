@@ -9,8 +9,9 @@ import sys
 from typing import Any
 
 from harness import check, params, resolve, spec, yamls
-from harness.api import Case, Policy, Turn
+from harness.api import Policy, Turn
 from harness.cli.evaluate import load
+from harness.cli.output import published
 from harness.errors import DataError, SpecError, UserError, near
 from harness.project import KINDS, Listed, find
 from harness.schema import SPEC
@@ -45,12 +46,23 @@ def _problems(name: str, sets: list[str]) -> list[UserError]:
         return [error]
     found: list[UserError] = list(check.examine(plans[0]))
     plan = plans[0]
-    first = plan.conditions[0]
-    labels = {label for c in plan.conditions for label in c.labels} | set(first.task.example().labels) | {"model"}
-    for i, table in enumerate(loaded.get("tables", [])):
-        for problem in check_table(table, labels, plan.metrics):
-            found.append(SpecError(problem, place=loaded.place("tables", i)))
+    if not found:  # where an example fails there are no labels to check against
+        labels = _labels(plan)
+        ids = [table.id for table in published(True)]
+        for i, table in enumerate(loaded.get("tables", [])):
+            for problem in check_table(table, labels, plan.metrics, ids):
+                found.append(SpecError(problem, place=loaded.place("tables", i)))
     return found
+
+
+def _labels(plan: resolve.Plan) -> dict[str, list[Any]]:
+    """The labels that scores will have: swept ones with their values, those of cases without."""
+    tasks = {id(condition.task): condition.task for condition in plan.conditions}
+    labels: dict[str, list[Any]] = {label: [] for task in tasks.values() for label in task.example().labels}
+    for condition in plan.conditions:
+        for label, value in condition.labels.items():
+            labels.setdefault(label, []).append(value)
+    return labels
 
 
 def plan(options: argparse.Namespace) -> int:
@@ -84,7 +96,7 @@ def show(options: argparse.Namespace) -> int:
     seat = _pick(options.seat, {s: s for s in case.seats}, "seat")
     group = next(g for g in condition.groups if g.name == case.roles.get(seat, "default"))
     print(f"# condition {condition.id} · case {case.id} · seat {seat} · prompts {group.prompts.name}")
-    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, case), resolved.seed)
+    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition), resolved.seed)
     turns = [turn for turn in played.turns() if turn.seat == seat]
     if options.round is not None and not 0 <= options.round < len(turns):
         raise DataError(f"seat {seat!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
@@ -98,11 +110,12 @@ def show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(plan: resolve.Plan, case: Case) -> Any:
+def _answers(plan: resolve.Plan, condition: resolve.Condition) -> Any:
     """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else everybody is idle."""
     if plan.spec.get("baseline") is None:
         return lambda turn: turn.reply.idle
-    made = resolve.plan(plan.spec, plan.project).conditions[0].groups[0].policy
+    seated = resolve.plan(plan.spec, plan.project).conditions
+    made = next(c for c in seated if c.id == condition.id).groups[0].policy
     players: dict[str, Policy] = {}
 
     def answer(turn: Turn) -> Any:
@@ -121,7 +134,7 @@ def _pick(wanted: str | None, choices: dict[str, Any], word: str) -> Any:
         return next(iter(choices.values()))
     if wanted in choices:
         return choices[wanted]
-    if wanted.isdigit() and int(wanted) < len(choices):
+    if wanted.isdecimal() and int(wanted) < len(choices):
         return list(choices.values())[int(wanted)]
     raise DataError(f"there is no {word} {wanted!r}", hint=near(wanted, choices))
 

@@ -77,17 +77,17 @@ def _command(
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, found {number}")
-    return number
+    return _at_least(1, text)
 
 
 def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0, found {number}")
-    return number
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    if not text.isdecimal() or len(text) > 18 or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least} on, found {text!r:.40}")
+    return int(text)
 
 
 def _spec(command: argparse.ArgumentParser) -> None:
