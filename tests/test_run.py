@@ -15,8 +15,9 @@ import harness
 from harness import spec, store
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
-from harness.evaluation import rescored, without_secrets
+from harness.evaluation import rescored
 from harness.project import find
+from harness.redaction import without_secrets
 from harness.run import RunStoppedError
 
 ROOT = Path(__file__).parent
@@ -408,3 +409,15 @@ def test_words_of_lm_eval_win_over_the_specs_own(tmp_path: Path) -> None:
     loaded = spec.load("toy", TOY, ["seats={default: {model: model, generation_kwargs: {max_gen_toks: 3}}}"])
     plan = resolve.plan(loaded, TOY, Dice())
     assert plan.conditions[0].groups[0].sampling == {"temperature": 1.0, "max_tokens": 3}
+
+
+def test_a_run_may_go_on_at_another_address_but_not_with_another_model(tmp_path: Path) -> None:
+    from tests.fake_openai import FakeOpenAI
+
+    with FakeOpenAI(lambda body: "a") as one:
+        run(tmp_path / "r", "openai", model_args={"model": "fake", "base_url": one.url})
+    with FakeOpenAI(lambda body: "b") as two:
+        again = run(tmp_path / "r", "openai", model_args={"model": "fake", "base_url": two.url, "timeout": 9})
+        assert {score.numbers["agreed"] for score in again.scores} == {1.0}
+        with pytest.raises(DataError, match="other"):
+            run(tmp_path / "r", "openai", model_args={"model": "other", "base_url": two.url})

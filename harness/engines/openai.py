@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
-from harness.engines._secrets import without_secrets
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
+from harness.redaction import without_secrets
 
 _PROBE = 20.0  # seconds for a look at the server's model list
 
@@ -52,6 +52,7 @@ class OpenAI(Engine):
     send_seed: bool = True
     extra_body: dict[str, Any] = field(default_factory=dict)
 
+    location: ClassVar[frozenset[str]] = frozenset({"base_url"})
     incidental: ClassVar[frozenset[str]] = frozenset(
         {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections"}
     )

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
-from harness.engines._secrets import without_secrets
 from harness.engines._tokens import ChatTokens, Prompt
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
+from harness.redaction import without_secrets
 
 # Fields that go to vLLM under their own names; None leaves the choice to vLLM.
 _PASSED = (
