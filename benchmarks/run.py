@@ -5,6 +5,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     calls     CPU time per model call with the mock engine, in 10-turn and 100-turn episodes
     suite     wall time of the AgentsNet suite with classical policies (27 networks × 5 tasks)
     scaling   coloring with policies on 100, 1,000 and 10,000 nodes: time and memory per move
+    latency   wall time of 100 agents × 10 turns when every reply takes 50 ms
     startup   wall time and peak memory of --help, list, validate
 """
 
@@ -76,20 +77,49 @@ def work_calls(turns: int, repeats: int) -> Row:
             talk[seat] = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
         return "Let me think about it. " * 10 + talk[seat]
 
-    spec = {
-        "name": "calls",
-        "extends": "agentsnet",
-        "task": {"use": "agentsnet/consensus", "graphs": "small_world", "size": 16},
-        "protocol": {"rounds": turns - 1},
-        "matrix": {"only": ["agentsnet/standard"], "problem": None, "graphs": None, "size": None},
-        "prompts": "${only}",
-        "tables": [],
-    }
+    spec = one_condition(16, turns)
     with tempfile.TemporaryDirectory() as folder:
         harness.evaluate(spec, Mock(function=answer), limit=1, repeats=1, output_path=Path(folder) / "warm")
         count, began = 0, time.process_time()
         harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run")
         return {"cpu": time.process_time() - began, "calls": count}
+
+
+def latency(smoke: bool) -> list[Row]:
+    """Ten barriers of 50 ms: what is above 0.5 s is the harness's own."""
+    walls = [json.loads(measured([__file__, "--work", "latency"])[3])["wall"] for _ in range(1 if smoke else 5)]
+    return [{"agents": 100, "turns": 10, "bound s": 0.5, "wall s": round(statistics.median(walls), 3)}]
+
+
+def work_latency() -> Row:
+    """In a process of its own: wall seconds of one episode, imports and set-up left out."""
+    import asyncio
+
+    import harness
+    from harness.api import Request
+    from harness.engines.mock import Mock
+
+    async def answer(request: Request) -> str:
+        await asyncio.sleep(0.05)
+        return "### Final Answer ### 0" if "Final Answer" in request.thread.messages[-1]["content"] else "{}"
+
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(one_condition(4, 2), Mock(function=answer), limit=1, output_path=Path(folder) / "warm")
+        began = time.perf_counter()
+        harness.evaluate(one_condition(100, 10), Mock(function=answer), limit=1, output_path=Path(folder) / "run")
+        return {"wall": time.perf_counter() - began}
+
+
+def one_condition(size: int, turns: int) -> dict[str, object]:
+    """Consensus on small-world networks of one size, asked `turns` times."""
+    return {
+        "name": "one",
+        "extends": "agentsnet",
+        "task": {"graphs": "small_world", "size": size},
+        "protocol": {"rounds": turns - 1},
+        "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
+        "tables": [],
+    }
 
 
 def suite(smoke: bool) -> list[Row]:
@@ -109,26 +139,33 @@ def suite(smoke: bool) -> list[Row]:
 
 
 def scaling(smoke: bool) -> list[Row]:
-    """Ten rounds of coloring on small-world networks."""
+    """Ten rounds of coloring on small-world networks; a network of 10 nodes is taken off as the cost of starting."""
     rows: list[Row] = []
+    _, cpu_at_rest, peak_at_rest = coloring(10)
     for size in (100, 1000) if smoke else (100, 1000, 10_000):
-        with tempfile.TemporaryDirectory() as folder:
-            wall, cpu, peak, _ = measured(
-                ["-m", "harness", "eval", "--spec", "specs/agentsnet.yaml", "--quiet", "--output_path", f"{folder}/r",
-                 "--set", f"matrix={{problem: [coloring], graphs: [small_world], size: [{size}]}}",
-                 "--set", "protocol.rounds=10", "--set", "task.source=seeded", "--set", "tables=[]", "--limit", "1"]
-            )  # fmt: skip
+        wall, cpu, peak = coloring(size)
         moves = size * 11
         rows.append(
             {
                 "nodes": size,
                 "moves": moves,
                 "wall s": round(wall, 2),
-                "CPU ms a move": round(1000 * cpu / moves, 3),
+                "CPU ms a move": round(1000 * (cpu - cpu_at_rest) / moves, 3),
                 "peak MiB": round(peak),
+                "KiB a node": round(1024 * (peak - peak_at_rest) / size, 1),
             }
         )
     return rows
+
+
+def coloring(size: int) -> tuple[float, float, float]:
+    """(wall s, CPU s, peak MiB) of one episode."""
+    with tempfile.TemporaryDirectory() as folder:
+        return measured(
+            ["-m", "harness", "eval", "--spec", "specs/agentsnet.yaml", "--quiet", "--output_path", f"{folder}/r",
+             "--set", f"matrix={{problem: [coloring], graphs: [small_world], size: [{size}]}}",
+             "--set", "protocol.rounds=10", "--set", "task.source=seeded", "--set", "tables=[]", "--limit", "1"]
+        )[:3]  # fmt: skip
 
 
 def startup(smoke: bool) -> list[Row]:
@@ -148,6 +185,7 @@ def startup(smoke: bool) -> list[Row]:
 
 BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "calls": calls,
+    "latency": latency,
     "suite": suite,
     "scaling": scaling,
     "startup": startup,
@@ -162,8 +200,8 @@ def main() -> None:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        _, turns, repeats = options.work.split(":")
-        print(json.dumps(work_calls(int(turns), int(repeats))))
+        name, *numbers = options.work.split(":")
+        print(json.dumps(work_latency() if name == "latency" else work_calls(*map(int, numbers))))
         return
     for name in options.names or BENCHMARKS:
         print(
