@@ -28,8 +28,8 @@ from harness.api import (
     Turn,
 )
 from harness.errors import PromptError, SpecError, near
+from harness.plan import Condition, Plan
 from harness.prompts import PromptSet
-from harness.resolve import Condition, Plan
 
 NASTY = (
     "",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.api import Case, Turn
 from harness.check import drive
-from harness.resolve import Condition, Plan
+from harness.plan import Condition, Plan
 
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 256

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Metric
 from harness.errors import DataError, Place, SpecError
+from harness.plan import Plan, survey
 from harness.project import Project, find
 from harness.redaction import without_secrets
 from harness.run import Options, run
@@ -167,18 +168,18 @@ def evaluate(
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 
 
-def default_folder(plan: resolve.Plan) -> Path:
+def default_folder(plan: Plan) -> Path:
     """`results/<spec>-<model>`: the same command finds its run again."""
     model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
     return plan.project.results() / f"{plan.spec.name}-{model}"
 
 
 def execute(
-    plan: resolve.Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
+    plan: Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
-    survey = resolve.survey(plan)
-    _check(plan, survey.labels)
+    found = survey(plan)
+    _check(plan, found.labels)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = store.Lock(folder)
@@ -187,12 +188,12 @@ def execute(
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         meta = _begin(plan, folder, resume)
-        total = len(survey.ids)
+        total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
 
         async def play() -> list[EpisodeScore]:
             told(None, total)
-            return await run(plan, survey.ids, folder, options, lambda score: told(score, total))
+            return await run(plan, found.ids, folder, options, lambda score: told(score, total))
 
         scores = _in_loop(play())
         meta["engines"] = {name: dict(engine.report()) for name, engine in plan.engines.items()}
@@ -201,7 +202,7 @@ def execute(
         lock.release()
 
 
-def _check(plan: resolve.Plan, labels: Iterable[str]) -> None:
+def _check(plan: Plan, labels: Iterable[str]) -> None:
     """What would only be found out after hours of playing: tables that cannot be made, a model without a seat."""
     spec.raise_all(
         SpecError(problem, place=plan.spec.place("tables", i))
@@ -242,7 +243,7 @@ def rescored(folder: Path, project: Project | None = None) -> Run:
 # ------------------------------------------------------------------------------------------ the record
 
 
-def _begin(plan: resolve.Plan, folder: Path, resume: bool | None) -> dict[str, Any]:
+def _begin(plan: Plan, folder: Path, resume: bool | None) -> dict[str, Any]:
     """Write run.json and spec.yaml, or check that the earlier run here is the same one."""
     meta = _describe(plan, folder)
     earlier = folder / META
@@ -287,7 +288,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=1, default=str) + "\n"
 
 
-def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
+def _describe(plan: Plan, folder: Path) -> dict[str, Any]:
     body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     return {
@@ -308,7 +309,7 @@ def _describe(plan: resolve.Plan, folder: Path) -> dict[str, Any]:
     }
 
 
-def _public(plan: resolve.Plan) -> dict[str, Any]:
+def _public(plan: Plan) -> dict[str, Any]:
     """The resolved spec as it is written down."""
     data = dict(plan.spec.data)
     if "models" in data:
@@ -316,7 +317,7 @@ def _public(plan: resolve.Plan) -> dict[str, Any]:
     return data
 
 
-def _engine(plan: resolve.Plan) -> dict[str, Any] | None:
+def _engine(plan: Plan) -> dict[str, Any] | None:
     """What of the engine under test can change an answer; further models stand in the spec."""
     engine = plan.engines.get("model")
     if engine is None:

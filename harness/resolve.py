@@ -9,149 +9,18 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness import api, params
 from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
+from harness.plan import Condition, Group, Plan
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
 from harness.spec import Spec, Variant, raise_all
 
 Reference = str | Mapping[str, Any]
 PlaceOf = Callable[..., Place]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Seats that play alike: which model (by name) or which policy sits there, with which prompts."""
-
-    name: str
-    prompts: PromptSet
-    model: str | None = None
-    policy: Callable[[], api.Policy] | None = None
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    share: float | None = None
-    count: int | None = None
-    seats: tuple[str, ...] | None = None
-    scored: bool = True
-    place: Place | None = None
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One cell of the matrix, ready to play. The first group is `default`: everybody not in another."""
-
-    id: str
-    labels: Mapping[str, Any]
-    task: api.Task
-    protocol: api.Protocol
-    groups: tuple[Group, ...]
-    constrained: bool = False
-
-    def seated(self, case: api.Case, seed: int) -> api.Case:
-        """`case` with its seats dealt to groups: the same ones for a seed, whatever the problem or protocol.
-
-        Raises `SpecError` when a group wants seats that are not there or not free.
-        """
-        import math
-        import random
-
-        free = list(case.seats)
-        roles: dict[str, str] = {}
-        unscored: set[str] = set()
-        rng = random.Random(api.derive_seed(seed, "seats", case.id))
-        for group in self.groups[1:]:
-            if group.seats is not None:
-                chosen = list(group.seats)
-            else:
-                # To a computer 0.58 · 50 is 28.999999999999996; to the writer of the spec it is 29.
-                share = math.floor((group.share or 0) * len(case.seats) + 1e-9)
-                count = group.count if group.count is not None else share
-                if count > len(free):
-                    message = f"group {group.name!r} wants {count} seats; {len(free)} are free in {case.id!r}"
-                    raise SpecError(message, place=group.place)
-                chosen = rng.sample(free, count)
-            missing = [seat for seat in chosen if seat not in free]
-            if missing:
-                message = f"group {group.name!r}: no free seat {missing[0]!r} in {case.id!r}"
-                raise SpecError(message, place=group.place, hint=near(missing[0], free))
-            free = [seat for seat in free if seat not in chosen]
-            roles |= dict.fromkeys(chosen, group.name)
-            unscored |= set() if group.scored else set(chosen)
-        return replace(case, roles=roles, unscored=frozenset(unscored))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything a run needs. `engines` maps the names that groups use to ready-made, unstarted engines.
-
-    Attributes:
-        model: the label of who is under test, in every table.
-        digest: equal for runs that measured the same thing (same leaderboard).
-        sampling: generation_kwargs of the spec.
-    """
-
-    spec: Spec
-    project: Project
-    conditions: tuple[Condition, ...]
-    metrics: Mapping[str, api.Metric]
-    engines: Mapping[str, api.Engine]
-    model: str
-    digest: str
-    seed: int
-    repeats: int
-    limit: int | None
-    sampling: Mapping[str, Any]
-
-    def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
-        """Every episode in its one order: conditions, cases, repeats.
-
-        Raises `SpecError` where a group finds no seats, `PluginError` where a task gives something else than cases.
-        """
-        for condition in self.conditions:
-            for case in condition.task.cases(self.limit, self.seed):
-                if not isinstance(case, api.Case):
-                    raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
-                seated = condition.seated(case, self.seed)
-                for repeat in range(self.repeats):
-                    yield condition, seated, repeat
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What one look at all cases tells: the ids of the episodes in plan order, the labels that scores will have."""
-
-    ids: list[str]
-    labels: set[str]
-
-
-def survey(plan: Plan) -> Survey:
-    """Look at every case once, before anything is played.
-
-    Raises:
-        SpecError, PluginError: as `Plan.episodes`; also when there is nothing to play, or two episodes would share
-            an id and so be counted as one.
-    """
-    ids: dict[str, None] = {}
-    labels = {"model"}
-    for condition, case, repeat in plan.episodes():
-        name = episode_id(condition, case, repeat)
-        if name in ids:
-            message = f"{type(condition.task).__name__} gives two cases with the id {case.id!r} in {condition.id!r}"
-            raise PluginError(message, place=plan.spec.place("task"), hint="A case's id is unique in its condition.")
-        ids[name] = None
-        labels.update(condition.labels, case.labels)
-    if not ids:
-        message = "there is nothing to play: no task gives a single case"
-        raise SpecError(message, place=plan.spec.place("task"))
-    return Survey(list(ids), labels)
-
-
-def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
-    """The id under which an episode is journaled."""
-    return f"{condition.id}/{case.id}/{repeat}"
 
 
 def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:

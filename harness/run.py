@@ -21,9 +21,9 @@ from harness import store
 from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
 from harness.engines.wrappers import Cache, Limiter, Recorder
 from harness.errors import EngineFatalError, StorageError, UserError
+from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
-from harness.resolve import Condition, Group, Plan, episode_id
 from harness.score import grade, labels, score
 from harness.tables import EpisodeScore
 
@@ -59,7 +59,7 @@ async def run(
 
     Args:
         plan: what to play.
-        order: the ids of its episodes, as `harness.resolve.survey` found them.
+        order: the ids of its episodes, as `harness.plan.survey` found them.
         folder: an existing run folder, locked by the caller.
         options: how.
         on_score: called once for every episode, those found finished first.

@@ -12,7 +12,7 @@ from typing import Any
 from harness import store
 from harness.api import Case, Episode, Metric
 from harness.errors import DataError
-from harness.resolve import Condition, Plan, episode_id
+from harness.plan import Condition, Plan, episode_id
 from harness.tables import EpisodeScore
 
 

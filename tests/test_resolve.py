@@ -8,6 +8,7 @@ import pytest
 from harness import resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError, UserError
+from harness.plan import Plan
 from harness.project import Project, find
 
 TOY = Path(__file__).parent / "toy"
@@ -48,7 +49,7 @@ def project(tmp_path: Path) -> Project:
     return find(tmp_path / "project")
 
 
-def plan(project: Project, **changes: Any) -> resolve.Plan:
+def plan(project: Project, **changes: Any) -> Plan:
     body = {"extends": "toy", "name": "t", **changes}
     return resolve.plan(spec.parse(body, project), project, Mock())
 

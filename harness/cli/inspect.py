@@ -13,6 +13,7 @@ from harness.api import Policy, Turn
 from harness.cli.evaluate import load
 from harness.cli.output import published
 from harness.errors import DataError, SpecError, UserError, near
+from harness.plan import Condition, Plan
 from harness.project import KINDS, Listed, find
 from harness.schema import SPEC
 from harness.tables import check as check_table
@@ -55,7 +56,7 @@ def _problems(name: str, sets: list[str]) -> list[UserError]:
     return found
 
 
-def _labels(plan: resolve.Plan) -> dict[str, list[Any]]:
+def _labels(plan: Plan) -> dict[str, list[Any]]:
     """The labels that scores will have: swept ones with their values, those of cases without."""
     tasks = {id(condition.task): condition.task for condition in plan.conditions}
     labels: dict[str, list[Any]] = {label: [] for task in tasks.values() for label in task.example().labels}
@@ -110,7 +111,7 @@ def show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(plan: resolve.Plan, condition: resolve.Condition) -> Any:
+def _answers(plan: Plan, condition: Condition) -> Any:
     """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else everybody is idle."""
     if plan.spec.get("baseline") is None:
         return lambda turn: turn.reply.idle
