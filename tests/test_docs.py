@@ -65,7 +65,7 @@ def server() -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
-    where = tmp_path
+    where, shown = tmp_path, []
     for file, body in named_files(page):
         target = where / file
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,6 +92,9 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
             [sys.executable, "-m", "harness", *arguments], cwd=where, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
+        shown.append(done.stdout)
+    for _, body in blocks(page, "text"):
+        assert any(body.strip() in output for output in shown), f"{page.name} shows what no command prints"
 
 
 def named_files(page: Path) -> list[tuple[str, str]]:
