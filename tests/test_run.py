@@ -327,6 +327,29 @@ def test_replaying_a_run_without_its_model_gives_the_same_scores(tmp_path: Path)
     assert results(tmp_path / "a" / "r") == results(tmp_path / "b" / "r")
 
 
+@pytest.mark.parametrize(
+    ("sets", "shown"),
+    [
+        (("seed=9",), "seed: 9"),
+        (("prompts=toy/loud",), "toy/loud"),
+        (("generation_kwargs={temperature: 0.5}",), "temperature"),
+        (("protocol.rounds=1",), "rounds: 1"),
+    ],
+)
+def test_a_replay_of_other_questions_is_refused(tmp_path: Path, sets: tuple[str, ...], shown: str) -> None:
+    run(tmp_path / "a", Dice())
+    with pytest.raises(DataError, match="other questions") as caught:
+        run(tmp_path / "b", "replay", sets, model_args={"path": str(tmp_path / "a")})
+    assert shown in str(caught.value)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_replay_may_measure_something_else_or_play_a_part(tmp_path: Path) -> None:
+    run(tmp_path / "a", Dice())
+    part = run(tmp_path / "b", "replay", ("metrics=[agreed]",), limit=1, model_args={"path": str(tmp_path / "a")})
+    assert len(part.scores) == 2 and not part.failed
+
+
 def test_a_wrong_generation_word_is_found_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"generation_kwargs(.|\n)*temperature"):
         run(tmp_path / "r", Dice(), ("generation_kwargs={temprature: 0}",))

@@ -290,6 +290,12 @@ def test_one_file_per_network_and_csv(tmp_path: Path) -> None:
     assert all(seat.isalpha() for case in found for seat in case.seats)
 
 
+def test_a_line_of_jsonl_ends_with_a_newline_and_nothing_else(tmp_path: Path) -> None:
+    row = {**ROWS["pairs and names"], "comment": "one\u2028two\x85three"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert len(dataset(tmp_path)) == 1
+
+
 def test_rows_of_one_network_count_once_and_samples_are_counted(tmp_path: Path) -> None:
     rows = [{**ROWS["pairs and names"], "task": problem} for problem in PROBLEMS]
     rows += [{**ROWS["pairs and names"], "names": [f"A{i}", "Bo", "Cy"], "sample": i} for i in range(1, 5)]
@@ -305,6 +311,8 @@ def test_rows_of_one_network_count_once_and_samples_are_counted(tmp_path: Path) 
         ("rows.jsonl", '{"edges": [[0, 0]]}', r"rows.jsonl:1:1: a row is no graph .*edge from an agent to itself"),
         ("rows.json", '[{"question": 1}]', r"a row is no graph .*its fields are question"),
         ("rows.json", "[5]", "row 1 is no object"),
+        ("rows.json", "[" * 100_000, "rows.json: the file cannot be read"),
+        ("rows.jsonl", json.dumps({"edges": "[" * 100_000}), "rows.jsonl:1:1: a row is no graph"),
         ("rows.json", '[{"id": "ba_3_0", "edges": [[0, 1], [1, 2]]}]', r"(?s)no small_world graph of 3.*scale_free 3"),
         ("readme.md", "hello", "nothing to read"),
     ],

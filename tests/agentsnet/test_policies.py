@@ -163,7 +163,8 @@ def test_success_on_the_papers_networks(problem: str, size: int, low: float, hig
 
 
 def mixed(seat: str) -> Policy:
-    return load("policies", "agentsnet/saboteur" if seat == "Evelyn" else "agentsnet/classical")  # type: ignore[no-any-return]
+    sits: Policy = load("policies", "agentsnet/saboteur" if seat == "Evelyn" else "agentsnet/classical")
+    return sits
 
 
 @pytest.mark.parametrize("problem", ["leader_election", "matching", "vertex_cover"])
@@ -230,7 +231,8 @@ def test_the_random_policy_is_uniform() -> None:
 
 def test_all_agree_is_the_best_consensus_and_the_worst_coloring() -> None:
     def agree(seat: str) -> Policy:
-        return load("policies", "all_agree")  # type: ignore[no-any-return]
+        sits: Policy = load("policies", "all_agree")
+        return sits
 
     for problem, score in (("consensus", 1), ("coloring", 0), ("leader_election", 0), ("vertex_cover", 0)):
         played = play(local_rounds(), task(problem), EXAMPLE, agree)

@@ -6,14 +6,15 @@ edges must be there:
 
 | fact | field, the first that is there | form |
 |---|---|---|
-| edges | edges, edge_list, links, edge_index, adjacency, adjacency_list; also inside `graph` | pairs, {"source", "target"} objects, two rows of node ids, or node → neighbours |
+| edges | edges, edge_list, links, edge_index, adjacency, adjacency_list; also in `graph` | see below |
 | names | names, agent_names, agents, nodes | list or node → name; of objects their name, label or id |
-| family | graphs, family, graph_type, graph_model, graph_generator, generator, topology, model | `small_world`, `ws`, `watts_strogatz`, … |
+| family | graphs, family, graph_type, graph_model, graph_generator, generator, topology, model | `ws`, … |
 | sample | sample, graph_index, index, i | whole number |
 | all three | graph_id, id, name, instance_id, or the file's name | `ws_8_0`: family, size, sample |
 
-Any field may hold JSON text. Without names, names are drawn as for seeded graphs.
-"""  # noqa: E501
+Edges are pairs, {"source", "target"} objects, two rows of node ids, or node → neighbours. Any field may hold JSON
+text. Without names, names are drawn as for seeded graphs.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def networks(dataset_path: str, data_dir: str | None, family: str, size: int, sa
     for number, (place, row) in enumerate(rows):
         try:
             network = network_of(row, number, Path(place.file).stem)
-        except (TypeError, ValueError, KeyError, IndexError) as error:
+        except (TypeError, ValueError, KeyError, IndexError, RecursionError) as error:
             raise DataError(
                 f"a row is no graph ({error}); its fields are {', '.join(map(str, row))}",
                 place=place,
@@ -95,7 +96,7 @@ def network_of(row: Row, number: int, stem: str = "") -> Network:
     """The network in one row. Its number and its file's stem stand in for an id that is not there.
 
     Raises:
-        TypeError, ValueError, KeyError or IndexError: if the row is no graph.
+        TypeError, ValueError, KeyError, IndexError or RecursionError: if the row is no graph.
     """
     graph = _value(row, ("graph",))
     inner = graph if isinstance(graph, Mapping) else {}
@@ -192,7 +193,7 @@ def _local(folder: Path) -> Iterator[tuple[Place, Row]]:
                 if not isinstance(row, Mapping):
                     raise DataError(f"row {number} is no object", place=Place(str(file), number, 1))
                 yield Place(str(file), number, 1), row
-        except (OSError, ValueError, csv.Error) as error:
+        except (OSError, ValueError, RecursionError, csv.Error) as error:
             raise DataError(f"the file cannot be read: {error}", place=Place(str(file))) from error
 
 
@@ -206,7 +207,7 @@ def _json(file: Path) -> list[Any]:
 
 
 def _jsonl(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 def _csv(file: Path) -> list[Any]:
