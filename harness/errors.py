@@ -3,6 +3,7 @@
     HarnessError
     ├── UserError            a person's mistake: printed without a traceback, exit code 2
     │   ├── SpecError        a YAML document says something it must not
+    │   │   └── CombinedSpecError  several such things, told at once
     │   ├── PluginError      a plugin is missing, broken, or given wrong parameters
     │   ├── PromptError      a template does not compile or render
     │   ├── DataError        data or results cannot be read or written
@@ -60,6 +61,14 @@ class UserError(HarnessError):
 
 class SpecError(UserError):
     """A YAML document is malformed or says something it must not."""
+
+
+class CombinedSpecError(SpecError):
+    """Several at once. `each` holds their texts, every one once."""
+
+    def __init__(self, each: Iterable[str]) -> None:
+        self.each = tuple(dict.fromkeys(each))
+        super().__init__(f"{len(self.each)} problems:\n" + "\n".join(self.each))
 
 
 class PluginError(UserError):

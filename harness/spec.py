@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness import params, schema, yamls
-from harness.errors import Place, SpecError, near
+from harness.errors import CombinedSpecError, Place, SpecError, near
 from harness.project import Project
 
 # What a reader of two result tables would not call a difference of the benchmark.
@@ -129,8 +129,7 @@ def raise_all(errors: Iterable[SpecError]) -> None:
     if len(found) == 1:
         raise found[0]
     if found:
-        unique = list(dict.fromkeys(map(str, found)))
-        raise SpecError(f"{len(unique)} problems:\n" + "\n".join(unique))
+        raise CombinedSpecError(map(str, found))
 
 
 # ------------------------------------------------------------------------------------------ merging

@@ -162,8 +162,15 @@ def test_validate_finds_mistakes_before_anything_runs(
 ) -> None:
     (tmp_path / "bad.yaml").write_text(text)
     code, out, err = harness(capsys, "validate", str(tmp_path / "bad.yaml"))
-    assert code == 2 and "problem(s)" in out
+    assert code == 2 and ": 1 problem\n" in out
     assert says in err and "bad.yaml" in err and "Traceback" not in err
+
+
+def test_validate_counts_every_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("extends: toy\nname: x\nprotocol: {rounds: many}\nseed: no\nrepeats: 0\n")
+    code, out, err = harness(capsys, "validate", str(tmp_path / "x.yaml"))
+    assert code == 2 and "x.yaml: 2 problems\n" in out
+    assert len(err.splitlines()) == 2 and "x.yaml:4:7" in err and "x.yaml:5:10" in err
 
 
 def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

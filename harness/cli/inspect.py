@@ -12,7 +12,7 @@ from harness import check, params, resolve, spec, yamls
 from harness.api import Policy, Turn
 from harness.cli.evaluate import load
 from harness.cli.output import published
-from harness.errors import DataError, SpecError, UserError, near
+from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.plan import Condition, Plan
 from harness.project import KINDS, Listed, find
 from harness.schema import SPEC
@@ -27,13 +27,14 @@ def validate(options: argparse.Namespace) -> int:
     for name in names:
         problems = _problems(name, options.sets)
         failures += bool(problems)
-        print(f"{name}: {'ok' if not problems else f'{len(problems)} problem(s)'}")
+        told = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        print(f"{name}: {told if problems else 'ok'}")
         for problem in problems:
             print(f"  {problem}".replace("\n", "\n  "), file=sys.stderr)
     return 2 if failures else 0
 
 
-def _problems(name: str, sets: list[str]) -> list[UserError]:
+def _problems(name: str, sets: list[str]) -> list[str]:
     project = find()
     try:
         loaded = spec.load(name, project, sets)
@@ -43,16 +44,18 @@ def _problems(name: str, sets: list[str]) -> list[UserError]:
         plans = [resolve.plan(loaded, project, Mock())]
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
+    except CombinedSpecError as errors:
+        return list(errors.each)
     except UserError as error:
-        return [error]
-    found: list[UserError] = list(check.examine(plans[0]))
+        return [str(error)]
+    found = list(map(str, check.examine(plans[0])))
     plan = plans[0]
     if not found:  # where an example fails there are no labels to check against
         labels = _labels(plan)
         ids = [table.id for table in published(True)]
         for i, table in enumerate(loaded.get("tables", [])):
             for problem in check_table(table, labels, plan.metrics, ids):
-                found.append(SpecError(problem, place=loaded.place("tables", i)))
+                found.append(str(SpecError(problem, place=loaded.place("tables", i))))
     return found
 
 
