@@ -91,13 +91,17 @@ class Reply(ABC):
 
     @property
     def options(self) -> tuple[Action, ...] | None:
-        """All legal actions if they are finitely many, else None."""
+        """All legal actions if they are finitely many (those with nothing said beside them), else None."""
         return None
 
     @property
     def idle(self) -> Action:
         """The action of a seat that does nothing; must be legal. None where an answer is due."""
         return None
+
+    def allows(self, action: Action) -> bool:
+        """Whether `action` is legal; what is not finite allows everything unless it says otherwise."""
+        return self.options is None or action in self.options
 
     @abstractmethod
     def parse(self, text: str) -> Parsed:
@@ -301,7 +305,7 @@ class Policy(ABC):
 class Metric(ABC):
     """One number per episode, and how numbers become a statistic.
 
-    Class attribute `needs`: names that must be among the task's grades or the protocol's facts.
+    Class attribute `needs`: names that must be among the task's grades, the protocol's facts, or the world's.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
@@ -388,10 +392,7 @@ class Engine(ABC):
         return {}
 
     def describe(self) -> Facts:
-        """What this engine is, for the run record and for cache keys: its fields as JSON values.
-
-        No secrets: fields made with `field(repr=False)` are left out.
-        """
+        """What this engine is, for the run record and for cache keys: its fields but for secrets (`repr=False`)."""
         if not is_dataclass(self):
             return {"model": self.model}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr}

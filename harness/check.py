@@ -264,9 +264,8 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
 
         def answer(turn: Turn) -> Action:
             action = seats[turn.seat].choose(turn, rngs[turn.seat])
-            options = turn.reply.options
-            if options is not None and action not in options:
-                broken.append(f"turn {turn.name!r}: {action!r} is none of {options!r}")
+            if not turn.reply.allows(action):
+                broken.append(f"turn {turn.name!r}: {action!r} is none of {turn.reply.options!r}")
             if not _plain(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is not JSON")
             return action

@@ -13,6 +13,7 @@ from harness.errors import Place, PluginError, SpecError, near
 from harness.project import Project
 from harness.prompts import PromptSet
 from harness.spec import Spec
+from harness.worlds import SteppedTask
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class Condition:
     protocol: api.Protocol
     groups: tuple[Group, ...]
     constrained: bool = False
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """What metrics can need: the task's grades, the protocol's facts, and those of the world it steps."""
+        world = self.task.facts if isinstance(self.task, SteppedTask) and "world" in self.protocol.needs else ()
+        return (*self.task.grades, *self.protocol.facts, *world)
 
     def seated(self, case: api.Case, seed: int) -> api.Case:
         """`case` with its seats dealt to groups: the same ones for a seed, whatever the problem or protocol.

@@ -101,13 +101,15 @@ class PolicyPlayer:
         self.policy, self.seed, self.turns = policy, seed, 0
 
     def decide(self, turn: Turn) -> Move:
-        """The policy's move. Raises `ValueError` if it is not one of the reply's options."""
+        """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1
         action = self.policy.choose(turn, rng)
-        options = turn.reply.options
-        if options is not None and action not in options:
-            raise ValueError(f"{type(self.policy).__name__} chose {action!r}, which is none of {options!r}")
+        if not turn.reply.allows(action):
+            message = (
+                f"{type(self.policy).__name__} chose {action!r:.200}, which is none of {turn.reply.options!r:.2000}"
+            )
+            raise ValueError(message)
         return Move(turn.seat, turn.name, action)
 
     def recall(self, turn: Turn, move: Move) -> None:

@@ -194,7 +194,7 @@ class _Resolver:
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
             made[name] = metric
             for condition in conditions:
-                inputs = (*condition.task.grades, *condition.protocol.facts)
+                inputs = condition.produces
                 lacking = [need for need in metric.needs if need not in inputs]
                 if lacking:
                     message = f"metric {name!r} needs {lacking[0]!r}, which {condition.id!r} does not produce. "

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import replies
-from harness.replies import Choice, Messages
+from harness.replies import Choice, Messages, messages
 
 MARKER = "### Final Answer ###"
 YES_NO = Choice(("Yes", "No"), MARKER)
@@ -256,14 +255,14 @@ def test_nesting_is_capped() -> None:
     def nested(depth: int) -> str:
         return '{"Emma": ' + "[" * depth + "]" * depth + "}"
 
-    assert MESSAGES.parse(nested(replies.MAX_DEPTH - 3)).action is not None
-    assert MESSAGES.parse(nested(replies.MAX_DEPTH)).action is None
+    assert MESSAGES.parse(nested(messages.MAX_DEPTH - 3)).action is not None
+    assert MESSAGES.parse(nested(messages.MAX_DEPTH)).action is None
 
 
 def test_only_the_end_of_an_endless_reply_is_searched() -> None:
     end = '{"Emma": "a"}'
-    assert MESSAGES.parse("x" * replies.MAX_TEXT + end).action == {"Emma": "a"}
-    assert MESSAGES.parse(end + "x" * replies.MAX_TEXT).action is None
+    assert MESSAGES.parse("x" * messages.MAX_TEXT + end).action == {"Emma": "a"}
+    assert MESSAGES.parse(end + "x" * messages.MAX_TEXT).action is None
 
 
 @pytest.mark.parametrize(

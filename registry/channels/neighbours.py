@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from harness.api import Case, Channel, Facts, Move, OpenChannel, plugin
 
 
 @plugin
 class Neighbours(Channel):
-    """Every message reaches the neighbour it is addressed to, all of a round at once."""
+    """Every message reaches the neighbour it is addressed to, all of a round at once.
+
+    Attributes:
+        lifetime: a message is seen until the next "round" is committed, whoever speaks in it; or it is the "latest"
+            of its sender, seen until that sender's next one.
+    """
+
+    lifetime: Literal["round", "latest"] = "round"
 
     def open(self, case: Case) -> OpenChannel:
         """A channel along the case's topology; without one, everybody is everybody's neighbour."""
         if case.topology is not None:
-            return OpenNeighbours(case.topology)
-        return OpenNeighbours({seat: tuple(other for other in case.seats if other != seat) for seat in case.seats})
+            return OpenNeighbours(case.topology, self.lifetime == "latest")
+        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
+        return OpenNeighbours(everybody, self.lifetime == "latest")
 
 
 class OpenNeighbours(OpenChannel):
-    """Holds the messages of the last round. Whoever is addressed but no neighbour gets nothing."""
+    """Holds the messages that are seen now. Whoever is addressed but no neighbour gets nothing."""
 
-    def __init__(self, topology: Mapping[str, tuple[str, ...]]) -> None:
-        self._topology = topology
+    def __init__(self, topology: Mapping[str, tuple[str, ...]], keep: bool) -> None:
+        self._topology, self._keep = topology, keep
         self._reach = {seat: frozenset(neighbours) for seat, neighbours in topology.items()}
         self._inboxes: dict[str, dict[str, str]] | None = None  # None until a round has been played
 
@@ -38,8 +47,9 @@ class OpenNeighbours(OpenChannel):
         }
 
     def commit(self, moves: Sequence[Move]) -> None:
-        """Replace the last round's messages by those in `moves`: actions neighbour → text, or none."""
-        self._inboxes = {}
+        """Take in the messages in `moves`: actions neighbour → text, or none."""
+        if self._inboxes is None or not self._keep:
+            self._inboxes = {}
         for move in moves:
             sent = move.action if isinstance(move.action, Mapping) else {}
             for name, text in sent.items():

@@ -1,162 +1,26 @@
-"""The reply forms most benchmarks share: one of several options, and messages to neighbours.
-
-Both read what a model wrote in linear time, never raise, and come in two readings:
-
-- ``tolerant`` (the default) accepts every reply whose meaning is plain;
-- ``reference`` accepts what AgentsNet's own code accepts, quirks included, for comparison with published
-  numbers. Where that code can crash or take quadratic time, this reading refuses the reply instead.
-"""
+"""Messages to neighbours as a JSON object (AgentsNet, Algorithm 1)."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from json import JSONDecodeError
-from typing import Any, Literal
+from typing import Any
 
 from harness.api import Parsed, Reply
 
-Parsing = Literal["tolerant", "reference"]
+from ._text import BLANK, Parsing, end_of, valid
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched for messages: the last ones, where they should be."""
 MAX_DEPTH = 64
 """Objects nested deeper than this are refused; any interpreter's own limit is far above."""
 
-_BLANK = re.compile(r"\s*")
-_DECORATION_CHARACTERS = "\\s\u200b\"'“”‘’„«»`*_:=()\\[\\]{}<>#"
-_DECORATION = re.compile(f"[{_DECORATION_CHARACTERS}]*")
-_WRAPPING = " \t\r\n\v\f\u00a0\u200b\"'“”‘’„«»`*_()[]{}<>.!"
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # nothing else can begin a JSON object
 _LOOSE = json.JSONDecoder(strict=False, parse_int=lambda digits: int(digits) if len(digits) < 400 else digits)
 _STRICT = json.JSONDecoder()
-
-
-# ------------------------------------------------------------------------------------ one of several
-
-
-@dataclass(frozen=True, slots=True)
-class Choice(Reply):
-    """One of finitely many texts, written after a marker or as the whole reply.
-
-    The tolerant reading looks for the marker in any case, and with two or more hashes before it if it has
-    hashes. The last marker that is followed by an option counts; quotes, bold, brackets, a colon or line
-    breaks may stand between. Case is ignored unless options differ in nothing else. An option ends at a
-    word boundary: "Group 12" is not "Group 1", "None" is not "No", "1.0" is not "1".
-
-    Attributes:
-        options: the legal actions, in the order in which they are shown.
-        marker: what announces the answer, e.g. "### Final Answer ###"; None if the reply is the answer.
-        parsing: "reference" takes the first exact marker that is followed, after blanks only, by an option,
-            and there the first option, in order, that the text begins with.
-    """
-
-    options: tuple[str, ...] = field()
-    marker: str | None = None
-    parsing: Parsing = "tolerant"
-
-    def parse(self, text: str) -> Parsed:
-        """The option that `text` gives."""
-        if self.parsing == "reference":
-            found = self._first_prefix(text, self.marker or "")
-        elif not self.marker:
-            found = self._whole(text)
-        else:
-            found = self._last_marked(text, self.marker)
-        return Parsed(found) if found is not None else Parsed(error=self._complaint())
-
-    def constraint(self) -> Mapping[str, Any]:
-        """Exactly the marker and an option."""
-        lead = f"{self.marker} " if self.marker else ""
-        return {"choice": [lead + option for option in self.options]}
-
-    def _last_marked(self, text: str, marker: str) -> str | None:
-        words, hashes = _marker(marker)
-        found = None
-        for match in words.finditer(text):
-            if hashes and not text.endswith("##", 0, _back_over_blanks(text, match.start())):
-                continue
-            for skip in (_BLANK, _DECORATION):
-                at = _end_of(skip, text, match.end())
-                found = self._option_at(text, at) or found
-        return found
-
-    def _option_at(self, text: str, start: int) -> str | None:
-        """The longest option that stands at `start` and ends at a word boundary."""
-        table, longest, fold = _table(self.options)
-        stop = start + 4 * longest + 64  # room for doubled blanks, and for what follows the option
-        window = _plain(text[start:stop], fold)
-        for size in range(min(longest, len(window)), 0, -1):
-            cut_off = size == len(window) and stop < len(text)
-            if window[:size] in table and not cut_off and not _goes_on(window, size):
-                return table[window[:size]]
-        return None
-
-    def _whole(self, text: str) -> str | None:
-        table, _, fold = _table(self.options)
-        bare = _plain(text, fold), _plain(text.strip(_WRAPPING), fold)
-        return next((table[form] for form in bare if form in table), None)
-
-    def _first_prefix(self, text: str, marker: str) -> str | None:
-        at = text.find(marker)
-        while at >= 0:
-            start = _end_of(_BLANK, text, at + len(marker))
-            for option in self.options:
-                if text.startswith(option, start):
-                    return option
-            at = text.find(marker, at + 1) if marker else -1
-        return None
-
-    def _complaint(self) -> str:
-        shown = ", ".join(repr(option) for option in self.options[:20])
-        more = f", … ({len(self.options)} in all)" if len(self.options) > 20 else ""
-        where = f"after {self.marker!r}" if self.marker else "as the whole reply"
-        return f"no valid answer was found {where}; the valid answers are: {shown}{more}"
-
-
-@lru_cache(maxsize=512)
-def _table(options: tuple[str, ...]) -> tuple[dict[str, str], int, bool]:
-    """Plain form → option, the longest plain form, and whether case may be ignored."""
-    fold = len({_plain(option, True) for option in options}) == len(set(options))
-    table = {_plain(option, fold): option for option in options}
-    return table, max(map(len, table), default=0), fold
-
-
-@lru_cache(maxsize=64)
-def _marker(marker: str) -> tuple[re.Pattern[str], bool]:
-    """What finds a marker's words with anything harmless between them, and whether hashes must lead."""
-    parts = [re.escape(part) for part in re.findall(r"\w+|[^\w\s#]", marker)] or [re.escape(marker)]
-    edge = r"(?<!\w)" if parts[0][0].isalnum() else ""
-    return re.compile(edge + r"[ \t*_`]*".join(parts) + r"[ \t*_`]*#*", re.IGNORECASE), marker.startswith("#")
-
-
-def _plain(text: str, fold: bool) -> str:
-    """`text` with single blanks, without case if `fold`."""
-    plain = " ".join(text.split())
-    return plain.casefold() if fold else plain
-
-
-def _goes_on(text: str, end: int) -> bool:
-    """Whether the word or number that `text[:end]` ends with goes on: Jose|ph, 1|.0, Mary|-Ann, Jose|'s."""
-    after = text[end : end + 2]
-    return after[:1].isalnum() or (after[:1] in tuple("._-'’") and after[1:].isalnum())
-
-
-def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
-    match = pattern.match(text, start)
-    return match.end() if match else start
-
-
-def _back_over_blanks(text: str, end: int) -> int:
-    while end and text[end - 1] in " \t*_`":
-        end -= 1
-    return end
-
-
-# --------------------------------------------------------------------------------- messages as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +57,7 @@ class Messages(Reply):
         found = self._exact(text) if self.parsing == "reference" else self._last(text)
         if found is None:
             return Parsed(error=self._complaint())
-        return Parsed({name: _clean(message)[: self.max_chars] for name, message in found.items()})
+        return Parsed({name: valid(message)[: self.max_chars] for name, message in found.items()})
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON schema: one optional string per neighbour and nothing else."""
@@ -282,7 +146,7 @@ def _trailing_comma(text: str, error: Exception) -> int | None:
         return None
     at = error.pos
     if text[at] == ",":
-        after = _end_of(_BLANK, text, at + 1)
+        after = end_of(BLANK, text, at + 1)
         return at if text[after : after + 1] in ("}", "]") else None
     if text[at] not in "}]":
         return None
@@ -318,8 +182,3 @@ def _as_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _clean(text: str) -> str:
-    """`text` as valid Unicode: surrogate pairs joined, lone surrogates replaced."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,16 @@
+"""The reply forms most benchmarks share: how what a model wrote becomes an action.
+
+All of them read in linear time, never raise, and come in two readings:
+
+- ``tolerant`` (the default) accepts every reply whose meaning is plain;
+- ``reference`` accepts what the benchmark's own code accepts, quirks included, for comparison with published
+  numbers. Where that code can crash or take quadratic time, this reading refuses the reply instead.
+"""
+
+from ._text import Parsing
+from .choice import Choice
+from .labelled import Labelled
+from .messages import Messages
+from .spoken import Said, Spoken
+
+__all__ = ["Choice", "Labelled", "Messages", "Parsing", "Said", "Spoken"]

@@ -1,0 +1,153 @@
+"""A message, alone or beside an action: `MESSAGE: I take my left fork` and `ACTION: GRAB_LEFT`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Action, Parsed, Reply
+
+from ._text import WRAPPING, Parsing, literal, valid
+from .labelled import Labelled, label
+
+_NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
+_CONSTRAINED = 200
+"""Characters of a message that constrained decoding allows where no other limit is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said(Reply):
+    """One line for the others, after its label. The action is the text, or None for silence.
+
+    The tolerant reading takes the last label's line, or the line below if the label stands alone, without the
+    quotes and brackets around it; blanks and control characters become single blanks, so that a message never
+    breaks out of the line in which it is shown. none, n/a, - and the like are silence.
+
+    Attributes:
+        label: what announces the message.
+        max_chars: a longer message is cut to this many characters; None for no limit.
+        parsing: "reference" is DPBench's own code: the first label, in any case and also inside a word; the rest
+            of the line (of the next one that is not empty), up to `until:`; quotes stay, so that "None" in quotes
+            is a message.
+        until: the label of what may follow on the same line.
+    """
+
+    label: str = "MESSAGE"
+    max_chars: int | None = None
+    parsing: Parsing = "tolerant"
+    until: str = "ACTION"
+
+    def allows(self, action: Action) -> bool:
+        """A text within `max_chars`, or None."""
+        if action is None:
+            return True
+        return isinstance(action, str) and (self.max_chars is None or len(action) <= self.max_chars)
+
+    def parse(self, text: str) -> Parsed:
+        """The message. A reply without the label is an error, the word none is not."""
+        start, end = self.span(text)
+        if start < 0:
+            return Parsed(error=f"no line '{self.label}:' was found; write one, or '{self.label}: None'")
+        return Parsed(self.message(text[start:end]))
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The label and one line."""
+        return {"regex": self.pattern()}
+
+    def pattern(self) -> str:
+        """A regular expression for the line."""
+        return f"{literal(self.label)}: [^\\n]{{1,{self.max_chars or _CONSTRAINED}}}"
+
+    def span(self, text: str) -> tuple[int, int]:
+        """Where the message stands in `text`; (-1, -1) without a label."""
+        if self.parsing == "reference":
+            match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
+            return (match.end(), self.line_end(text, match.end(), match.end() + 1)) if match else (-1, -1)
+        found = list(label(self.label).finditer(text))
+        if not found:
+            return -1, -1
+        last = found[-1]
+        start, end = last.end(), _line_end(text, last.end())
+        if not text[start:end].strip(WRAPPING):
+            below = re.compile(r"\s*").match(text, end)
+            at = below.end() if below else end
+            if not re.match(r"[*_`# ]*\w+[*_` ]*:", text[at : at + 80]):  # the next label: nothing was said
+                start, end = at, _line_end(text, at)
+        return start, end
+
+    def line_end(self, text: str, start: int, after: int) -> int:
+        """Where the line ends that `start` is in, or `until:` begins in it, not before `after`."""
+        end = _line_end(text, start)
+        found = re.compile(rf"{re.escape(self.until)}\s*:", re.IGNORECASE).search(text, min(after, end), end)
+        return found.start() if found else end
+
+    def message(self, raw: str) -> str | None:
+        """What was said, from the text between label and end of line."""
+        if self.parsing == "reference":
+            said = raw.strip()
+            return None if said.lower() in ("none", "n/a", "-", "") else valid(said)[: self.max_chars]
+        said = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
+        if len(said) > 1 and said[0] + said[-1] in ('""', "''", "“”", "‘’", "«»", "[]", "()", "<>"):
+            said = said[1:-1].strip()
+        return None if said.strip(WRAPPING).casefold() in _NOTHING else said[: self.max_chars]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken(Reply):
+    """An action and, before it, a message: {"act": action, "message": text or None}.
+
+    A reply without a message is silent. In the tolerant reading nothing that stands in the message's line is taken
+    for the action, unless no action stands anywhere else (then the reply is a single line).
+
+    Attributes:
+        act: the form of the action.
+        said: the form of the message.
+    """
+
+    act: Reply
+    said: Said
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """The legal actions with nothing said."""
+        acts = self.act.options
+        return None if acts is None else tuple({"act": act, "message": None} for act in acts)
+
+    @property
+    def idle(self) -> Action:
+        """The idle act, in silence."""
+        return {"act": self.act.idle, "message": None}
+
+    def allows(self, action: Action) -> bool:
+        """A legal act with a legal message."""
+        if not isinstance(action, Mapping) or set(action) != {"act", "message"}:
+            return False
+        return self.act.allows(action["act"]) and self.said.allows(action["message"])
+
+    def parse(self, text: str) -> Parsed:
+        """Both; an error only if there is no action."""
+        start, end = self.said.span(text)
+        if start < 0 or self.said.parsing == "reference":
+            act = self.act.parse(text)
+        else:
+            act = self.act.parse(f"{text[:start]}\n{text[end:]}")
+            if act.error is not None and isinstance(self.act, Labelled):
+                end = self.said.line_end(text, start, start)
+                act = self.act.parse(text[end:])
+        if act.error is not None:
+            return act
+        return Parsed({"act": act.action, "message": self.said.message(text[start:end]) if start >= 0 else None})
+
+    def constraint(self) -> Mapping[str, Any] | None:
+        """The message's line, then one of the act's own texts; None if these are not finitely many."""
+        texts = (self.act.constraint() or {}).get("choice")
+        if texts is None:
+            return None
+        return {"regex": f"{self.said.pattern()}\\n({'|'.join(map(literal, texts))})"}
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end

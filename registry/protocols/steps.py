@@ -1,0 +1,201 @@
+"""Stepped games: all at once or one after another, with or without talk (DPBench, Sections 3.1, 3.3 and C.1)."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.errors import PluginError
+from harness.replies import Choice, Labelled, Parsing, Said, Spoken
+from harness.worlds import SteppedTask
+
+
+@plugin
+class Steps(Protocol):
+    """A world is stepped until it is over, deadlocked, or out of time.
+
+    Turns: `act`, and `talk` before it where there is more than one round of talk. Every view has what the world shows
+    the seat, what the channel shows (`inbox`, `silent`; without talk both are empty), `timestep` (from 1), `memory`
+    (the seat's last observations, each with the action it took) and `talk_round` (from 1; 0 without talk). The brief
+    is the task's and `talk_rounds`. A seat that fails does what an idle one does.
+
+    Attributes:
+        order: "simultaneous": everybody decides on the same state, one timestep. "sequential": one after another,
+            each on the state that those before have left; every action is one timestep (Appendix C.1).
+        max_timesteps: the limit, in timesteps.
+        ends: when the end is looked at in sequential order: after every "action", as the paper has it; or after
+            everybody's "turn", as its released code does: then the limit is overshot to a multiple of the seats, and
+            a deadlock that somebody resolves within the turn is none.
+        talk_rounds: 0: nobody talks. 1: a message goes with each action, and is seen from the next decision on.
+            R > 1: R − 1 rounds of messages alone come before each action, all seen by those who act.
+        channel: how messages travel; each goes to all neighbours. `neighbours` shows those of the last round;
+            with `lifetime: latest` the last of each neighbour, which is what sequential order wants.
+        memory: how many of its own last observations a seat is shown (0: each decision is a new conversation), or
+            "thread": one conversation for the whole episode.
+        deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside.
+        backoff_threshold: a seat that has waited for this many of its turns may be made to give up; None: never.
+        backoff_probability: how likely it is made to, each time.
+        repairs: how often an unreadable reply is asked for again; then the seat does nothing.
+        max_chars: a longer message is cut; None for no limit.
+        parsing: how replies are read; "reference" is DPBench's own code, quirks included.
+    """
+
+    order: Literal["simultaneous", "sequential"] = "simultaneous"
+    max_timesteps: Annotated[int, Range(ge=1)] = 30
+    ends: Literal["action", "turn"] = "action"
+    talk_rounds: Annotated[int, Range(ge=0)] = 0
+    channel: Channel | None = None
+    memory: Annotated[int, Range(ge=0)] | Literal["thread"] = 0
+    deadlock: Literal["terminal", "non_terminal"] = "terminal"
+    backoff_threshold: Annotated[int, Range(ge=1)] | None = None
+    backoff_probability: Annotated[float, Range(ge=0, le=1)] = 0.5
+    repairs: Annotated[int, Range(ge=0)] = 0
+    max_chars: Annotated[int, Range(ge=1)] | None = 1000
+    parsing: Parsing = "tolerant"
+
+    needs = frozenset({"world"})
+    facts = ("timesteps", "rounds", "end", "deadlocks", "messages", "characters", "backoffs")
+
+    def __post_init__(self) -> None:
+        if self.talk_rounds and self.channel is None:
+            raise PluginError("talk_rounds needs a channel", hint="For example `channel: neighbours`.")
+        if self.talk_rounds > 1 and self.order == "sequential":
+            message = f"talk_rounds: {self.talk_rounds} is for simultaneous order; in sequential order it is 0 or 1"
+            raise PluginError(message)
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields, for each timestep, the batches of talk and the batch of actions."""
+        if not isinstance(task, SteppedTask):
+            raise PluginError(f"{type(task).__name__} says that it gives a world, and is no SteppedTask")
+        game = _Game(self, task, case, rng)
+        while game.end is None:
+            for group in [tuple(seats)] if self.order == "simultaneous" else [(seat,) for seat in seats]:
+                acting = game.acting(group)
+                for talk in range(1, self.talk_rounds):
+                    game.hear((yield [game.turn(seat, "talk", game.said, talk) for seat in acting]))
+                moves = yield [game.turn(seat, "act", reply, self.talk_rounds) for seat, reply in acting.items()]
+                game.step(moves)
+                if self.ends == "action" and game.ended():
+                    break
+            if self.ends == "turn":
+                game.ended()
+        return Outcome(facts=game.facts())
+
+
+class _Game:
+    """One episode: its world, its clock, and what is counted."""
+
+    def __init__(self, rules: Steps, task: SteppedTask, case: Case, rng: random.Random) -> None:
+        self.rules, self.task, self.case, self.rng = rules, task, case, rng
+        self.world = task.world(case, rng)
+        self.said = Said(max_chars=rules.max_chars, parsing=rules.parsing)
+        self.channel = rules.channel.open(case) if rules.channel is not None and rules.talk_rounds else None
+        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
+        self.hearers = everybody if case.topology is None else case.topology
+        window = rules.memory if isinstance(rules.memory, int) else 0
+        self.memory: dict[str, deque[Facts]] = {seat: deque(maxlen=window) for seat in case.seats}
+        self.waited = dict.fromkeys(case.seats, 0)
+        self.forced: dict[str, Action] = {}
+        self.briefs: dict[str, Facts] = {}
+        self.end: str | None = None
+        self.deadlocks: list[int] = []
+        self.timesteps = self.messages = self.characters = self.backoffs = self.passed = 0
+
+    def acting(self, group: Sequence[str]) -> dict[str, Reply]:
+        """Who of the group is asked, and for what. Who is made to give up is not asked."""
+        self.forced, asked = {}, {}
+        for seat in group:
+            reply = self.world.reply(seat)
+            if reply is None:
+                continue
+            action = self.world.backoff(seat)
+            limit = self.rules.backoff_threshold
+            waited = action is not None and limit is not None and self.waited[seat] >= limit
+            if waited and self.rng.random() < self.rules.backoff_probability:
+                self.forced[seat] = action
+                continue
+            if isinstance(reply, Choice | Labelled):
+                reply = replace(reply, parsing=self.rules.parsing)
+            asked[seat] = Spoken(reply, self.said) if self.rules.talk_rounds else reply
+        return asked
+
+    def turn(self, seat: str, name: str, reply: Reply, talk: int) -> Turn:
+        """What the seat is asked."""
+        rules = self.rules
+        if seat not in self.briefs:
+            self.briefs[seat] = {**self.task.brief(self.case, seat), "talk_rounds": rules.talk_rounds}
+        view = {
+            **self.world.view(seat),
+            **(self.channel.view(seat) if self.channel else {"inbox": {}, "silent": []}),
+            "timestep": self.timesteps + 1,
+            "talk_round": talk,
+            "memory": list(self.memory[seat]),
+        }
+        fresh = rules.memory != "thread"
+        return Turn(seat, name, view, reply, self.briefs[seat], rules.repairs, fresh)
+
+    def hear(self, moves: Sequence[Move]) -> None:
+        """Messages travel: each to all neighbours."""
+        if self.channel is None:
+            return
+        sent = []
+        for move in moves:
+            text = move.action["message"] if isinstance(move.action, dict) else move.action
+            hearers = self.hearers[move.seat] if text else ()
+            self.messages, self.characters = self.messages + bool(text), self.characters + len(text or "")
+            sent.append(replace(move, action=dict.fromkeys(hearers, text)))
+        self.channel.commit(sent)
+
+    def step(self, moves: Sequence[Move]) -> None:
+        """The world goes on by one timestep, if anybody acted."""
+        if self.rules.talk_rounds:
+            self.hear(moves)
+        acts = {move.seat: self.act(move) for move in moves} | self.forced
+        if not acts:
+            self.passed += 1
+            return
+        before, self.world = self.world, self.world.step(acts, self.rng)
+        self.timesteps, self.passed, self.backoffs = self.timesteps + 1, 0, self.backoffs + len(self.forced)
+        for seat, act in acts.items():
+            self.waited[seat] = self.waited[seat] + 1 if self.world.backoff(seat) is not None else 0
+            if self.rules.memory:
+                self.memory[seat].append({**before.view(seat), "timestep": self.timesteps, "action": act})
+
+    def act(self, move: Move) -> Action:
+        """What the seat did; the idle action if it failed."""
+        if move.action is None:
+            reply = self.world.reply(move.seat)
+            return reply.idle if reply else None
+        return move.action["act"] if self.rules.talk_rounds else move.action
+
+    def ended(self) -> bool:
+        """Look whether this is the end, and count a deadlock."""
+        if self.world.deadlock:
+            self.deadlocks.append(self.timesteps)
+            if self.rules.deadlock == "terminal":
+                self.end = "deadlock"
+            else:
+                self.world = self.world.freed()
+        if self.end is None and (self.world.over or self.passed >= len(self.case.seats)):
+            self.end = "over"
+        if self.end is None and self.timesteps >= self.rules.max_timesteps:
+            self.end = "limit"
+        return self.end is not None
+
+    def facts(self) -> Facts:
+        """What the protocol and the world declare."""
+        everybody = len(self.case.seats) if self.rules.order == "sequential" else 1
+        return {
+            "timesteps": self.timesteps,
+            "rounds": self.timesteps / everybody,
+            "end": self.end,
+            "deadlocks": self.deadlocks,
+            "messages": self.messages,
+            "characters": self.characters,
+            "backoffs": self.backoffs,
+            **self.world.facts(),
+        }
