@@ -39,9 +39,10 @@ class DiningTable(SteppedTask):
         return [case][:limit]
 
     def brief(self, case: Case, seat: str) -> Facts:
-        """`name`, `philosophers`, and the names of the neighbours `left` and `right`, which no prompt needs to show."""
+        """`name`, its `number`, `philosophers`, and the neighbours' names `left` and `right`, which prompts do not show."""
         i, n = case.seats.index(seat), len(case.seats)
-        return {"name": seat, "philosophers": n, "left": case.seats[i - 1], "right": case.seats[(i + 1) % n]}
+        around = {"left": case.seats[i - 1], "right": case.seats[(i + 1) % n]}
+        return {"name": seat, "number": i, "philosophers": n, **around}
 
     def world(self, case: Case, rng: random.Random) -> Table:
         """All forks on the table."""
