@@ -30,6 +30,7 @@ from harness.api import (
 from harness.errors import PromptError, SpecError, near
 from harness.plan import Condition, Plan
 from harness.prompts import PromptSet
+from harness.worlds import SteppedTask
 
 NASTY = (
     "",
@@ -234,10 +235,46 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
     for batch in one.batches:
         if len({turn.seat for turn, _ in batch}) != len(batch):
             broken.append("asks a seat twice in one batch")
-    if set(one.outcome.facts) != set(protocol.facts):
-        broken.append(f"gives facts {sorted(one.outcome.facts)}, the class declares {sorted(protocol.facts)}")
+    declared = {*protocol.facts, *(task.facts if isinstance(task, SteppedTask) and "world" in protocol.needs else ())}
+    if set(one.outcome.facts) != declared:
+        broken.append(f"gives facts {sorted(one.outcome.facts)}, declared are {sorted(declared)}")
     # A protocol must live with seats that fail.
     drive(protocol, task, case, answer=lambda turn: None)
+    return list(dict.fromkeys(broken))
+
+
+def check_world(task: SteppedTask, seed: int = 0, steps: int = 60) -> list[str]:
+    """Views are pure and JSON, `step` leaves the old state as it was, the same actions give the same game, seats
+    that do nothing are lived with, and `facts` are as the task declares."""
+    case = task.example()
+    broken = []
+
+    def once(check: bool) -> list[Any]:
+        rng, seen = random.Random(seed), []
+        world = task.world(case, random.Random(seed))
+        for _ in range(steps):
+            asked = {seat: world.reply(seat) for seat in case.seats if rng.random() < 0.8}
+            legal = {seat: (reply.options or (reply.idle,)) for seat, reply in asked.items() if reply is not None}
+            actions = {seat: None if rng.random() < 0.1 else rng.choice(options) for seat, options in legal.items()}
+            before = [world.view(seat) for seat in case.seats]
+            seen.append(before)
+            following = world.step(actions, rng)
+            if check and before != [world.view(seat) for seat in case.seats]:
+                broken.append("a step changes the state it starts from")
+            if check and not _plain(before):
+                broken.append("a view is not JSON")
+            world = following.freed() if following.deadlock else following
+            if world.over:
+                break
+        facts = world.facts()
+        if set(facts) != set(task.facts):
+            broken.append(f"gives facts {sorted(facts)}, the task declares {sorted(task.facts)}")
+        if not _plain(facts):
+            broken.append("its facts are not JSON")
+        return [*seen, facts]
+
+    if once(True) != once(False):
+        broken.append("the same actions give another game")
     return list(dict.fromkeys(broken))
 
 

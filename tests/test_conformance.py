@@ -1,5 +1,6 @@
 """Every plugin that ships keeps its contract: the checks of `harness.check`, over everything that is listed."""
 
+import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from harness import check, project, resolve, spec
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.engines.mock import Mock
+from harness.worlds import SteppedTask, World
 
 BUILTIN = project.builtin()
 TOY = project.find(Path(__file__).parent / "toy")
@@ -30,22 +32,42 @@ def build(kind: str, name: str, **parameters: Any) -> Any:
     return resolve._Resolver(loaded, BUILTIN, Mock()).build_at(kind, {"use": name, **parameters}, loaded.place)
 
 
-def protocol() -> Protocol:
-    made: Protocol = build("protocols", "local_rounds", channel="neighbours")
-    return made
+def variants(name: str, **choices: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+    """A protocol with every combination of some parameters' values."""
+    return [(name, dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())]
+
+
+PROTOCOLS = [
+    *variants("local_rounds", channel=["neighbours"], parsing=["tolerant", "reference"], rounds=["paper", 0, 1, 5]),
+    *variants("steps", order=["simultaneous"], channel=["neighbours"], talk_rounds=[0, 1, 3], memory=[0, 2, "thread"]),
+    *variants("steps", order=["sequential"], channel=["neighbours"], talk_rounds=[0, 1], ends=["action", "turn"]),
+    *variants("steps", deadlock=["non_terminal"], backoff_threshold=[1, None], parsing=["tolerant", "reference"]),
+]
+
+
+def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
+    """The protocols whose needs the task meets."""
+    gives = BUILTIN.load("tasks", task).gives
+    return [(name, given) for name, given in PROTOCOLS if BUILTIN.load("protocols", name).needs <= gives]
+
+
+def test_every_protocol_is_here() -> None:
+    assert {name for name, _ in PROTOCOLS} == set(names("protocols"))
 
 
 @pytest.mark.parametrize("name", names("tasks"))
 def test_tasks(name: str) -> None:
-    assert check.check_task(build("tasks", name)) == []
+    task = build("tasks", name)
+    assert check.check_task(task) == []
+    if isinstance(task, SteppedTask):
+        for seed in range(5):
+            assert check.check_world(task, seed) == []
 
 
 @pytest.mark.parametrize("task", names("tasks"))
-@pytest.mark.parametrize("parsing", ["tolerant", "reference"])
-@pytest.mark.parametrize("rounds", ["paper", 0, 1, 5])
-def test_protocols(task: str, parsing: str, rounds: object) -> None:
-    made = build("protocols", "local_rounds", channel="neighbours", parsing=parsing, rounds=rounds)
-    assert check.check_protocol(made, build("tasks", task)) == []
+def test_protocols(task: str) -> None:
+    for name, given in fitting(task):
+        assert check.check_protocol(build("protocols", name, **given), build("tasks", task)) == [], (name, given)
 
 
 @pytest.mark.parametrize("name", names("channels"))
@@ -57,12 +79,16 @@ def test_channels(name: str) -> None:
 @pytest.mark.parametrize("task", names("tasks"))
 @pytest.mark.parametrize("name", names("policies"))
 def test_policies(name: str, task: str) -> None:
+    """A benchmark's own policies play its own tasks, the others play all."""
+    if "/" in name and name.split("/")[0] != task.split("/")[0]:
+        return
+
     def make() -> Policy:
         made: Policy = BUILTIN.load("policies", name)()
         return made
 
-    for seed in range(3):
-        assert check.check_policy(make, protocol(), build("tasks", task), seed) == []
+    for protocol, given in fitting(task):
+        assert check.check_policy(make, build("protocols", protocol, **given), build("tasks", task)) == [], given
 
 
 @pytest.mark.parametrize("name", names("metrics"))
@@ -126,6 +152,55 @@ class Wild(Protocol):
 def test_check_protocol_sees_chance_strangers_and_facts() -> None:
     found = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
     for word in ("different batches", "who has no seat", "is not JSON", "twice in one batch", "gives facts []"):
+        assert word in found
+
+
+class Counter(World):
+    """A counter that counts in place."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def view(self, seat: str) -> dict[str, Any]:
+        return {"count": self.count, "mark": {1, 2}}
+
+    def reply(self, seat: str) -> Any:
+        return TOY.load("tasks", "pick")().reply(Case("c", ("S0",)), seat)
+
+    def step(self, actions: Any, rng: random.Random) -> "Counter":
+        self.count += random.randint(1, 1000)
+        return self
+
+    def facts(self) -> dict[str, Any]:
+        return {"count": {self.count}}
+
+
+class Counting(SteppedTask):
+    facts = ("counted",)
+    grades = ()
+
+    def cases(self, limit: int | None, seed: int) -> list[Case]:
+        return [Case("c", ("S0",))]
+
+    def brief(self, case: Case, seat: str) -> dict[str, Any]:
+        return {}
+
+    def world(self, case: Case, rng: random.Random) -> Counter:
+        return Counter()
+
+    def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
+        return {}
+
+
+def test_check_world_sees_mutation_chance_and_facts() -> None:
+    found = " ".join(check.check_world(Counting()))
+    for word in (
+        "changes the state",
+        "view is not JSON",
+        "another game",
+        "gives facts ['count']",
+        "facts are not JSON",
+    ):
         assert word in found
 
 

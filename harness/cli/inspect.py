@@ -105,11 +105,13 @@ def show(options: argparse.Namespace) -> int:
     if options.round is not None and not 0 <= options.round < len(turns):
         raise DataError(f"seat {seat!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
     last = len(turns) - 1 if options.round is None else options.round
-    if "system" in group.prompts.files and turns:
-        print(f"\n--- system\n{group.prompts.render('system', turns[0].brief)}")
-    for i, turn in enumerate(turns[: last + 1]):
+    conversations = [i for i, turn in enumerate(turns[: last + 1]) if turn.fresh or i == 0]
+    for i in range(0 if options.round is None else conversations[-1], last + 1):
+        turn = turns[i]
+        if i in conversations and "system" in group.prompts.files:
+            print(f"\n--- system\n{group.prompts.render('system', turn.brief)}")
         print(f"\n--- user · turn {i} · {turn.name}.j2\n{group.prompts.render(turn.name, {**turn.brief, **turn.view})}")
-        if i < last:
+        if i < last and i + 1 not in conversations:
             print("\n--- assistant\n(the reply)")
     return 0
 
@@ -120,13 +122,15 @@ def _answers(plan: Plan, condition: Condition) -> Any:
         return lambda turn: turn.reply.idle
     seated = resolve.plan(plan.spec, plan.project).conditions
     made = next(c for c in seated if c.id == condition.id).groups[0].policy
-    players: dict[str, Policy] = {}
+    players: dict[str, tuple[Policy, random.Random]] = {}
 
     def answer(turn: Turn) -> Any:
         if made is None:
             return turn.reply.idle
-        player = players.setdefault(turn.seat, made())
-        return player.choose(turn, random.Random(turn.seat))
+        if turn.seat not in players:
+            players[turn.seat] = made(), random.Random(turn.seat)
+        player, rng = players[turn.seat]
+        return player.choose(turn, rng)
 
     return answer
 

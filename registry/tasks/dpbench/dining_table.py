@@ -39,7 +39,7 @@ class DiningTable(SteppedTask):
         return [case][:limit]
 
     def brief(self, case: Case, seat: str) -> Facts:
-        """`name`, its `number`, `philosophers`, and the neighbours' names `left` and `right`, which prompts do not show."""
+        """`name`, its `number`, `philosophers`, and who sits `left` and `right`, which prompts do not tell."""
         i, n = case.seats.index(seat), len(case.seats)
         around = {"left": case.seats[i - 1], "right": case.seats[(i + 1) % n]}
         return {"name": seat, "number": i, "philosophers": n, **around}
