@@ -170,7 +170,23 @@ def _extended(
     if len(via) >= yamls.MAX_DEPTH:
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below, below_places = _merged(file, project, via)
+    _pick(data.get("matrix"), below.get("matrix"))
     return _over(below, data), {**below_places, **places}
+
+
+def _pick(matrix: Any, base: Any) -> None:
+    """Let a name in `matrix` stand for the mapping of that name among the base's values of the same variable."""
+    if not (isinstance(matrix, dict) and isinstance(base, dict)):
+        return
+    for variable, values in matrix.items():
+        known = base.get(variable)
+        if isinstance(values, list) and isinstance(known, list):
+            named = {value["name"]: value for value in known if isinstance(value, dict) and _is_name(value.get("name"))}
+            matrix[variable] = [named.get(value, value) if _is_name(value) else value for value in values]
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int | float)
 
 
 def _over(base: Any, top: Any) -> Any:
@@ -207,6 +223,10 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
             known = [str(k) for k, v in here.items() if isinstance(v, dict)]
             raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, known)}", place=place)
         here = here[key]
+    if keys[0] == "matrix":
+        change = {keys[1]: value} if len(keys) == 2 else value
+        _pick(change, data.get("matrix"))
+        value = change[keys[1]] if len(keys) == 2 else change
     here[keys[-1]] = value
     for below in [path for path in places if path[: len(keys)] == tuple(keys)]:
         del places[below]  # what stood there is gone

@@ -107,6 +107,19 @@ def test_mistakes_say_where_and_what(tmp_path: Path, change: tuple[str, str], sa
     assert place in str(caught.value)
 
 
+def test_a_name_picks_the_mapping_that_the_base_sweeps(tmp_path: Path) -> None:
+    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n.seats}'}")
+    base = text + "matrix: {n: [{name: few, seats: 2}, {name: 9, seats: 9}, {name: many, seats: 20}]}\n"
+    for assignment in ("matrix.n=[many, 9]", "matrix={n: [many, 9]}"):
+        loaded = load(tmp_path, base, assignment)
+        assert [(v.id, v.data["task"]["seats"]) for v in loaded.variants()] == [("n=many", 20), ("n=9", 9)]
+    (tmp_path / "base.yaml").write_text(base)
+    child = load(tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [few, {name: four, seats: 4}]}\n")
+    assert [(v.id, v.data["task"]["seats"]) for v in child.variants()] == [("n=few", 2), ("n=four", 4)]
+    with pytest.raises(SpecError, match="swept value 'fwe' has no 'seats'"):
+        load(tmp_path, base, "matrix.n=[fwe]")
+
+
 def test_what_is_set_is_told_by_its_own_place(tmp_path: Path) -> None:
     """Not by the line of what stood there before."""
     loaded = load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, seats: 2}"), "task={use: pick, seats: 3}")
