@@ -6,6 +6,8 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     suite     wall time of the AgentsNet suite with classical policies (27 networks × 5 tasks)
     scaling   coloring with policies on 100, 1,000 and 10,000 nodes: time and memory per move
     latency   wall time of 100 agents × 10 turns when every reply takes 50 ms
+    steps     DPBench (five philosophers, simultaneous): decisions a second with a policy and with the mock engine,
+              and 20 concurrent episodes when every reply takes 50 ms
     startup   wall time and peak memory of --help, list, validate
 """
 
@@ -122,6 +124,62 @@ def one_condition(size: int, turns: int) -> dict[str, object]:
     }
 
 
+def steps(smoke: bool) -> list[Row]:
+    """Stepped episodes; `bound s` is the longest episode with nothing but its engine's latency."""
+    rows: list[Row] = []
+    for who, episodes in (("policy", 20 if smoke else 400), ("mock", 20 if smoke else 200), ("mock50", 20)):
+        runs = [
+            json.loads(measured([__file__, "--work", f"steps:{who}:{episodes}"])[3]) for _ in range(1 if smoke else 3)
+        ]
+        wall, cpu = (statistics.median(run[key] for run in runs) for key in ("wall", "cpu"))
+        decisions, longest = runs[0]["decisions"], runs[0]["longest"]
+        rows.append(
+            {
+                "who": {"policy": "random policy", "mock": "mock, 0 ms", "mock50": "mock, 50 ms"}[who],
+                "episodes": episodes,
+                "decisions": decisions,
+                "decisions/s": round(decisions / wall),
+                "CPU ms a decision": round(1000 * cpu / decisions, 3),
+                "bound s": round(longest * 0.05, 2) if who == "mock50" else None,
+                "wall s": round(wall, 3),
+            }
+        )
+    return rows
+
+
+def work_steps(who: str, episodes: int) -> Row:
+    """In a process of its own: seconds and decisions of episodes of the dining table, imports and set-up left out."""
+    import asyncio
+    import random
+
+    import harness
+    from harness.api import Request
+    from harness.engines.mock import Mock
+
+    async def answer(request: Request) -> str:
+        if who == "mock50":
+            await asyncio.sleep(0.05)
+        word = random.Random(request.seed).choice(("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"))
+        return f"THINKING: {'The forks look as they look. ' * 8}\nACTION: {word}"
+
+    spec: dict[str, object] = {
+        "name": "table",
+        "task": {"use": "dpbench/dining_table", "philosophers": 5},
+        "protocol": {"use": "steps", "max_timesteps": 30},
+        "prompts": "dpbench/standard",
+        "baseline": "random",
+        "metrics": ["rounds", "calls"],
+    }
+    model = None if who == "policy" else Mock(function=answer)
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(spec, model, repeats=1, output_path=Path(folder) / "warm")
+        wall, cpu = time.perf_counter(), time.process_time()
+        run = harness.evaluate(spec, model, repeats=episodes, output_path=Path(folder) / "run")
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    played = [int(score.numbers["rounds"] or 0) for score in run.scores]
+    return {"wall": wall, "cpu": cpu, "decisions": 5 * sum(played), "longest": max(played)}
+
+
 def suite(smoke: bool) -> list[Row]:
     """`harness eval --spec specs/agentsnet.yaml`, as README has it."""
     more = ["--set", "matrix.size=[4]"] if smoke else []
@@ -188,6 +246,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "latency": latency,
     "suite": suite,
     "scaling": scaling,
+    "steps": steps,
     "startup": startup,
 }
 
@@ -201,7 +260,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.work:
         name, *numbers = options.work.split(":")
-        print(json.dumps(work_latency() if name == "latency" else work_calls(*map(int, numbers))))
+        if name == "steps":
+            print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
+        else:
+            print(json.dumps(work_latency() if name == "latency" else work_calls(*map(int, numbers))))
         return
     for name in options.names or BENCHMARKS:
         print(

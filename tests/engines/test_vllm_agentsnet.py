@@ -1,37 +1,21 @@
 """AgentsNet through the real vLLM engine: the README's command, with a tiny random model on the CPU."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness import store
 from harness.evaluation import Run
-from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
+from tests.vllm_kit import evaluate
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.vllm
-
-
-def evaluate(model: Path, folder: Path, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
-    """`harness eval --model vllm …` in a process of its own, as a user would."""
-    args = {"pretrained": model, **VLLM_ARGS, "max_model_len": 8192, "max_num_batched_tokens": 8192, **arguments}
-    command = [
-        *(sys.executable, "-m", "harness", "eval", "--spec", "specs/agentsnet_quick.yaml", "--model", "vllm"),
-        *("--model_args", ",".join(f"{key}={value}" for key, value in args.items())),
-        *("--output_path", str(folder), *more),
-    ]
-    environment = {**os.environ, **VLLM_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     constrained = ("--set", "constrained=true", "--set", "protocol.max_chars=12", "--gen_kwargs", "max_tokens=160")
-    done = evaluate(tiny_model, folder, *constrained, "--log_samples")
+    done = evaluate("agentsnet_quick", tiny_model, folder, *constrained, "--log_samples")
     assert done.returncode == 0, done.stderr
     assert "Fraction of solved instances" in done.stdout and "Tokens per instance" in done.stdout
     assert "Traceback" not in done.stderr
@@ -56,14 +40,16 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     assert roles == ["system"] + ["user", "assistant"] * (len(roles) // 2)
 
     # The finished run is recognised: the same command starts no engine and prints the same tables.
-    again = evaluate(tiny_model, folder, *constrained)
+    again = evaluate("agentsnet_quick", tiny_model, folder, *constrained)
     assert again.returncode == 0, again.stderr
     assert again.stdout == done.stdout
 
 
 def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(tiny_model: Path, tmp_path: Path) -> None:
     more = ("--set", "matrix={problem: [coloring], graphs: [small_world], size: [4]}", "--gen_kwargs", "max_tokens=48")
-    done = evaluate(tiny_model, tmp_path / "run", *more, max_model_len=2048, max_num_batched_tokens=2048)
+    done = evaluate(
+        "agentsnet_quick", tiny_model, tmp_path / "run", *more, max_model_len=2048, max_num_batched_tokens=2048
+    )
     assert done.returncode == 0, done.stderr
     [score] = Run.load(tmp_path / "run").scores
     assert score.error is None

@@ -1,0 +1,22 @@
+"""`harness eval --model vllm …` with the tiny model, in a process of its own, as a user would run it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
+
+ROOT = Path(__file__).parent.parent
+
+
+def evaluate(spec: str, model: Path, folder: Path, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
+    """Evaluate `specs/SPEC.yaml`; `arguments` go to the engine, `more` to the command."""
+    args = {"pretrained": model, **VLLM_ARGS, "max_model_len": 8192, "max_num_batched_tokens": 8192, **arguments}
+    command = [
+        *(sys.executable, "-m", "harness", "eval", "--spec", f"specs/{spec}.yaml", "--model", "vllm"),
+        *("--model_args", ",".join(f"{key}={value}" for key, value in args.items())),
+        *("--output_path", str(folder), *more),
+    ]
+    environment = {**os.environ, **VLLM_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
