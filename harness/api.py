@@ -277,8 +277,8 @@ class Channel(ABC):
     """How what one seat sends becomes what others see."""
 
     @abstractmethod
-    def open(self, case: Case) -> OpenChannel:
-        """A fresh channel for one episode."""
+    def open(self, case: Case, rng: random.Random) -> OpenChannel:
+        """A fresh channel for one episode; `rng` is its only chance."""
 
 
 class OpenChannel(ABC):

@@ -8,9 +8,10 @@ All of them read in linear time, never raise, and come in two readings:
 """
 
 from ._text import Parsing
+from .calls import Calls, Verb
 from .choice import Choice
 from .labelled import Labelled
 from .messages import Messages
 from .spoken import Said, Spoken
 
-__all__ = ["Choice", "Labelled", "Messages", "Parsing", "Said", "Spoken"]
+__all__ = ["Calls", "Choice", "Labelled", "Messages", "Parsing", "Said", "Spoken", "Verb"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from harness.api import Case, Channel, Facts, Move, OpenChannel, plugin
+
+from ._courier import RELIABLE, Courier
 
 
 @plugin
@@ -19,7 +22,7 @@ class Neighbours(Channel):
 
     lifetime: Literal["round", "latest"] = "round"
 
-    def open(self, case: Case) -> OpenChannel:
+    def open(self, case: Case, rng: random.Random) -> OpenChannel:
         """A channel along the case's topology; without one, everybody is everybody's neighbour."""
         if case.topology is not None:
             return OpenNeighbours(case.topology, self.lifetime == "latest")
@@ -33,7 +36,10 @@ class OpenNeighbours(OpenChannel):
     def __init__(self, topology: Mapping[str, tuple[str, ...]], keep: bool) -> None:
         self._topology, self._keep = topology, keep
         self._reach = {seat: frozenset(neighbours) for seat, neighbours in topology.items()}
+        self.courier: Courier = RELIABLE
         self._inboxes: dict[str, dict[str, str]] | None = None  # None until a round has been played
+        self._due: dict[int, list[tuple[str, str, str]]] = {}  # (receiver, sender, text), by round
+        self._round = 0
 
     def view(self, seat: str) -> Facts:
         """`inbox`: neighbour → its message; `silent`: neighbours that sent none. Both in neighbour order."""
@@ -52,6 +58,12 @@ class OpenNeighbours(OpenChannel):
             self._inboxes = {}
         for move in moves:
             sent = move.action if isinstance(move.action, Mapping) else {}
-            for name, text in sent.items():
-                if name in self._reach[move.seat]:
-                    self._inboxes.setdefault(name, {})[move.seat] = text
+            reached = [name for name in sent if name in self._reach[move.seat]]
+            lost = self.courier.lost(reached)
+            for name in reached:
+                if name not in lost:
+                    for late in self.courier.delays():
+                        self._due.setdefault(self._round + late, []).append((name, move.seat, sent[name]))
+        for receiver, sender, text in self._due.pop(self._round, ()):
+            self._inboxes.setdefault(receiver, {})[sender] = text
+        self._round += 1

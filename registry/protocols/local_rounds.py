@@ -57,7 +57,7 @@ class LocalRounds(Protocol):
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields T batches of messages and one of answers; every batch has one turn for every seat."""
-        channel = self.channel.open(case)
+        channel = self.channel.open(case, rng)
         total = self._rounds(task, case)
         neighbors = case.topology or {}
         briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}

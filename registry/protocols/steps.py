@@ -93,7 +93,7 @@ class _Game:
         self.rules, self.task, self.case, self.rng = rules, task, case, rng
         self.world = task.world(case, rng)
         self.said = Said(max_chars=rules.max_chars, parsing=rules.parsing)
-        self.channel = rules.channel.open(case) if rules.channel is not None and rules.talk_rounds else None
+        self.channel = rules.channel.open(case, rng) if rules.channel is not None and rules.talk_rounds else None
         everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
         self.hearers = everybody if case.topology is None else case.topology
         window = rules.memory if isinstance(rules.memory, int) else 0

@@ -135,7 +135,7 @@ def test_the_channel_carries_messages_to_neighbours_only(
     topology: dict[str, tuple[str, ...]], data: st.DataObject
 ) -> None:
     case = case_of(topology)
-    channel = load("channels", "neighbours").open(case)
+    channel = load("channels", "neighbours").open(case, random.Random(0))
     sent: dict[str, dict[str, str]] = {}
     for _ in range(2):  # nothing of the first round is left after the second
         sent = {s: data.draw(st.dictionaries(st.sampled_from([*topology, "Nobody"]), st.text())) for s in topology}
@@ -150,13 +150,13 @@ def test_the_channel_carries_messages_to_neighbours_only(
 
 @pytest.mark.parametrize("action", [None, "hello", ["Emma"], 5])
 def test_what_is_no_message_is_silence(action: object) -> None:
-    channel = load("channels", "neighbours").open(EXAMPLE)
+    channel = load("channels", "neighbours").open(EXAMPLE, random.Random(0))
     channel.commit([Move("Alan", "talk", action), Move("Bob", "talk", {"Emma": "x"})])
     assert channel.view("Emma") == {"inbox": {"Bob": "x"}, "silent": ["Alan", "Evelyn"]}
 
 
 def test_without_a_topology_everybody_is_a_neighbour() -> None:
-    channel = load("channels", "neighbours").open(Case("x", ("A", "B", "C")))
+    channel = load("channels", "neighbours").open(Case("x", ("A", "B", "C")), random.Random(0))
     channel.commit([Move("A", "talk", {"B": "b", "C": "c", "A": "a"})])
     assert [channel.view(seat) for seat in "ABC"] == [
         {"inbox": {}, "silent": ["B", "C"]},

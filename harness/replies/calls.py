@@ -1,0 +1,162 @@
+"""Named calls in a text: `<send_message target_id="3">the sum is 12</send_message>` `<wait/>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from harness.api import Action, Parsed, Reply
+
+from ._text import literal, valid
+
+_ATTRIBUTE = re.compile(r"([\w-]{1,40})\s*=\s*(?:\"([^\"<>]{0,2000})\"|'([^'<>]{0,2000})'|([^\s\"'<>]{1,200}))")
+_TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]{0,4000})?)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A call that can be made.
+
+    Attributes:
+        name: the element's name.
+        arguments: attributes that must be there.
+        body: what the text between the tags is called; None for a call without one, such as `<wait/>`.
+        optional: attributes that may be left out; they are then "".
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    body: str | None = None
+    optional: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        given = "".join(f' {name}="…"' for name in (*self.arguments, *self.optional))
+        return f"<{self.name}{given}/>" if self.body is None else f"<{self.name}{given}>{self.body}</{self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls(Reply):
+    """Any number of calls, in the order in which they are written; all other text is not read.
+
+    The action is a list of mappings {"call": name, argument: text, …}. A call that is not as it should be stays in
+    the list with an "error" that says why, so that whoever made it can be told; what has the form of a call and no
+    known name does so too. A text without any call is an error. An argument may also be an element of its own between
+    the tags. Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
+
+    Attributes:
+        verbs: what can be called.
+        limit: how many calls are kept.
+        rest: what a seat does that does nothing: the name of a verb without arguments.
+    """
+
+    verbs: tuple[Verb, ...]
+    limit: int = 100
+    rest: str = "wait"
+
+    @property
+    def idle(self) -> Action:
+        """The resting call alone."""
+        return [{"call": self.rest}]
+
+    def allows(self, action: Action) -> bool:
+        """A list of well-formed calls, at most `limit`."""
+        known = {verb.name: {"call", *verb.arguments, *verb.optional, *_body(verb)} for verb in self.verbs}
+        return (
+            isinstance(action, list)
+            and len(action) <= self.limit
+            and all(
+                isinstance(call, Mapping) and known.get(call.get("call", ""), set()) >= set(call) for call in action
+            )
+        )
+
+    def parse(self, text: str) -> Parsed:
+        """The calls in `text`."""
+        verbs = {verb.name: verb for verb in self.verbs}
+        found: list[dict[str, Any]] = []
+        skipped = at = 0
+        unclosed: set[str] = set()
+        while match := _TAG.search(text, at):
+            at = match.end()
+            name, attributes = match[1].lower(), match[2].rstrip()
+            verb = verbs.get(name)
+            if verb is None and not _like_a_call(name):
+                continue
+            if len(found) >= self.limit:
+                skipped += 1
+                at = self._end(text, name, at, attributes, unclosed)[1] if verb else at
+                continue
+            if verb is None:
+                names = ", ".join(verbs)
+                found.append({"call": name, "error": f"there is no {name}; there are: {names}"})
+                continue
+            content, at = self._end(text, name, at, attributes, unclosed)
+            found.append(_read(verb, attributes, content))
+        if skipped:
+            found.append({"call": "", "skipped": skipped})
+        if not found:
+            return Parsed(error=f"no call was found; write one such as {self.verbs[0].usage}")
+        return Parsed(found)
+
+    def constraint(self) -> Mapping[str, Any]:
+        """One to `limit` (at most eight) calls, one a line."""
+        one = "|".join(_pattern(verb) for verb in self.verbs)
+        return {"regex": f"(({one})\\n){{1,{min(self.limit, 8)}}}"}
+
+    def _end(self, text: str, name: str, at: int, attributes: str, unclosed: set[str]) -> tuple[str | None, int]:
+        """What stands between the tags (None without a closing one), and where the call ends."""
+        if attributes.endswith("/"):
+            return "", at
+        if name in unclosed:  # there is no closing tag after an earlier place, so none after this
+            return None, at
+        close = _closing(name).search(text, at)
+        if close is None:
+            unclosed.add(name)
+            return None, at
+        return text[at : close.start()], close.end()
+
+
+def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
+    given = {m[1].lower(): valid(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(attributes)}
+    if content is None and verb.body is not None:
+        return {"call": verb.name, "error": f"</{verb.name}> is missing; write {verb.usage}"}
+    content = content or ""
+    wanted = [*verb.arguments, *_body(verb), *verb.optional]
+    inside = content.lstrip()
+    if inside.startswith("<"):
+        for name in wanted:
+            _, opened, after = inside.partition(f"<{name}>")
+            value, closed, _ = after.partition(f"</{name}>")
+            if opened and closed:
+                given.setdefault(name, valid(value.strip()))
+    if verb.body is not None:
+        given.setdefault(verb.body, valid(content.strip()))
+    missing = [name for name in verb.arguments if not given.get(name)]
+    if missing:
+        return {"call": verb.name, "error": f"{missing[0]} is missing; write {verb.usage}"}
+    return {"call": verb.name, **{name: given.get(name, "") for name in wanted}}
+
+
+def _body(verb: Verb) -> Sequence[str]:
+    return () if verb.body is None else (verb.body,)
+
+
+def _like_a_call(name: str) -> bool:
+    """Names of calls have several parts; <b> and <think> are something else."""
+    return "_" in name.strip("_")
+
+
+def _pattern(verb: Verb) -> str:
+    given = "".join(f' {literal(name)}="[^"<>\\n]{{1,40}}"' for name in verb.arguments)
+    if verb.body is None:
+        return f"<{verb.name}{given}/>"
+    return f"<{verb.name}{given}>[^<>\\n]{{1,200}}</{verb.name}>"
+
+
+@lru_cache(maxsize=256)
+def _closing(name: str) -> re.Pattern[str]:
+    return re.compile(rf"<\s{{0,3}}/\s{{0,3}}{re.escape(name)}\s{{0,3}}>", re.IGNORECASE)

@@ -1,0 +1,179 @@
+"""What channels share on which seats act by named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Case, Facts, Move, OpenChannel
+from harness.replies import Verb
+
+from ._courier import RELIABLE, Courier
+
+Call = Mapping[str, Any]
+MAX_CHARS = 200_000
+"""Characters of one message or file, unless a spec says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One message or file version: who wrote it in which round, and what its writer knew then (bit i: seat i)."""
+
+    sender: str
+    text: str
+    round: int
+    known: int
+    lost: frozenset[str] = frozenset()
+
+
+class Board(OpenChannel):
+    """One episode of a channel with calls.
+
+    A move's action is a list of calls, as `harness.replies.Calls` reads them. `commit` carries them out in order, move
+    by move; what comes of them is in the mover's `view`, under `results`. Others see nothing of it before
+    `next_round`. A refused call has a result that says why, changes nothing and counts for nothing.
+
+    It also keeps account: who sent how much to whom, and whose data each seat can know of (SILO-Bench, Section 3.3 and
+    Appendix G.2). A seat knows its own data, and what the writer of a message knew when it wrote it, from the moment in
+    which it is shown the message.
+
+    Attributes:
+        verbs: the calls there are.
+        round: the number of the current round, from 1.
+        known: seat → what it knows of at its latest decision, as bits by seat number.
+        met: seat → the seats from which it has itself received something, as bits.
+        sent: sender → receiver → [messages, characters]; the receiver "*" stands for everybody else.
+        received: seat → how many messages or files of others it got.
+    """
+
+    verbs: tuple[Verb, ...] = ()
+
+    def __init__(self, case: Case, max_chars: int = MAX_CHARS) -> None:
+        self.seats, self.max_chars, self.round = case.seats, max_chars, 1
+        self.number = {seat: i for i, seat in enumerate(case.seats)}
+        self._digits = {m[0]: seat for seat in case.seats if (m := re.search(r"\d+$", seat))}
+        self.courier: Courier = RELIABLE
+        self.known = {seat: 1 << i for seat, i in self.number.items()}
+        self.met = dict.fromkeys(case.seats, 0)
+        self.sent: dict[str, dict[str, list[int]]] = {}
+        self.received = dict.fromkeys(case.seats, 0)
+        self._results: dict[str, list[Facts]] = {}
+        self._learned: list[Letter] = []
+
+    def view(self, seat: str) -> Facts:
+        """`inbox`: what has come in since the seat's last decision (if the channel shows it unasked): a list of
+        {"from", "round", "text"}; `results`: what came of its last calls: a list of {"call", "ok", "text"}."""
+        return {"inbox": [_shown(letter) for letter in self.incoming(seat)], "results": self._results.get(seat, [])}
+
+    def commit(self, moves: Sequence[Move]) -> None:
+        """Carry out the calls of these moves; an action of None makes none."""
+        for move in moves:
+            seat = move.seat
+            shown = self.incoming(seat)
+            self.shown(seat)
+            self._learn(seat, shown)
+            self._learned = []
+            self._results[seat] = [self._result(seat, call) for call in move.action or ()]
+            self._learn(seat, self._learned)
+
+    def next_round(self) -> None:
+        """What was done in this round becomes visible."""
+        self.round += 1
+        self.deliver()
+
+    def knows(self, seat: str) -> int:
+        """What the seat would know of at a decision now: `known`, and what it is being shown."""
+        known = self.known[seat]
+        for letter in self.incoming(seat):
+            known |= letter.known
+        return known
+
+    def find(self, name: str) -> str | None:
+        """The seat that a text names: by its name in any case, or by its number."""
+        name = name.strip().strip("\"'").strip()
+        if name in self.number:
+            return name
+        digits = re.search(r"\d{1,9}$", name)
+        return self._digits.get(str(int(digits[0]))) if digits and name.isascii() else None
+
+    def facts(self) -> Facts:
+        """The accounts, for metrics: `sent`, `received`, and `known` and `met` as hexadecimal bits."""
+        return {
+            "sent": self.sent,
+            "received": self.received,
+            "known": {seat: f"{bits:x}" for seat, bits in self.known.items()},
+            "met": {seat: f"{bits:x}" for seat, bits in self.met.items()},
+        }
+
+    # --------------------------------------------------------------------------- for each channel
+
+    @abstractmethod
+    def do(self, seat: str, call: Call) -> str:
+        """Carry out one call; what comes of it. Raises `RefusedError` with the reason."""
+
+    def incoming(self, seat: str) -> Sequence[Letter]:
+        """What the seat is shown unasked at its next decision."""
+        return ()
+
+    def shown(self, seat: str) -> None:
+        """The seat has seen what `incoming` gave."""
+
+    def deliver(self) -> None:
+        """A round has begun."""
+
+    def note(self, sender: str, receiver: str, text: str) -> None:
+        """Account for what was sent."""
+        entry = self.sent.setdefault(sender, {}).setdefault(receiver, [0, 0])
+        entry[0] += 1
+        entry[1] += len(text)
+
+    def learn(self, letters: Sequence[Letter]) -> None:
+        """The seat that is acting has asked for these; it knows of them from its next decision on."""
+        self._learned.extend(letters)
+
+    def checked(self, text: str, what: str) -> str:
+        """The text, if it is not too long. Raises `RefusedError`."""
+        if len(text) > self.max_chars:
+            raise RefusedError(f"the {what} has {len(text):,} characters; at most {self.max_chars:,} are allowed")
+        return text
+
+    def _result(self, seat: str, call: Call) -> Facts:
+        name = str(call.get("call", ""))
+        if "skipped" in call:
+            return {
+                "call": name,
+                "ok": False,
+                "text": f"error: {call['skipped']} more calls in this reply were skipped",
+            }
+        if "error" in call:
+            return {"call": name, "ok": False, "text": f"error: {call['error']}"}
+        try:
+            return {"call": name, "ok": True, "text": self.do(seat, call)}
+        except RefusedError as error:
+            return {"call": name, "ok": False, "text": f"error: {error}"}
+
+    def _learn(self, seat: str, letters: Sequence[Letter]) -> None:
+        known, met = self.known[seat], self.met[seat]
+        for letter in letters:
+            known |= letter.known
+            met |= 1 << self.number[letter.sender]
+        self.known[seat], self.met[seat] = known, met
+        self.received[seat] += len(letters)
+
+
+class RefusedError(Exception):
+    """A call that cannot be carried out; its text tells the caller why."""
+
+
+def _shown(letter: Letter) -> Facts:
+    return {"from": letter.sender, "round": letter.round, "text": letter.text}
+
+
+def told(letters: Sequence[Letter]) -> str:
+    """Messages as the result of a call."""
+    if not letters:
+        return "no new messages"
+    return "\n".join(f"[round {letter.round}] {letter.sender}: {letter.text}" for letter in letters)

@@ -1,0 +1,75 @@
+"""Messages to everybody (SILO-Bench's BP, Appendix A.3)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from harness.api import Case, Channel, Range, plugin
+from harness.replies import Verb
+
+from ._board import MAX_CHARS, Board, Call, Letter, told
+
+
+@plugin
+class Broadcast(Channel):
+    """BP: a message reaches all others; a message of one round is there from the next round on.
+
+    Attributes:
+        inbox: "push": new messages are also shown at the start of a round. "pull": only `receive_messages` shows them.
+        max_chars: a longer message is refused.
+    """
+
+    inbox: Literal["push", "pull"] = "push"
+    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
+
+    def open(self, case: Case, rng: random.Random) -> Board:
+        """Nothing said yet."""
+        return OpenBroadcast(case, self.max_chars, self.inbox == "push")
+
+
+class OpenBroadcast(Board):
+    """One log for all, in order of rounds, then senders; each reader has a cursor in it."""
+
+    verbs = (Verb("broadcast_message", (), "content"), Verb("receive_messages"), Verb("list_agents"))
+
+    def __init__(self, case: Case, max_chars: int, push: bool) -> None:
+        super().__init__(case, max_chars)
+        self._push = push
+        self._log: list[Letter] = []
+        self._seen = dict.fromkeys(case.seats, 0)
+        self._read = dict.fromkeys(case.seats, 0)
+        self._due: dict[int, list[Letter]] = {}
+
+    def incoming(self, seat: str) -> Sequence[Letter]:
+        """What others have said since the seat's last decision."""
+        return self._of_others(seat, self._seen[seat]) if self._push else ()
+
+    def shown(self, seat: str) -> None:
+        """Move the cursor to the end."""
+        self._seen[seat] = len(self._log)
+
+    def do(self, seat: str, call: Call) -> str:
+        """broadcast_message, receive_messages or list_agents."""
+        if call["call"] == "list_agents":
+            return ", ".join(self.seats)
+        if call["call"] == "receive_messages":
+            letters = self._of_others(seat, self._read[seat])
+            self._read[seat] = len(self._log)
+            self.learn(letters)
+            return told(letters)
+        text = self.checked(call["content"], "message")
+        lost = self.courier.lost(self.seats)
+        letter = Letter(seat, text, self.round, self.known[seat], lost)
+        self.note(seat, "*", text)
+        for late in self.courier.delays():
+            self._due.setdefault(self.round + 1 + late, []).append(letter)
+        return f"sent to all {len(self.seats) - 1} others"
+
+    def deliver(self) -> None:
+        """What is due is appended to the log."""
+        self._log += self._due.pop(self.round, ())
+
+    def _of_others(self, seat: str, start: int) -> list[Letter]:
+        return [letter for letter in self._log[start:] if letter.sender != seat and seat not in letter.lost]

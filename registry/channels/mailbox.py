@@ -1,0 +1,77 @@
+"""Directed messages (SILO-Bench's P2P, Appendix A.2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from harness.api import Case, Channel, Range, plugin
+from harness.replies import Verb
+
+from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
+
+
+@plugin
+class Mailbox(Channel):
+    """P2P: everybody has a mailbox; a message of one round is in it from the next round on.
+
+    Attributes:
+        inbox: "push": new messages are also shown at the start of a round. "pull": only `receive_messages` shows them.
+        max_chars: a longer message is refused.
+    """
+
+    inbox: Literal["push", "pull"] = "push"
+    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
+
+    def open(self, case: Case, rng: random.Random) -> Board:
+        """Empty mailboxes."""
+        return OpenMailbox(case, self.max_chars, self.inbox == "push")
+
+
+class OpenMailbox(Board):
+    """Mailboxes in order of arrival: by round, then sender, then order of sending."""
+
+    verbs = (Verb("send_message", ("target_id",), "content"), Verb("receive_messages"))
+
+    def __init__(self, case: Case, max_chars: int, push: bool) -> None:
+        super().__init__(case, max_chars)
+        self._push = push
+        self._boxes: dict[str, list[Letter]] = {seat: [] for seat in case.seats}
+        self._seen = dict.fromkeys(case.seats, 0)  # shown at the start of a round
+        self._read = dict.fromkeys(case.seats, 0)  # received by a call
+        self._due: dict[int, list[tuple[str, Letter]]] = {}
+
+    def incoming(self, seat: str) -> Sequence[Letter]:
+        """Letters that have arrived since the seat's last decision."""
+        return self._boxes[seat][self._seen[seat] :] if self._push else ()
+
+    def shown(self, seat: str) -> None:
+        """Forget that they are new."""
+        self._seen[seat] = len(self._boxes[seat])
+
+    def do(self, seat: str, call: Call) -> str:
+        """send_message or receive_messages."""
+        if call["call"] == "receive_messages":
+            letters = self._boxes[seat][self._read[seat] :]
+            self._read[seat] = len(self._boxes[seat])
+            self.learn(letters)
+            return told(letters)
+        receiver = self.find(call["target_id"])
+        if receiver is None:
+            last = self.seats[-1]
+            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.seats[0]} to {last}")
+        if receiver == seat:
+            raise RefusedError("a message to yourself is not sent; you know its content already")
+        text = self.checked(call["content"], "message")
+        letter = Letter(seat, text, self.round, self.known[seat])
+        self.note(seat, receiver, text)
+        if receiver not in self.courier.lost((receiver,)):
+            for late in self.courier.delays():
+                self._due.setdefault(self.round + 1 + late, []).append((receiver, letter))
+        return f"sent to {receiver}"
+
+    def deliver(self) -> None:
+        """What is due goes into the mailboxes, all at once."""
+        for receiver, letter in self._due.pop(self.round, ()):
+            self._boxes[receiver].append(letter)

@@ -1,0 +1,121 @@
+"""Shared files, or a key-value store (SILO-Bench's SFS, Appendix A.4)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from harness.api import Case, Channel, Range, plugin
+from harness.replies import Verb
+
+from ._board import MAX_CHARS, Board, Call, Letter, RefusedError
+
+MAX_PATH = 200
+
+
+@plugin
+class Store(Channel):
+    """SFS: files that all can list, read, write and delete; what one round changes is there from the next round on.
+
+    Of several writes to a path in one round the last counts: the one of the highest seat. A path is a name and nothing
+    else; no file of the machine is ever touched.
+
+    Attributes:
+        reads: "ryow": a reader also sees its own writes and deletes of the round; "snapshot": it does not.
+        max_chars: a longer content is refused.
+    """
+
+    reads: Literal["ryow", "snapshot"] = "ryow"
+    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
+
+    def open(self, case: Case, rng: random.Random) -> Board:
+        """No files."""
+        return OpenStore(case, self.max_chars, self.reads == "ryow")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One version of a file: its last writer's letter, and the rounds of its first and its last writing."""
+
+    letter: Letter
+    created: int
+
+
+class OpenStore(Board):
+    """The files as they were at the end of the last round, and what each seat has changed in this one."""
+
+    verbs = (
+        Verb("list_files", (), None, ("prefix",)),
+        Verb("read_file", ("path",)),
+        Verb("write_file", ("path",), "content"),
+        Verb("delete_file", ("path",)),
+    )
+
+    def __init__(self, case: Case, max_chars: int, own: bool) -> None:
+        super().__init__(case, max_chars)
+        self._own = own
+        self._files: dict[str, File] = {}
+        self._changes: dict[str, dict[str, File | None]] = {}  # seat → path → new version, or None for deleted
+        self._due: dict[int, list[tuple[str, File | None]]] = {}
+        self.reads: dict[str, dict[str, int]] = {}
+
+    def do(self, seat: str, call: Call) -> str:
+        """list_files, read_file, write_file or delete_file."""
+        if call["call"] == "list_files":
+            prefix = call.get("prefix", "")
+            paths = sorted(path for path in self._paths(seat) if path.startswith(prefix))
+            return "\n".join(paths) if paths else "no files"
+        path = self._path(call["path"])
+        there = self._version(seat, path)
+        if call["call"] == "read_file":
+            if there is None:
+                raise RefusedError(f"there is no file {path!r}")
+            if there.letter.sender != seat:
+                self.learn((there.letter,))
+                readers = self.reads.setdefault(there.letter.sender, {})
+                readers[seat] = readers.get(seat, 0) + 1
+            return there.letter.text
+        if call["call"] == "delete_file":
+            if there is None:
+                raise RefusedError(f"there is no file {path!r}")
+            self._change(seat, path, None)
+            return f"deleted {path}"
+        text = self.checked(call["content"], "content")
+        letter = Letter(seat, text, self.round, self.known[seat])
+        self.note(seat, "*", text)
+        self._change(seat, path, File(letter, there.created if there else self.round))
+        return f"wrote {len(text)} characters to {path}"
+
+    def deliver(self) -> None:
+        """What is due becomes what all see, in the order in which it was done."""
+        self._changes = {}
+        for path, file in self._due.pop(self.round, ()):
+            if file is None:
+                self._files.pop(path, None)
+            else:
+                self._files[path] = file
+
+    def facts(self) -> dict[str, object]:
+        """The accounts, and `reads`: writer → reader → how often it read what the writer had written last."""
+        return {**super().facts(), "reads": self.reads}
+
+    def _path(self, path: str) -> str:
+        path = path.strip().strip("\"'").strip()
+        if not path or len(path) > MAX_PATH or not path.isprintable():
+            raise RefusedError(f"a path has 1 to {MAX_PATH} printable characters, found {path!r:.60}")
+        return path
+
+    def _change(self, seat: str, path: str, file: File | None) -> None:
+        self._changes.setdefault(seat, {})[path] = file
+        if not self.courier.lost((path,)):
+            for late in self.courier.delays():
+                self._due.setdefault(self.round + 1 + late, []).append((path, file))
+
+    def _version(self, seat: str, path: str) -> File | None:
+        own = self._changes.get(seat, {}) if self._own else {}
+        return own[path] if path in own else self._files.get(path)
+
+    def _paths(self, seat: str) -> set[str]:
+        own = self._changes.get(seat, {}) if self._own else {}
+        return {*(path for path in self._files if path not in own), *(path for path, file in own.items() if file)}

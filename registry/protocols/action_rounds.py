@@ -1,0 +1,160 @@
+"""Rounds in which all act at once by named calls on a channel (SILO-Bench, Section 3.4, Appendices A and C.2)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
+from harness.errors import PluginError
+from harness.replies import Calls, Verb
+
+from ..channels._board import Board
+
+WAIT, SUBMIT = "wait", "submit_result"
+
+
+@plugin
+class ActionRounds(Protocol):
+    """Agents make calls round by round until each has submitted its answer.
+
+    In a round everybody who has not submitted decides on the state at the end of the round before; then the calls are
+    carried out, in order of seats and of writing. `wait` and `submit_result` end the seat's round. The first answer
+    that can be read is final, and its seat is not asked again.
+
+    Turns: `plan` (the planning round, if there is one) and `round`. Every view has the channel's `inbox` and `results`
+    (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
+    `max_rounds`. The brief is the task's and `actions`: how each call is written.
+
+    Attributes:
+        channel: what the calls act on: mailbox, broadcast or store.
+        max_rounds: R_max; who has not submitted by then has no answer.
+        calls_per_round: how many replies a seat gives within a round, seeing the results of its own calls in between;
+            nobody else's become visible before the next round.
+        max_actions: calls carried out of one reply; None for N + 8.
+        planning: begin with one more round in which `submit_result` is refused (Appendix H).
+        repairs: how often a reply without any call is asked for again; then the round is lost.
+    """
+
+    channel: Channel
+    max_rounds: Annotated[int, Range(ge=1)] = 100
+    calls_per_round: Annotated[int, Range(ge=1)] = 1
+    max_actions: Annotated[int, Range(ge=1)] | None = None
+    planning: bool = False
+    repairs: Annotated[int, Range(ge=0)] = 0
+
+    facts = (
+        "rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known", "met", "reads",
+    )  # fmt: skip
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields one batch a round (`calls_per_round` at most), of a turn for everybody who is still at it."""
+        game = _Game(self, task, case, rng)
+        for number in range(0 if self.planning else 1, self.max_rounds + 1):
+            acting = [seat for seat in seats if seat not in game.submitted]
+            if not acting:
+                break
+            game.board.round = number
+            for _ in range(self.calls_per_round):
+                moves = yield [game.turn(seat) for seat in acting]
+                ended = game.carry_out(moves)
+                acting = [seat for seat in acting if seat not in ended]
+                if not acting:
+                    break
+            game.rounds = number
+            game.board.next_round()
+        return Outcome(answers={seat: game.answers.get(seat) for seat in seats}, facts=game.facts())
+
+
+class _Game:
+    """One episode: the channel, and who has submitted what and when."""
+
+    def __init__(self, rules: ActionRounds, task: Task, case: Case, rng: random.Random) -> None:
+        board = rules.channel.open(case, rng)
+        if not isinstance(board, Board):
+            message = f"{type(rules.channel).__name__} has no calls; action_rounds needs mailbox, broadcast or store"
+            raise PluginError(message)
+        self.rules, self.task, self.case, self.board = rules, task, case, board
+        self.form = Calls(
+            (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer")), rules.max_actions or len(case.seats) + 8
+        )
+        told = {"actions": [verb.usage for verb in self.form.verbs], "max_rounds": rules.max_rounds}
+        self.briefs = {seat: {**task.brief(case, seat), **told} for seat in case.seats}
+        self.notes: dict[str, list[Facts]] = {}
+        self.answers: dict[str, Action] = {}
+        self.submitted: dict[str, int] = {}
+        self.knew: dict[str, str] = {}
+        self.refused = self.rounds = 0
+
+    def turn(self, seat: str) -> Turn:
+        """What the seat is asked."""
+        seen, number = self.board.view(seat), self.board.round
+        view = {
+            "inbox": seen["inbox"],
+            "results": [*seen["results"], *self.notes.get(seat, ())],
+            "round": number,
+            "rounds_left": self.rules.max_rounds - number + 1,
+        }
+        return Turn(seat, "round" if number else "plan", view, self.form, self.briefs[seat], self.rules.repairs)
+
+    def carry_out(self, moves: Sequence[Move]) -> set[str]:
+        """Let all calls happen; gives the seats whose round has ended."""
+        ended, calls = set(), []
+        for move in moves:
+            before, ending = _split(move.action)
+            calls.append(replace(move, action=before))
+            self.notes[move.seat] = [] if move.action is not None else [_error("", _why(move))]
+            if ending is not None:
+                ended.add(move.seat)
+                if ending["call"] == SUBMIT:
+                    self.submit(move.seat, ending["answer"])
+        self.board.commit(calls)
+        for move in moves:
+            results = self.board.view(move.seat)["results"]
+            self.refused += sum(not result["ok"] for result in results) + len(self.notes[move.seat])
+        return ended
+
+    def submit(self, seat: str, text: str) -> None:
+        """The first answer that can be read is final."""
+        parsed = self.task.reply(self.case, seat).parse(text)
+        number = self.board.round
+        if number == 0:
+            self.notes[seat].append(_error(SUBMIT, "this round is for planning; submit later"))
+        elif parsed.error is not None:
+            self.notes[seat].append(_error(SUBMIT, parsed.error))
+        else:
+            self.answers[seat], self.submitted[seat] = parsed.action, number
+            self.knew[seat] = f"{self.board.knows(seat):x}"
+
+    def facts(self) -> Facts:
+        """What the protocol declares."""
+        sent = [entry for receivers in self.board.sent.values() for entry in receivers.values()]
+        return {
+            "rounds": self.rounds,
+            "messages": sum(count for count, _ in sent),
+            "characters": sum(length for _, length in sent),
+            "refused": self.refused,
+            "submitted": self.submitted,
+            "knew": self.knew,
+            "reads": {},
+            **self.board.facts(),
+        }
+
+
+def _split(action: Action) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None]:
+    """The calls for the channel, and the one that ends the round (what comes after it is not carried out)."""
+    calls = action or []
+    for i, call in enumerate(calls):
+        if call.get("call") in (WAIT, SUBMIT) and "error" not in call:
+            return calls[:i], call
+    return calls, None
+
+
+def _error(call: str, why: str) -> Facts:
+    return {"call": call, "ok": False, "text": f"error: {why}"}
+
+
+def _why(move: Move) -> str:
+    return f"{move.error or 'the request failed'}; nothing was done"
