@@ -13,7 +13,7 @@ from harness.api import Action, Parsed, Reply
 from ._text import literal, valid
 
 _ATTRIBUTE = re.compile(r"([\w-]{1,40})\s*=\s*(?:\"([^\"<>]{0,2000})\"|'([^'<>]{0,2000})'|([^\s\"'<>]{1,200}))")
-_TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]{0,4000})?)>")
+_TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]{0,4000}|/)?)>")
 
 
 @dataclass(frozen=True, slots=True)
