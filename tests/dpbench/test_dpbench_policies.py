@@ -214,7 +214,7 @@ def test_lost_and_repeated_messages_only_cost_time(n: int, talk: int, seed: int)
     rules = load("protocols", "steps", order="simultaneous", talk_rounds=talk, channel=Lossy(seed), max_timesteps=300)
     played = dine(rules, table(n), player("dpbench/chandy_misra"), seed)
     assert played.outcome.facts["end"] == "limit"
-    assert min(meals(played)) >= 0.8 * max(meals(played)) > 15  # whose request is lost waits a meal longer
+    assert min(meals(played)) >= 0.7 * max(meals(played)) > 12  # whose request is lost waits a meal longer
     assert sum(act(move) == "RELEASE" for batch in played.batches for _, move in batch) == 0
 
 
