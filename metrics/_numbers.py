@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.api import Completion, Episode
+from harness.api import Completion, Episode, Statistic
 from harness.errors import PluginError
 
 
@@ -22,6 +22,11 @@ def grade(episode: Episode, name: str) -> float | None:
 def fact(episode: Episode, name: str) -> float | None:
     """What the protocol noted under `name`; None where it noted nothing."""
     return _number(episode.outcome.facts.get(name) if episode.outcome else None, f"the protocol's fact {name!r}")
+
+
+def total(numbers: Sequence[float]) -> Statistic:
+    """The sum, which has no standard error."""
+    return Statistic(sum(numbers) if numbers else None, None, len(numbers))
 
 
 def _number(found: Any, what: str) -> float | None:

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Completion, Episode, Metric, plugin
+from harness.api import Completion, Episode, Metric, Statistic, plugin
 
-from ._numbers import calls
+from ._numbers import calls, total
 
 
 @plugin
@@ -13,13 +14,18 @@ class Tokens(Metric):
 
     Missing where no call reported the kind: a policy's seat makes no calls, and not every server reports usage.
     `cached` input tokens are part of `input`, `reasoning` tokens part of `output`; `total` is input + output.
+    `over: run` sums them over all episodes (of a cell) instead of averaging.
     """
 
     kind: Literal["input", "output", "total", "reasoning", "cached"] = "total"
+    over: Literal["episode", "run"] = "episode"
 
     def measure(self, episode: Episode) -> float | None:
         counts = [count for call in calls(episode) if (count := self._count(call)) is not None]
         return float(sum(counts)) if counts else None
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return total(numbers) if self.over == "run" else super().aggregate(numbers)
 
     def _count(self, call: Completion) -> int | None:
         match self.kind:

@@ -37,12 +37,14 @@ def render(table: Table, form: str = "text") -> str:
 def shown(cell: Cell, table: Table) -> str:
     """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, or `–`."""
     value = number(cell.value, table)
-    if value == NOTHING or table.error is None:
+    if value == NOTHING or cell.error is None:
         return value
-    if table.error == "wilson":
+    if cell.error in ("t", "wilson"):
         return f"{value} [{number(cell.low, table)}, {number(cell.high, table)}]" if cell.low is not None else value
-    stderr = number(cell.stderr, table)
-    return f"{value} ± {stderr}" if table.error_style == "plus_minus" else f"{value} ({stderr})"
+    if cell.error == "std" and cell.std is None:
+        return value
+    spread = number(cell.std if cell.error == "std" else cell.stderr, table)
+    return f"{value} ± {spread}" if table.error_style == "plus_minus" else f"{value} ({spread})"
 
 
 def number(x: float | None, table: Table) -> str:

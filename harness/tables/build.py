@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,7 +15,7 @@ from harness.errors import SpecError, near
 from .notes import notes
 from .scores import EpisodeScore, aggregate, by_condition, finite, numbers
 from .spec import Means, TableSpec
-from .table import Cell, Column, Published, Record, Row, Table, text
+from .table import Cell, Column, ErrorKind, Published, Record, Row, Table, text
 
 Key = tuple[str, ...]
 """Label values as text, in the order of an axis's labels."""
@@ -61,8 +62,10 @@ def build(
     ]
     for source, found in theirs:
         for key in rows.sorted(found):
+            names = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
             figures = [
-                _figure(found[key].get((slot.key, slot.metric or rows.metric(key) or table.cells[0]))) for slot in slots
+                _figure(found[key].get((slot.key, name)), table.error.get(name))
+                for slot, name in zip(slots, names, strict=True)
             ]
             made.append(rows.row(key, figures, source))
     if table.figure == "stacked":
@@ -74,7 +77,6 @@ def build(
         columns=tuple(slot.column for slot in slots),
         rows=tuple(made),
         row_names=tuple(rows.shown(label) for label in table.rows),
-        error=table.error,
         error_style=table.error_style,
         digits=table.digits,
         unit=table.unit,
@@ -202,17 +204,22 @@ def _cell(
     values = numbers(scores, name)
     stat = _mean(metrics[name], scores, name, how)
     failed = sum(score.failed for score in scores)
+    kind = table.error.get(name)
     interval = None
-    if table.error == "wilson" and all(x in (0, 1) for x in values):
+    if kind == "wilson" and all(x in (0, 1) for x in values):
         interval = stats.wilson(values.count(1), len(values))
+    elif kind == "t":
+        interval = stats.t_interval(values)
     return Cell(
         value=finite(stat.value),
         stderr=finite(stat.stderr),
         n=stat.n,
         failed=failed,
         missing=len(scores) - failed - len(values),
+        std=statistics.pstdev(values) if kind == "std" and values else None,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
+        error=kind,
     )
 
 
@@ -225,7 +232,7 @@ def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means)
 
 def _share(cell: Cell, parts: int) -> Cell:
     """The cell's part of a stack of `parts` whose height is their mean (AgentsNet, Figure 4: up to 20 % a task)."""
-    scaled = {f: x / parts for f in ("value", "stderr", "low", "high") if (x := getattr(cell, f)) is not None}
+    scaled = {f: x / parts for f in ("value", "stderr", "std", "low", "high") if (x := getattr(cell, f)) is not None}
     return replace(cell, **scaled)
 
 
@@ -270,5 +277,7 @@ def _place(
     return placed, unplaced
 
 
-def _figure(record: Record | None) -> Cell:
-    return Cell(n=None) if record is None else Cell(record.value, record.stderr, record.n)
+def _figure(record: Record | None, error: ErrorKind | None) -> Cell:
+    if record is None:
+        return Cell(n=None, error=error)
+    return Cell(record.value, record.stderr, record.n, std=record.std, error=error)

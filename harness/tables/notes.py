@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, numbers
 from .spec import TableSpec
@@ -19,6 +20,7 @@ def notes(
         found.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     if not scores:
         found.append("There are no episodes to show.")
+    found += _spreads(table)
     found += _left_out(scores)
     for metric in table.cells:
         found += _without_number(table, scores, metric)
@@ -29,6 +31,26 @@ def notes(
     if unplaced:
         found.append(f"† {unplaced} published figures have no place in this table's rows and columns.")
     return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
+
+
+def _spreads(table: TableSpec) -> Iterable[str]:
+    """What stands beside the values, where it is not the same standard error or Wilson interval everywhere."""
+    kinds = {kind: [metric for metric in table.cells if table.error.get(metric) == kind] for kind in _MEANINGS}
+    named = {kind: metrics for kind, metrics in kinds.items() if metrics}
+    everywhere = len(named) == 1 and list(named.values()) == [list(table.cells)]
+    if everywhere and named.keys() <= {"sem", "wilson"}:
+        return
+    for kind, metrics in named.items():
+        shown = ", ".join(table.labels.get(metric, metric) for metric in metrics)
+        yield f"{_MEANINGS[kind]}{'' if everywhere else f': {shown}'}."
+
+
+_MEANINGS: Final = {
+    "sem": "Beside the value its standard error",
+    "std": "Beside the value the standard deviation of its episodes (population)",
+    "t": "In brackets the 95 % t interval of the mean",
+    "wilson": "In brackets the 95 % Wilson interval",
+}
 
 
 def _left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -51,10 +73,10 @@ def _without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: st
         if empty := sum(not numbers(group, metric) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
         single = sum(len(numbers(group, metric)) == 1 for group in groups)
-        if table.error == "sem" and single:
+        if table.error.get(metric) == "sem" and single:
             share = f"{single} of {len(groups)} conditions"
             yield f"{share} have a single number for {metric}: no standard error with them."
-    if table.error == "wilson" and any(x not in (0, 1) for x in numbers(played, metric)):
+    if table.error.get(metric) == "wilson" and any(x not in (0, 1) for x in numbers(played, metric)):
         yield f"{metric} is not 0 or 1 in every episode: it has no Wilson interval."
 
 

@@ -15,6 +15,7 @@ Means = Literal["mean_of_conditions", "pooled"]
 _MEANS: Final = ["mean_of_conditions", "pooled"]
 _NAME: Final = {"type": "string", "minLength": 1}
 _NAMES: Final = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
+_KINDS: Final = ["sem", "std", "t", "wilson"]
 _VALUE: Final = {"type": ["string", "number", "boolean"]}
 _VALUES: Final = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
 
@@ -35,7 +36,10 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
         "aggregate": {"enum": _MEANS, "description": "mean_of_conditions or pooled: how a cell is averaged"},
         "overall": {"enum": [None, *_MEANS], "description": "mean_of_conditions, pooled or null: a last column"},
         "overall_title": {**_NAME, "description": "a text: the heading of the last column"},
-        "error": {"enum": [None, "sem", "wilson"], "description": "sem, wilson or null: the uncertainty shown"},
+        "error": {
+            "anyOf": [{"enum": [None, *_KINDS]}, {"type": "object", "additionalProperties": {"enum": _KINDS}}],
+            "description": "sem, std, t, wilson or null: the uncertainty shown; or a mapping of metrics to these",
+        },
         "error_style": {
             "enum": ["parentheses", "plus_minus"],
             "description": "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17",
@@ -63,7 +67,7 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
 """JSON Schema of one entry of a spec's `tables:`."""
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
-RESERVED: Final = frozenset({"value", "stderr", "n", "failed", "missing", "low", "high", "overall", "published"})
+RESERVED: Final = frozenset({"value", "stderr", "std", "n", "failed", "missing", "low", "high", "overall", "published"})
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 
@@ -83,7 +87,7 @@ class TableSpec:
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
     overall_title: str = "Overall"
-    error: ErrorKind | None = None
+    error: Mapping[str, ErrorKind] = field(default_factory=dict)
     error_style: ErrorStyle = "parentheses"
     digits: int = 2
     unit: Unit | None = None
@@ -146,12 +150,13 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     """The spec, or None and every reason why there is none."""
     if problems := _shape_problems(entry):
         return None, problems
-    figure = entry.get("figure")
+    figure, error = entry.get("figure"), entry.get("error")
     made = TableSpec(
         **{k: v for k, v in entry.items() if k in _AS_IS and v is not None},
         rows=_tuple(entry["rows"]),
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
+        error=error if isinstance(error, Mapping) else {metric: error for metric in _tuple(entry["cell"]) if error},
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
@@ -162,9 +167,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     return (None if problems else made), problems
 
 
-_AS_IS: Final = frozenset(
-    {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "note"}
-)
+_AS_IS: Final = frozenset({"title", "aggregate", "overall", "overall_title", "error_style", "digits", "unit", "note"})
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -200,8 +203,13 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
     found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
-    if spec.error == "wilson" and (spec.aggregate != "pooled" or spec.overall == "mean_of_conditions"):
-        found.append("a Wilson interval describes pooled numbers: set aggregate (and overall) to pooled")
+    for name in spec.error:
+        if name not in spec.cells:
+            found.append(f"error: {name!r} is no cell of this table. {near(name, spec.cells)}")
+    if spec.aggregate != "pooled" or spec.overall == "mean_of_conditions":
+        for kind, what in _POOLED.items():
+            if kind in spec.error.values():
+                found.append(f"{what} describes pooled numbers: set aggregate (and overall) to pooled")
     if spec.overall and not set(spec.columns) - {"metric"}:
         found.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
@@ -209,6 +217,9 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     if spec.figure == "stacked" and (len(spec.cells) > 1 or not set(spec.columns) - {"metric"}):
         found.append("a stacked figure needs one metric, and a column label to stack")
     return found
+
+
+_POOLED: Final = {"wilson": "a Wilson interval", "t": "a t interval", "std": "a standard deviation"}
 
 
 def _short(value: Any) -> str:

@@ -11,7 +11,7 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 Figure = Literal["bar", "line", "stacked"]
-ErrorKind = Literal["sem", "wilson"]
+ErrorKind = Literal["sem", "std", "t", "wilson"]
 ErrorStyle = Literal["parentheses", "plus_minus"]
 Unit = Literal["thousands", "percent"]
 
@@ -35,7 +35,9 @@ class Cell:
         n: observations behind the value; None where a publication does not say.
         failed: episodes with an error; they count in no value.
         missing: episodes without error that have no number, and planned ones that never ran.
-        low, high: 95 % Wilson interval, if the table asks for it.
+        std: population standard deviation (ddof = 0), if the table asks for it.
+        low, high: 95 % interval, Wilson's or Student's t, if the table asks for one.
+        error: which of these stands beside the value.
     """
 
     value: float | None = None
@@ -43,8 +45,10 @@ class Cell:
     n: int | None = 0
     failed: int = 0
     missing: int = 0
+    std: float | None = None
     low: float | None = None
     high: float | None = None
+    error: ErrorKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,6 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     row_names: tuple[str, ...] = ()
-    error: ErrorKind | None = None
     error_style: ErrorStyle = "parentheses"
     digits: int = 2
     unit: Unit | None = None
@@ -86,27 +89,32 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def long(self) -> list[dict[str, Any]]:
-        """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
-        high where intervals were asked for.
+        """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; std,
+        low and high where they were asked for.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.
         """
+        beside = {cell.error for row in self.rows for cell in row.cells}
+        unasked = {
+            "std": "std" not in beside,
+            "low": not beside & {"t", "wilson"},
+            "high": not beside & {"t", "wilson"},
+            "error": True,
+        }
         return [
-            self._tidy(row, column, cell)
+            self._tidy(row, column, cell, {name for name, left_out in unasked.items() if left_out})
             for row in self.rows
             for column, cell in zip(self.columns, row.cells, strict=True)
         ]
 
-    def _tidy(self, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
+    def _tidy(self, row: Row, column: Column, cell: Cell, unasked: set[str]) -> dict[str, Any]:
         labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
         drawn: dict[str, Any] = {}
         if self.figure:
             series = " / ".join(filter(None, column.names))
             drawn = {"panel": " / ".join(row.names[:-1]), "x": list(row.key.values())[-1], "series": series}
-        numbers = asdict(cell)
-        if self.error != "wilson":
-            del numbers["low"], numbers["high"]
+        numbers = {name: x for name, x in asdict(cell).items() if name not in unasked}
         origin = {"overall": column.overall, "published": row.published}
         return {**labels, **drawn, "metric": column.metric or row.metric, **numbers, **origin}
 
@@ -125,6 +133,7 @@ class Record:
     stderr: float | None = None
     n: int | None = None
     overall: bool = False
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -25,7 +26,7 @@ COLUMNS = (
 )
 
 
-def table(name: str = "m", **more: Any) -> Table:
+def table(name: str = "m", error: str | None = "sem", **more: Any) -> Table:
     fields: dict[str, Any] = {
         "title": "Title",
         "row_labels": ("model",),
@@ -34,9 +35,10 @@ def table(name: str = "m", **more: Any) -> Table:
         "columns": COLUMNS,
         "rows": (Row({"model": name}, (name,), CELLS), Row({"model": "p"}, ("p",), CELLS, published="Paper")),
         "notes": ("A note.",),
-        "error": "sem",
     }
-    return Table(**{**fields, **more})
+    fields |= more
+    shown = [replace(row, cells=tuple(replace(cell, error=error) for cell in row.cells)) for row in fields["rows"]]
+    return Table(**{**fields, "rows": tuple(shown)})
 
 
 def test_text_has_a_line_for_each_header_level_and_marks_published_rows() -> None:
