@@ -107,7 +107,7 @@ def test_each_metric_has_its_own_error_and_the_notes_say_which() -> None:
     """By hand: 0, 0, 1, 1 has the population deviation 0.5 and the 95 % t interval 0.5 ± 3.182 · 0.5774 / 2."""
     scores = condition("c", [0, 0, 1, 1], problem="p")
     kinds = {"solved": "wilson", "score": "t", "largest": "std"}
-    table = made(scores, cell=["solved", "score", "largest"], columns=[], aggregate="pooled", error=kinds)
+    table = made(scores, cell=["solved", "score", "largest"], columns="metric", aggregate="pooled", error=kinds)
     rate, mean, spread = table.rows[0].cells
     assert [cell.error for cell in table.rows[0].cells] == ["wilson", "t", "std"]
     assert (rate.low, rate.high) == (pytest.approx(0.15004, abs=1e-5), pytest.approx(0.84996, abs=1e-5))
@@ -119,7 +119,7 @@ def test_each_metric_has_its_own_error_and_the_notes_say_which() -> None:
         "In brackets the 95 % Wilson interval: solved.",
     )
     assert {"std", "low", "high"} <= set(table.long()[0])
-    only = made(scores, cell=["solved", "score"], columns=[], aggregate="pooled", error={"solved": "std"})
+    only = made(scores, cell=["solved", "score"], columns="metric", aggregate="pooled", error={"solved": "std"})
     assert [cell.error for cell in only.rows[0].cells] == ["std", None]
     assert "std" in only.long()[0] and "low" not in only.long()[0]
 
@@ -128,7 +128,7 @@ def test_published_deviations_stand_where_the_runs_do() -> None:
     paper = Published("p/1", "Paper, Table 1", "t", (Record({"problem": "p"}, "solved", 0.4, std=0.1),))
     table = made(
         condition("c", [0, 1], problem="p"), [paper], published="p/1", error="std", aggregate="pooled", rows="problem",
-        columns=[],
+        columns="metric",
     )  # fmt: skip
     assert [(row.published, row.cells[0].value, row.cells[0].std) for row in table.rows] == [
         (None, 0.5, 0.5), ("Paper, Table 1", 0.4, 0.1),

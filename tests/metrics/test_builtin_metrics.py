@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Episode, Metric, Move, Outcome
+from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
 from harness.errors import PluginError
 
 METRICS = Path(__file__).parents[2] / "metrics"
@@ -107,3 +107,15 @@ def test_every_metric_says_in_a_line_what_it_is(file: Path) -> None:
     doc = type(load(file.stem)).__doc__ or ""
     assert 10 < len(doc.splitlines()[0]) <= 110
     assert load(file.stem).aggregate([1.0, 0.0]).n == 2
+
+
+def test_totals_over_a_run_have_no_error() -> None:
+    for name in ("calls", "tokens"):
+        assert load(name, over="run").aggregate([3.0, 4.0]) == Statistic(7.0, None, 2)
+        assert load(name, over="run").aggregate([]) == Statistic(None, None, 0)
+        assert load(name).aggregate([3.0, 4.0]).value == 3.5
+
+
+def test_latency_in_milliseconds() -> None:
+    assert load("latency", unit="milliseconds").measure(MIXED) == 3000.0
+    assert load("latency", unit="milliseconds", kind="total").measure(MIXED) == 9000.0

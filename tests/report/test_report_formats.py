@@ -18,7 +18,7 @@ from harness.errors import UserError
 from harness.report import FORMATS, page, render
 from harness.tables import Cell, Column, Row, Table
 
-CELLS = (Cell(2 / 3, 1 / 6, 9, low=0.35, high=0.88), Cell(None, None, 0), Cell(1.0, None, 1))
+CELLS = (Cell(2 / 3, 1 / 6, 9, std=0.25, low=0.35, high=0.88), Cell(None, None, 0), Cell(1.0, None, 1))
 COLUMNS = (
     Column({"size": 4, "kind": "a"}, ("4 nodes", "a"), "solved"),
     Column({"size": 4, "kind": "b"}, ("4 nodes", "b"), "solved"),
@@ -92,6 +92,9 @@ def test_csv_and_json_keep_numbers_whole() -> None:
         ({"error": None}, "0.67"),
         ({"error_style": "plus_minus"}, "0.67 ± 0.17"),
         ({"error": "wilson"}, "0.67 [0.35, 0.88]"),
+        ({"error": "t"}, "0.67 [0.35, 0.88]"),
+        ({"error": "std"}, "0.67 (0.25)"),
+        ({"error": "std", "error_style": "plus_minus"}, "0.67 ± 0.25"),
         ({"unit": "percent", "digits": 1}, "66.7% (16.7%)"),
         ({"digits": 0}, "1 (0)"),
     ],
