@@ -86,7 +86,7 @@ def test_grades_are_read_not_judged(name: str) -> None:
     assert metric.measure(episode(error="boom")) is None
 
 
-@pytest.mark.parametrize("name", ["messages", "rounds"])
+@pytest.mark.parametrize("name", ["messages", "rounds", "timesteps"])
 def test_facts_come_from_the_protocol(name: str) -> None:
     metric = load(name)
     assert metric.needs == (name,)
