@@ -119,8 +119,25 @@ def _checked(data: dict[str, Any], places: dict[yamls.YamlPath, Place], file: st
     data |= {key: value for key, value in DEFAULTS.items() if key not in data}
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in params.problems(data, schema.SPEC))
+    for variable, values in spec.get("matrix", {}).items():
+        _liken(spec, variable, values)
     _check_matrix(spec)
     return spec
+
+
+def _liken(spec: Spec, variable: str, values: list[Any]) -> None:
+    """A swept mapping that says `like: NAME` takes over what it does not say itself from an earlier one."""
+    named: dict[str, dict[str, Any]] = {}
+    for i, value in enumerate(values):
+        if not isinstance(value, dict):
+            continue
+        if "like" in value:
+            if str(value["like"]) not in named:
+                message = f"{variable}: no value before this one is called {value['like']!r}"
+                place = spec.place("matrix", variable, i, "like")
+                raise SpecError(message, place=place, hint=near(str(value["like"]), named))
+            values[i] = {**named[str(value["like"])], **{k: v for k, v in value.items() if k != "like"}}
+        named[str(values[i].get("name"))] = values[i]
 
 
 def raise_all(errors: Iterable[SpecError]) -> None:
