@@ -14,6 +14,11 @@ def calls(episode: Episode) -> Iterable[Completion]:
     return (call for move in episode.moves() for call in move.calls)
 
 
+def total(numbers: Sequence[float]) -> Statistic:
+    """The numbers of several episodes together: their sum has no standard error."""
+    return Statistic(sum(numbers) if numbers else None, None, len(numbers))
+
+
 def grade(episode: Episode, name: str) -> float | None:
     """What the task graded under `name`; None where it gave no number."""
     return _number(episode.grade.get(name), f"the task's grade {name!r}")
@@ -22,11 +27,6 @@ def grade(episode: Episode, name: str) -> float | None:
 def fact(episode: Episode, name: str) -> float | None:
     """What the protocol noted under `name`; None where it noted nothing."""
     return _number(episode.outcome.facts.get(name) if episode.outcome else None, f"the protocol's fact {name!r}")
-
-
-def total(numbers: Sequence[float]) -> Statistic:
-    """The sum, which has no standard error."""
-    return Statistic(sum(numbers) if numbers else None, None, len(numbers))
 
 
 def _number(found: Any, what: str) -> float | None:

@@ -10,9 +10,10 @@ from ._numbers import calls, total
 
 @plugin
 class Calls(Metric):
-    """Model calls per episode, repairs included; a policy's seat makes none.
+    """Model calls per episode, repairs included, or of all episodes together; a policy's seat makes none.
 
-    `over: run` sums them over all episodes (of a cell) instead of averaging.
+    `over: run` adds up the episodes that a number stands for (DPBench, Table 5) instead of averaging them; episodes
+    that failed or never ran are not in the sum.
     """
 
     over: Literal["episode", "run"] = "episode"

@@ -9,7 +9,7 @@ from ._numbers import calls
 
 @plugin
 class Latency(Metric):
-    """Time per model call (`mean`, the default), or of all calls of the episode together (`total`).
+    """Seconds (or milliseconds) per model call (`mean`, the default), or of all the episode's calls (`total`).
 
     Missing where no call reported its time. Calls of one batch overlap, so `total` is more than the time that passed.
     """
@@ -22,4 +22,4 @@ class Latency(Metric):
         if not seconds:
             return None
         found = sum(seconds) / len(seconds) if self.kind == "mean" else sum(seconds)
-        return 1000 * found if self.unit == "milliseconds" else found
+        return found * 1000 if self.unit == "milliseconds" else found

@@ -10,11 +10,13 @@ from ._numbers import calls, total
 
 @plugin
 class Tokens(Metric):
-    """Tokens of one kind per episode, summed over all model calls (AgentsNet, Table 11).
+    """Tokens of one kind per episode, summed over all model calls, or of all episodes together.
+
+    Per episode as in AgentsNet, Table 11; `over: run` adds up the episodes that a number stands for (DPBench,
+    Table 5) instead of averaging them; episodes that failed, never ran or have no count are not in the sum.
 
     Missing where no call reported the kind: a policy's seat makes no calls, and not every server reports usage.
     `cached` input tokens are part of `input`, `reasoning` tokens part of `output`; `total` is input + output.
-    `over: run` sums them over all episodes (of a cell) instead of averaging.
     """
 
     kind: Literal["input", "output", "total", "reasoning", "cached"] = "total"

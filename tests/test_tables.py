@@ -103,38 +103,6 @@ def test_wilson_intervals_of_rates_only() -> None:
     )
 
 
-def test_each_metric_has_its_own_error_and_the_notes_say_which() -> None:
-    """By hand: 0, 0, 1, 1 has the population deviation 0.5 and the 95 % t interval 0.5 ± 3.182 · 0.5774 / 2."""
-    scores = condition("c", [0, 0, 1, 1], problem="p")
-    kinds = {"solved": "wilson", "score": "t", "largest": "std"}
-    table = made(scores, cell=["solved", "score", "largest"], columns="metric", aggregate="pooled", error=kinds)
-    rate, mean, spread = table.rows[0].cells
-    assert [cell.error for cell in table.rows[0].cells] == ["wilson", "t", "std"]
-    assert (rate.low, rate.high) == (pytest.approx(0.15004, abs=1e-5), pytest.approx(0.84996, abs=1e-5))
-    assert (mean.low, mean.high) == (pytest.approx(0.5 - 0.91869, abs=1e-4), pytest.approx(0.5 + 0.91869, abs=1e-4))
-    assert (spread.std, spread.low, rate.std) == (0.5, None, None)
-    assert table.notes == (
-        "Beside the value the standard deviation of its episodes (population): largest.",
-        "In brackets the 95 % t interval of the mean: score.",
-        "In brackets the 95 % Wilson interval: solved.",
-    )
-    assert {"std", "low", "high"} <= set(table.long()[0])
-    only = made(scores, cell=["solved", "score"], columns="metric", aggregate="pooled", error={"solved": "std"})
-    assert [cell.error for cell in only.rows[0].cells] == ["std", None]
-    assert "std" in only.long()[0] and "low" not in only.long()[0]
-
-
-def test_published_deviations_stand_where_the_runs_do() -> None:
-    paper = Published("p/1", "Paper, Table 1", "t", (Record({"problem": "p"}, "solved", 0.4, std=0.1),))
-    table = made(
-        condition("c", [0, 1], problem="p"), [paper], published="p/1", error="std", aggregate="pooled", rows="problem",
-        columns="metric",
-    )  # fmt: skip
-    assert [(row.published, row.cells[0].value, row.cells[0].std) for row in table.rows] == [
-        (None, 0.5, 0.5), ("Paper, Table 1", 0.4, 0.1),
-    ]  # fmt: skip
-
-
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers(0, 1)), min_size=1, max_size=40))
 def test_every_episode_counts_once_and_pooled_cells_average_to_the_overall(
     episodes: list[tuple[str, str, int]],

@@ -63,20 +63,16 @@ def _table(stem: str, entry: Any) -> Published:
 def _record(entry: Any) -> Record:
     fields = _mapping(entry, "a record")
     n, overall = fields.get("n"), fields.get("overall", False)
-    spread = {
-        key: _number(fields[key], f"the {key} of {entry!r:.120}")
-        for key in ("stderr", "std")
-        if fields.get(key) is not None
-    }
+    errors = {name: fields[name] for name in ("stderr", "std") if fields.get(name) is not None}
     if isinstance(n, bool) or not isinstance(n, int | None) or not isinstance(overall, bool):
         raise DataError(f"n of {entry!r:.120} is a whole number, overall is true or false")
     return Record(
         labels={label: value for label, value in fields.items() if label not in _RESERVED},
         metric=_typed(fields.get("metric"), str, f"the metric of {entry!r:.120}"),
         value=_number(fields.get("value"), f"the value of {entry!r:.120}"),
-        **spread,
         n=n,
         overall=overall,
+        **{name: _number(error, f"the {name} of {entry!r:.120}") for name, error in errors.items()},
     )
 
 
