@@ -62,11 +62,13 @@ def _input_tokens(condition: Condition, case: Case, asked: Sequence[Turn], reply
         prompts = groups[case.roles.get(seat, "default")].prompts
         thread = 0
         for i, turn in enumerate(turn for turn in asked if turn.seat == seat):
-            if i == 0 and "system" in prompts.files:
+            if turn.fresh:
+                thread = 0
+            if (i == 0 or turn.fresh) and "system" in prompts.files:
                 thread += len(prompts.render("system", turn.brief)) // CHARS_PER_TOKEN
             thread += len(prompts.render(turn.name, {**turn.brief, **turn.view})) // CHARS_PER_TOKEN
             # Idle seats send nothing; a model's seat reads about as much as it writes.
-            thread += reply if i else 0
+            thread += reply if i and not turn.fresh else 0
             total, count = total + thread, count + 1
             thread += reply
     return total / count if count else 0.0

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,6 +160,7 @@ def _extended(
             places.update(moved)
     base = data.pop("extends", None)
     if base is None:
+        _liken(data.get("matrix"), document.place)
         return data, places
     here = places.get(("extends",), document.place())
     if not isinstance(base, str):
@@ -171,6 +172,7 @@ def _extended(
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below, below_places = _merged(file, project, via)
     _pick(data.get("matrix"), below.get("matrix"))
+    _liken(data.get("matrix"), document.place)
     return _over(below, data), {**below_places, **places}
 
 
@@ -183,6 +185,22 @@ def _pick(matrix: Any, base: Any) -> None:
         if isinstance(values, list) and isinstance(known, list):
             named = {value["name"]: value for value in known if isinstance(value, dict) and _is_name(value.get("name"))}
             matrix[variable] = [named.get(value, value) if _is_name(value) else value for value in values]
+
+
+def _liken(matrix: Any, place_of: Callable[..., Place]) -> None:
+    """A swept mapping that says `like: NAME` takes over what it does not say itself from one before it."""
+    for variable, values in matrix.items() if isinstance(matrix, dict) else ():
+        named: dict[str, dict[str, Any]] = {}
+        for i, value in enumerate(values if isinstance(values, list) else ()):
+            if not isinstance(value, dict):
+                continue
+            if "like" in value:
+                like = str(value["like"])
+                if like not in named:
+                    message = f"{variable}: no value before this one is called {like!r}"
+                    raise SpecError(message, place=place_of("matrix", variable, i, "like"), hint=near(like, named))
+                values[i] = {**named[like], **{k: v for k, v in value.items() if k != "like"}}
+            named[str(values[i].get("name"))] = values[i]
 
 
 def _is_name(value: Any) -> bool:
@@ -226,6 +244,7 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
         _pick(change, data.get("matrix"))
+        _liken(change, lambda *_: place)
         value = change[keys[1]] if len(keys) == 2 else change
     here[keys[-1]] = value
     for below in [path for path in places if path[: len(keys)] == tuple(keys)]:

@@ -51,6 +51,11 @@ def mean(numbers: Sequence[float]) -> Statistic:
     return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
 
 
+def std(numbers: Sequence[float]) -> float | None:
+    """Population standard deviation (ddof = 0), as DPBench reports it (Table 4); 0 for one number, None for none."""
+    return statistics.pstdev(numbers) if numbers else None
+
+
 def pooled(groups: Iterable[Sequence[float]]) -> Statistic:
     """Mean over all observations, whatever group they come from (AgentsNet's Tables 7 and 8, "Average")."""
     return mean([x for group in groups for x in group])

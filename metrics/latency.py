@@ -9,15 +9,17 @@ from ._numbers import calls
 
 @plugin
 class Latency(Metric):
-    """Seconds per model call (`mean`, the default), or of all calls of the episode together (`total`).
+    """Seconds (or milliseconds) per model call (`mean`, the default), or of all the episode's calls (`total`).
 
     Missing where no call reported its time. Calls of one batch overlap, so `total` is more than the time that passed.
     """
 
     kind: Literal["mean", "total"] = "mean"
+    unit: Literal["seconds", "milliseconds"] = "seconds"
 
     def measure(self, episode: Episode) -> float | None:
         seconds = [call.latency for call in calls(episode) if call.latency is not None]
         if not seconds:
             return None
-        return sum(seconds) / len(seconds) if self.kind == "mean" else sum(seconds)
+        found = sum(seconds) / len(seconds) if self.kind == "mean" else sum(seconds)
+        return found * 1000 if self.unit == "milliseconds" else found

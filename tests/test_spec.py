@@ -120,6 +120,18 @@ def test_a_name_picks_the_mapping_that_the_base_sweeps(tmp_path: Path) -> None:
         load(tmp_path, base, "matrix.n=[fwe]")
 
 
+def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
+    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n.seats}', letters: '${n.letters}'}")
+    matrix = "matrix: {n: [{name: a, seats: 2, letters: ab}, {name: b, like: a, seats: 9}, {name: c, like: b}]}\n"
+    made = [
+        (v.id, v.data["task"]["seats"], v.data["task"]["letters"]) for v in load(tmp_path, text + matrix).variants()
+    ]
+    assert made == [("n=a", 2, "ab"), ("n=b", 9, "ab"), ("n=c", 9, "ab")]
+    with pytest.raises(SpecError, match="no value before this one is called 'c'") as error:
+        load(tmp_path, text + matrix.replace("like: a", "like: c"))
+    assert "s.yaml:6:" in str(error.value) and "There are: a" in str(error.value)
+
+
 def test_what_is_set_is_told_by_its_own_place(tmp_path: Path) -> None:
     """Not by the line of what stood there before."""
     loaded = load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, seats: 2}"), "task={use: pick, seats: 3}")

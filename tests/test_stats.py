@@ -35,6 +35,15 @@ def test_mean_of_few_numbers(data: list[float], expected: tuple[object, ...]) ->
     assert (stat.value, stat.stderr, stat.n) == expected
 
 
+@given(numbers)
+def test_std_is_numpys_own_over_n(data: list[float]) -> None:
+    assert stats.std(data) == (near(numpy.std(data)) if data else None)
+
+
+def test_std_by_hand() -> None:
+    assert (stats.std([2, 4, 4, 4, 5, 5, 7, 9]), stats.std([3.0]), stats.std([])) == (2.0, 0.0, None)
+
+
 @given(samples)
 def test_mean_is_numpys_mean_and_scipys_sem(data: list[float]) -> None:
     stat = stats.mean(data)

@@ -93,7 +93,15 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, 4: "x"}, "unknown key 4. There are:"),
         ({**SOLVED, "rows": []}, "rows must be a label or a list of distinct labels"),
         ({**SOLVED, "rows": ["model", "model"]}, "rows must be a label or a list of distinct labels"),
-        ({**SOLVED, "error": "std"}, "error must be sem, wilson or null: the uncertainty shown, found 'std'"),
+        (
+            {**SOLVED, "error": "sd"},
+            "error must be sem (standard error), std (population standard deviation), wilson or",
+        ),
+        ({**SOLVED, "error": {"solved": "sd"}}, "or null: the uncertainty shown, found {'solved': 'sd'}"),
+        ({**SOLVED, "error": ["sem"]}, "or null: the uncertainty shown, found ['sem']"),
+        ({**SOLVED, "error": {4: "sem"}}, "error: a metric is a name, found 4"),
+        ({**SOLVED, "error": {"sloved": "sem"}}, "error: cell has no metric 'sloved'. Did you mean solved?"),
+        ({**SOLVED, "error": {"score": "sem"}}, "error: cell has no metric 'score'. There are: solved."),
         ({**SOLVED, "digits": True}, "digits must be a whole number from 0 to 10, found True"),
         ({**SOLVED, "digits": 11}, "digits must be a whole number from 0 to 10, found 11"),
         ({**SOLVED, "where": ["size"]}, "where must be a mapping of labels"),
@@ -101,7 +109,17 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, "where": {"metric": "solved"}}, "where: use cell to choose metrics"),
         ({**SOLVED, "columns": "model"}, "label 'model' is both in rows and in columns"),
         ({**SOLVED, "columns": "value"}, "a table cannot group by 'value'"),
-        ({**SOLVED, "error": "wilson"}, "set aggregate (and overall) to pooled"),
+        ({**SOLVED, "columns": "std"}, "a table cannot group by 'std'"),
+        (
+            {**SOLVED, "error": "wilson"},
+            "a Wilson interval describes pooled numbers: set aggregate (and overall) to pooled",
+        ),
+        ({**SOLVED, "error": "std"}, "a standard deviation describes pooled numbers: set aggregate (and overall) to"),
+        ({**SOLVED, "error": {"solved": "t"}}, "a t interval describes pooled numbers: set aggregate (and overall) to"),
+        (
+            {**SOLVED, "error": "t", "aggregate": "pooled", "overall": "mean_of_conditions"},
+            "a t interval describes pooled numbers",
+        ),
         ({"title": "t", "rows": "model", "cell": "solved", "overall": "pooled"}, "overall needs a column label"),
         ({**SOLVED, "figure": "line", "overall": "pooled"}, "a figure has no overall column"),
         ({**SOLVED, "figure": "stacked", "cell": ["solved", "score"]}, "a stacked figure needs one metric"),
@@ -131,6 +149,18 @@ def test_a_right_entry_has_no_problems_whatever_is_known() -> None:
     entry = {**SOLVED, "where": {"size": 4}, "order": {"size": [8]}, "published": "x", "figure": False, "error": None}
     assert check(entry, ["problem", "size"], METRICS) == []
     assert check(TableSpec.parse(entry), {"problem": ["a"], "size": [4, 8]}, METRICS, ["x"]) == []
+
+
+@pytest.mark.parametrize("error", [None, {}, "sem", {"solved": "sem"}])
+def test_standard_errors_need_no_pooling(error: Any) -> None:
+    assert check({**SOLVED, "error": error}, ["problem"], METRICS) == []
+
+
+@pytest.mark.parametrize("error", ["std", "t", "wilson", {"solved": "wilson", "score": "std"}, {"score": "t"}])
+def test_every_other_error_is_right_for_pooled_numbers(error: Any) -> None:
+    entry = {**SOLVED, "cell": ["solved", "score"], "aggregate": "pooled", "overall": "pooled", "error": error}
+    assert check(entry, ["problem"], METRICS) == []
+    assert TableSpec.parse(entry).error == error
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)

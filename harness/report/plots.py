@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, SetupError
-from harness.tables import Table
+from harness.tables import INTERVALS, Table, error_of
 
 from .render import clean
 
@@ -23,7 +23,8 @@ def draw(table: Table, path: Path | None = None) -> Figure:
 
     Args:
         table: "bar" stands series side by side, "line" joins them over a numeric or named x, "stacked" piles them
-            up (AgentsNet, Figure 4); error bars are standard errors. Cells without a value are left out.
+            up (AgentsNet, Figure 4); error bars are what the entry's `error` says, else standard errors; nothing
+            where it is not known. Cells without a value are left out.
         path: where to write it; the suffix (.png, .svg, .pdf) says how.
 
     Returns:
@@ -38,7 +39,7 @@ def draw(table: Table, path: Path | None = None) -> Figure:
     except ImportError as error:
         hint = 'Install it with: pip install "mas-eval-harness[plots]"'
         raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
-    tidy = [row for row in table.long() if row["value"] is not None]
+    tidy = [{**row, "bar": _bar(row, table)} for row in table.long() if row["value"] is not None]
     if not table.figure or not tidy:
         raise DataError(
             f"{table.title!r} has nothing to draw" if table.figure else f"{table.title!r} is a table, not a figure",
@@ -127,5 +128,14 @@ def _values(rows: _Tidy) -> list[float]:
     return [row["value"] for row in rows]
 
 
-def _errors(rows: _Tidy) -> list[float]:
-    return [row["stderr"] or 0.0 for row in rows]
+def _errors(rows: _Tidy) -> list[list[float]]:
+    return [[row["bar"][side] for row in rows] for side in (0, 1)]
+
+
+def _bar(row: dict[str, Any], table: Table) -> tuple[float, float]:
+    """How far the error bar reaches below and above the value."""
+    kind = error_of(table.error or "sem", row["metric"])
+    if kind in INTERVALS and row["low"] is not None:
+        return max(0.0, row["value"] - row["low"]), max(0.0, row["high"] - row["value"])
+    reach = row["stderr"] if kind == "sem" else row["std"] if kind == "std" else None
+    return reach or 0.0, reach or 0.0

@@ -11,7 +11,7 @@ from harness import yamls
 from harness.errors import DataError, Place, UserError
 from harness.tables import Published, Record, text
 
-_RESERVED: Final = frozenset({"metric", "value", "stderr", "n", "overall"})
+_RESERVED: Final = frozenset({"metric", "value", "stderr", "std", "n", "overall"})
 
 
 def load_published(path: Path) -> list[Published]:
@@ -62,16 +62,17 @@ def _table(stem: str, entry: Any) -> Published:
 
 def _record(entry: Any) -> Record:
     fields = _mapping(entry, "a record")
-    stderr, n, overall = fields.get("stderr"), fields.get("n"), fields.get("overall", False)
+    n, overall = fields.get("n"), fields.get("overall", False)
+    errors = {name: fields[name] for name in ("stderr", "std") if fields.get(name) is not None}
     if isinstance(n, bool) or not isinstance(n, int | None) or not isinstance(overall, bool):
         raise DataError(f"n of {entry!r:.120} is a whole number, overall is true or false")
     return Record(
         labels={label: value for label, value in fields.items() if label not in _RESERVED},
         metric=_typed(fields.get("metric"), str, f"the metric of {entry!r:.120}"),
         value=_number(fields.get("value"), f"the value of {entry!r:.120}"),
-        stderr=None if stderr is None else _number(stderr, f"the stderr of {entry!r:.120}"),
         n=n,
         overall=overall,
+        **{name: _number(error, f"the {name} of {entry!r:.120}") for name, error in errors.items()},
     )
 
 

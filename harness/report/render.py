@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from harness.errors import UserError, near
-from harness.tables import Cell, Table, text
+from harness.tables import INTERVALS, Cell, ErrorKind, Table, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -34,15 +34,15 @@ def render(table: Table, form: str = "text") -> str:
     return _RENDERERS[form](table)
 
 
-def shown(cell: Cell, table: Table) -> str:
+def shown(cell: Cell, kind: ErrorKind | None, table: Table) -> str:
     """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, or `–`."""
     value = number(cell.value, table)
-    if value == NOTHING or table.error is None:
+    if value == NOTHING or kind is None:
         return value
-    if table.error == "wilson":
+    if kind in INTERVALS:
         return f"{value} [{number(cell.low, table)}, {number(cell.high, table)}]" if cell.low is not None else value
-    stderr = number(cell.stderr, table)
-    return f"{value} ± {stderr}" if table.error_style == "plus_minus" else f"{value} ({stderr})"
+    error = number(cell.std if kind == "std" else cell.stderr, table)
+    return f"{value} ± {error}" if table.error_style == "plus_minus" else f"{value} ({error})"
 
 
 def number(x: float | None, table: Table) -> str:
@@ -82,19 +82,23 @@ def grid(table: Table) -> Grid:
         names = list(row.names)
         if row.published and names:
             names[0] += " †"
-        body.append(names + [shown(cell, table) for cell in row.cells])
+        kinds = [error_of(table.error, column.metric or row.metric) for column in table.columns]
+        body.append(names + [shown(cell, kind, table) for cell, kind in zip(row.cells, kinds, strict=True)])
     return Grid(header, body, len(table.row_names)).map(clean)
 
 
 def _tidy_grid(table: Table) -> Grid:
     tidy = table.long()
+    measures = ["value", "stderr"]
+    measures += ["low", "high"] if table.kinds & INTERVALS else []
+    measures += ["std"] if "std" in table.kinds else []
     names = ["panel", "x", "series"] if any(row["panel"] for row in tidy) else ["x", "series"]
     body = []
     for row in tidy:
         places = [text(row[name]) + (" †" if name == "x" and row["published"] else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
-        body.append([*places, number(row["value"], table), number(row["stderr"], table), *counts])
-    return Grid([(name,) for name in (*names, "value", "stderr", "n", "failed")], body, len(names)).map(clean)
+        body.append([*places, *(number(row[name], table) for name in measures), *counts])
+    return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean)
 
 
 def clean(name: str) -> str:

@@ -7,15 +7,17 @@ table = build(spec, scores, metrics)
 from .build import build
 from .scores import NOT_RUN, EpisodeScore, load_scores, rows
 from .spec import JSON_SCHEMA, TableSpec, check
-from .table import SCHEMA, Cell, Column, Published, Record, Row, Table, text
+from .table import INTERVALS, SCHEMA, Cell, Column, ErrorKind, Published, Record, Row, Table, error_of, text
 
 __all__ = [
+    "INTERVALS",
     "JSON_SCHEMA",
     "NOT_RUN",
     "SCHEMA",
     "Cell",
     "Column",
     "EpisodeScore",
+    "ErrorKind",
     "Published",
     "Record",
     "Row",
@@ -23,6 +25,7 @@ __all__ = [
     "TableSpec",
     "build",
     "check",
+    "error_of",
     "load_scores",
     "rows",
     "text",

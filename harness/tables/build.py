@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,7 +16,7 @@ from harness.errors import SpecError, near
 from .notes import notes
 from .scores import EpisodeScore, aggregate, by_condition, finite, numbers
 from .spec import Means, TableSpec
-from .table import Cell, Column, Published, Record, Row, Table, text
+from .table import Cell, Column, ErrorKind, Published, Record, Row, Table, error_of, text
 
 Key = tuple[str, ...]
 """Label values as text, in the order of an axis's labels."""
@@ -61,13 +63,12 @@ def build(
     ]
     for source, found in theirs:
         for key in rows.sorted(found):
-            figures = [
-                _figure(found[key].get((slot.key, slot.metric or rows.metric(key) or table.cells[0]))) for slot in slots
-            ]
+            named = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
+            figures = [_figure(table, found[key].get((s.key, m))) for s, m in zip(slots, named, strict=True)]
             made.append(rows.row(key, figures, source))
     if table.figure == "stacked":
         made = [replace(row, cells=tuple(_share(cell, len(slots)) for cell in row.cells)) for row in made]
-    return Table(
+    done = Table(
         title=table.title,
         row_labels=table.rows,
         column_labels=table.columns,
@@ -79,8 +80,8 @@ def build(
         digits=table.digits,
         unit=table.unit,
         figure=table.figure,
-        notes=notes(table, chosen, references, unplaced),
     )
+    return replace(done, notes=notes(table, done, chosen, references, unplaced))
 
 
 # ------------------------------------------------------------------------------------------ layout
@@ -202,18 +203,29 @@ def _cell(
     values = numbers(scores, name)
     stat = _mean(metrics[name], scores, name, how)
     failed = sum(score.failed for score in scores)
-    interval = None
-    if table.error == "wilson" and all(x in (0, 1) for x in values):
-        interval = stats.wilson(values.count(1), len(values))
     return Cell(
         value=finite(stat.value),
         stderr=finite(stat.stderr),
         n=stat.n,
         failed=failed,
         missing=len(scores) - failed - len(values),
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
+        **_spread(error_of(table.error, name), values, stat),
     )
+
+
+def _spread(kind: ErrorKind | None, values: Sequence[float], stat: Statistic) -> dict[str, float | None]:
+    """`std`, or `low` and `high`, of pooled numbers; nothing where the cell's value is not their mean (a total)."""
+    if kind is None or kind == "sem" or not values or stat.value is None:
+        return {}
+    if not math.isclose(stat.value, statistics.fmean(values), abs_tol=1e-12):
+        return {}
+    if kind == "std":
+        return {"std": stats.std(values)}
+    if kind == "t":
+        interval = stats.t_interval(values)
+    else:
+        interval = stats.wilson(values.count(1), len(values)) if all(x in (0, 1) for x in values) else None
+    return {"low": interval.low, "high": interval.high} if interval else {}
 
 
 def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means) -> Statistic:
@@ -225,7 +237,7 @@ def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means)
 
 def _share(cell: Cell, parts: int) -> Cell:
     """The cell's part of a stack of `parts` whose height is their mean (AgentsNet, Figure 4: up to 20 % a task)."""
-    scaled = {f: x / parts for f in ("value", "stderr", "low", "high") if (x := getattr(cell, f)) is not None}
+    scaled = {f: x / parts for f in ("value", "stderr", "low", "high", "std") if (x := getattr(cell, f)) is not None}
     return replace(cell, **scaled)
 
 
@@ -270,5 +282,8 @@ def _place(
     return placed, unplaced
 
 
-def _figure(record: Record | None) -> Cell:
-    return Cell(n=None) if record is None else Cell(record.value, record.stderr, record.n)
+def _figure(table: TableSpec, record: Record | None) -> Cell:
+    if record is None:
+        return Cell(n=None)
+    std = record.std if error_of(table.error, record.metric) == "std" else None
+    return Cell(record.value, record.stderr, record.n, std=std)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, numbers
 from .spec import TableSpec
-from .table import Published, text
+from .table import INTERVALS, ErrorKind, Published, Table, error_of, text
+
+_ERRORS: Final[dict[ErrorKind, str]] = {
+    "sem": "standard error",
+    "std": "population standard deviation",
+    "wilson": "95 % Wilson interval",
+    "t": "95 % t interval of the mean",
+}
 
 
 def notes(
-    table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published], unplaced: int
+    table: TableSpec, made: Table, scores: Sequence[EpisodeScore], references: Sequence[Published], unplaced: int
 ) -> tuple[str, ...]:
-    """The entry's own note, what is not in the numbers and why, and where published figures come from."""
+    """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
     found = [table.note] if table.note else []
     if table.figure == "stacked":
         found.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
+    found += _kinds(table)
     if not scores:
         found.append("There are no episodes to show.")
     found += _left_out(scores)
     for metric in table.cells:
         found += _without_number(table, scores, metric)
+        found += _without_error(table, made, scores, metric)
     for reference in references:
         found.append(f"† published: {reference.source}; not run here.")
         found += [f"† {warning}" for warning in reference.warnings]
@@ -29,6 +39,30 @@ def notes(
     if unplaced:
         found.append(f"† {unplaced} published figures have no place in this table's rows and columns.")
     return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
+
+
+def _kinds(table: TableSpec) -> Iterable[str]:
+    """What stands beside the numbers; said unless it is what parentheses or brackets mean without a word."""
+    if table.error in (None, "sem", "wilson") or table.figure == "stacked":
+        return
+    metrics: dict[ErrorKind, list[str]] = {}
+    for metric in table.cells:
+        if kind := error_of(table.error, metric):
+            metrics.setdefault(kind, []).append(table.labels.get(metric, metric))
+    marked: dict[str, list[str]] = {}
+    for kind, names in metrics.items():
+        whose = f" ({', '.join(names)})" if isinstance(table.error, Mapping) else ""
+        marked.setdefault(_mark(table, kind), []).append(_ERRORS[kind] + whose)
+    if line := "; ".join(f"{mark}: {', '.join(kinds)}" for mark, kinds in marked.items()):
+        yield f"{line[0].upper()}{line[1:]}."
+
+
+def _mark(table: TableSpec, kind: ErrorKind) -> str:
+    if table.figure:
+        return "error bars"
+    if kind in INTERVALS:
+        return "in brackets"
+    return "after ±" if table.error_style == "plus_minus" else "in parentheses"
 
 
 def _left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -51,11 +85,28 @@ def _without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: st
         if empty := sum(not numbers(group, metric) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
         single = sum(len(numbers(group, metric)) == 1 for group in groups)
-        if table.error == "sem" and single:
+        if error_of(table.error, metric) == "sem" and single:
             share = f"{single} of {len(groups)} conditions"
             yield f"{share} have a single number for {metric}: no standard error with them."
-    if table.error == "wilson" and any(x not in (0, 1) for x in numbers(played, metric)):
+
+
+def _without_error(table: TableSpec, made: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
+    """Why a number has no interval or standard deviation though the table asks for one."""
+    kind = error_of(table.error, metric)
+    if kind is None or kind == "sem":
+        return
+    if kind == "wilson" and any(x not in (0, 1) for x in numbers(scores, metric)):
         yield f"{metric} is not 0 or 1 in every episode: it has no Wilson interval."
+        return
+    ours = [row for row in made.long() if row["metric"] == metric and row["published"] is None and row["n"]]
+    if any(row["n"] > 1 and row.get("low") is None and row.get("std") is None for row in ours):
+        yield f"{metric} is not the mean of its episodes' numbers: it has no {_ERRORS[kind]}."
+    single = sum(row["n"] == 1 for row in ours)
+    if single and kind in _SINGLE:
+        yield f"{single} of {len(ours)} cells have a single number for {metric}: {_SINGLE[kind]}."
+
+
+_SINGLE: Final = {"std": "its standard deviation is 0", "t": "no t interval with it"}
 
 
 def _coverage(table: TableSpec, reference: Published, scores: Sequence[EpisodeScore]) -> Iterable[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from harness.errors import SpecError, near
 
-from .table import ErrorKind, ErrorStyle, Figure, Unit, text
+from .table import ErrorKind, Errors, ErrorStyle, Figure, Unit, text
 
 Means = Literal["mean_of_conditions", "pooled"]
 
 _MEANS: Final = ["mean_of_conditions", "pooled"]
+_ERRORS: Final = list(get_args(ErrorKind))
 _NAME: Final = {"type": "string", "minLength": 1}
 _NAMES: Final = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
 _VALUE: Final = {"type": ["string", "number", "boolean"]}
@@ -35,10 +36,17 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
         "aggregate": {"enum": _MEANS, "description": "mean_of_conditions or pooled: how a cell is averaged"},
         "overall": {"enum": [None, *_MEANS], "description": "mean_of_conditions, pooled or null: a last column"},
         "overall_title": {**_NAME, "description": "a text: the heading of the last column"},
-        "error": {"enum": [None, "sem", "wilson"], "description": "sem, wilson or null: the uncertainty shown"},
+        "error": {
+            "anyOf": [
+                {"enum": [None, *_ERRORS]},
+                {"type": "object", "additionalProperties": {"enum": _ERRORS}},
+            ],
+            "description": "sem (standard error), std (population standard deviation), wilson or t (95 % intervals), "
+            "a mapping of metrics to these, or null: the uncertainty shown",
+        },
         "error_style": {
             "enum": ["parentheses", "plus_minus"],
-            "description": "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17",
+            "description": "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17, for sem and std",
         },
         "digits": {"type": "integer", "minimum": 0, "maximum": 10, "description": "a whole number from 0 to 10"},
         "unit": {"enum": [None, "thousands", "percent"], "description": "thousands, percent or null"},
@@ -63,7 +71,7 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
 """JSON Schema of one entry of a spec's `tables:`."""
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
-RESERVED: Final = frozenset({"value", "stderr", "n", "failed", "missing", "low", "high", "overall", "published"})
+RESERVED: Final = frozenset({"value", "stderr", "n", "failed", "missing", "low", "high", "std", "overall", "published"})
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 
@@ -83,7 +91,7 @@ class TableSpec:
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
     overall_title: str = "Overall"
-    error: ErrorKind | None = None
+    error: Errors = None
     error_style: ErrorStyle = "parentheses"
     digits: int = 2
     unit: Unit | None = None
@@ -185,10 +193,9 @@ def _shape_problems(entry: Any) -> list[str]:
     for key, value in entry.items():
         if key in properties and next(Draft202012Validator(properties[key]).iter_errors(value), None):
             found.append(f"{key} must be {properties[key]['description']}, found {_short(value)}")
-        elif key in ("where", "order"):
-            found += [
-                f"{key}: a label is a name, found {_short(label)}" for label in value if not isinstance(label, str)
-            ]
+        elif key in ("where", "order") or (key == "error" and isinstance(value, Mapping)):
+            what = "metric" if key == "error" else "label"
+            found += [f"{key}: a {what} is a name, found {_short(name)}" for name in value if not isinstance(name, str)]
     return found
 
 
@@ -200,8 +207,15 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
     found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
-    if spec.error == "wilson" and (spec.aggregate != "pooled" or spec.overall == "mean_of_conditions"):
-        found.append("a Wilson interval describes pooled numbers: set aggregate (and overall) to pooled")
+    if isinstance(spec.error, Mapping):
+        found += [f"error: cell has no metric {x!r}. {near(x, spec.cells)}" for x in spec.error if x not in spec.cells]
+    kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]
+    if spec.aggregate != "pooled" or spec.overall == "mean_of_conditions":
+        found += [
+            f"a {_POOLED[kind]} describes pooled numbers: set aggregate (and overall) to pooled"
+            for kind in dict.fromkeys(kinds)
+            if kind in _POOLED
+        ]
     if spec.overall and not set(spec.columns) - {"metric"}:
         found.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
@@ -209,6 +223,9 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     if spec.figure == "stacked" and (len(spec.cells) > 1 or not set(spec.columns) - {"metric"}):
         found.append("a stacked figure needs one metric, and a column label to stack")
     return found
+
+
+_POOLED: Final = {"std": "standard deviation", "wilson": "Wilson interval", "t": "t interval"}
 
 
 def _short(value: Any) -> str:

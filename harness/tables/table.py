@@ -11,7 +11,10 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 Figure = Literal["bar", "line", "stacked"]
-ErrorKind = Literal["sem", "wilson"]
+ErrorKind = Literal["sem", "std", "wilson", "t"]
+Errors = ErrorKind | Mapping[str, ErrorKind] | None
+"""One kind for all metrics of a table, or metric → kind: metrics that are left out show no error."""
+INTERVALS: Final = frozenset({"wilson", "t"})
 ErrorStyle = Literal["parentheses", "plus_minus"]
 Unit = Literal["thousands", "percent"]
 
@@ -25,6 +28,13 @@ def text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
+def error_of(error: Errors, metric: str | None) -> ErrorKind | None:
+    """The kind of error that a metric's numbers show."""
+    if isinstance(error, Mapping):
+        return None if metric is None else error.get(metric)
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One number of a table.
@@ -35,7 +45,8 @@ class Cell:
         n: observations behind the value; None where a publication does not say.
         failed: episodes with an error; they count in no value.
         missing: episodes without error that have no number, and planned ones that never ran.
-        low, high: 95 % Wilson interval, if the table asks for it.
+        low, high: 95 % Wilson or t interval, if the table asks for one and the value has one.
+        std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
     """
 
     value: float | None = None
@@ -45,6 +56,7 @@ class Cell:
     missing: int = 0
     low: float | None = None
     high: float | None = None
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +90,22 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     row_names: tuple[str, ...] = ()
-    error: ErrorKind | None = None
+    error: Errors = None
     error_style: ErrorStyle = "parentheses"
     digits: int = 2
     unit: Unit | None = None
     figure: Figure | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def kinds(self) -> set[str | None]:
+        """Every kind of error that some metric shows."""
+        return set(self.error.values()) if isinstance(self.error, Mapping) else {self.error}
+
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
-        high where intervals were asked for.
+        high in a table that asks for intervals, std in one that asks for standard deviations (None where they do
+        not belong to the row's metric).
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.
@@ -105,19 +123,28 @@ class Table:
             series = " / ".join(filter(None, column.names))
             drawn = {"panel": " / ".join(row.names[:-1]), "x": list(row.key.values())[-1], "series": series}
         numbers = asdict(cell)
-        if self.error != "wilson":
+        if not self.kinds & INTERVALS:
             del numbers["low"], numbers["high"]
+        if "std" not in self.kinds:
+            del numbers["std"]
         origin = {"overall": column.overall, "published": row.published}
         return {**labels, **drawn, "metric": column.metric or row.metric, **numbers, **origin}
 
     def to_json(self) -> dict[str, Any]:
-        """The whole table as a JSON object."""
-        return {"schema": SCHEMA, **asdict(self)}
+        """The whole table as a JSON object; its cells have `std` if the table asks for it."""
+        made = {"schema": SCHEMA, **asdict(self)}
+        if "std" not in self.kinds:
+            for cell in (cell for row in made["rows"] for cell in row["cells"]):
+                del cell["std"]
+        return made
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One published figure. `overall` marks the figure of a row's summary column."""
+    """One published figure, with its standard error or standard deviation as printed.
+
+    `overall` marks the figure of a row's summary column.
+    """
 
     labels: Mapping[str, Any]
     metric: str
@@ -125,6 +152,7 @@ class Record:
     stderr: float | None = None
     n: int | None = None
     overall: bool = False
+    std: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Episode, Metric, Move, Outcome
+from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.check import check_metric
 from harness.errors import PluginError
+from harness.tables import EpisodeScore, TableSpec, build
 
 METRICS = Path(__file__).parents[2] / "metrics"
 
@@ -64,6 +66,8 @@ POLICIES = episode(Move("a", "talk", {}), Move("b", "answer", "Yes"))
         ("engine_errors", {}, 2, 0),
         ("latency", {}, 3.0, None),
         ("latency", {"kind": "total"}, 9.0, None),
+        ("latency", {"unit": "milliseconds"}, 3000.0, None),
+        ("latency", {"kind": "total", "unit": "milliseconds"}, 9000.0, None),
     ],
 )
 def test_what_is_counted_from_moves(name: str, fields: dict[str, Any], mixed: float, policies: float | None) -> None:
@@ -75,6 +79,35 @@ def test_what_is_counted_from_moves(name: str, fields: dict[str, Any], mixed: fl
 
 def test_tokens_are_the_total_unless_said_otherwise() -> None:
     assert load("tokens").measure(MIXED) == load("tokens", kind="total").measure(MIXED)
+
+
+@pytest.mark.parametrize("name", ["calls", "tokens"])
+def test_totals_of_a_run_are_sums_without_a_standard_error(name: str) -> None:
+    per_episode, over_run = load(name), load(name, over="run")
+    assert over_run.measure(MIXED) == per_episode.measure(MIXED)
+    assert per_episode.aggregate([40.0, 60.0]) == Statistic(50.0, 10.0, 2)  # √200 / √2
+    assert over_run.aggregate([40.0, 60.0]) == Statistic(100.0, None, 2)
+    assert over_run.aggregate([7.0]) == Statistic(7.0, None, 1)
+    assert over_run.aggregate([]) == Statistic(None, None, 0)
+    assert check_metric(over_run) == []
+
+
+def test_a_total_is_of_the_cells_episodes_and_mean_of_conditions_averages_totals() -> None:
+    metrics = {"calls": load("calls", over="run")}
+    numbers = {"a": [10.0, 20.0], "b": [50.0], "c": [None]}
+    scores = [
+        EpisodeScore(f"{c}/{i}/0", c, {"model": "m", "condition": c}, {"calls": x})
+        for c, found in numbers.items()
+        for i, x in enumerate(found)
+    ]
+
+    def shown(**entry: str) -> list[tuple[float | None, int | None]]:
+        spec = TableSpec.parse({"title": "T", "rows": "model", "columns": "condition", "cell": "calls", **entry})
+        return [(cell.value, cell.n) for cell in build(spec, scores, metrics).rows[0].cells]
+
+    totals = [(30.0, 2), (50.0, 1), (None, 0)]
+    assert shown(aggregate="pooled", overall="pooled") == [*totals, (80.0, 3)]
+    assert shown(overall="mean_of_conditions") == [*totals, (40.0, 3)]
 
 
 @pytest.mark.parametrize("name", ["solved", "score"])

@@ -270,6 +270,20 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     assert load_published(tmp_path / "none") == []
 
 
+def test_a_figure_may_have_a_standard_error_or_a_standard_deviation(tmp_path: Path) -> None:
+    figures = [{"model": m, "metric": "x", "value": 1} for m in "abc"]
+    write(
+        tmp_path,
+        {"tables": [{**GOOD, "records": [figures[0], {**figures[1], "std": 0.16}, {**figures[2], "stderr": 0}]}]},
+    )
+    (found,) = load_published(tmp_path)
+    assert [(r.stderr, r.std, dict(r.labels)) for r in found.records] == [
+        (None, None, {"model": "a"}),
+        (None, 0.16, {"model": "b"}),
+        (0, None, {"model": "c"}),
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -285,6 +299,7 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
         ({"tables": [{**GOOD, "records": [{"metric": "x", "value": float("nan")}]}]}, "cannot read published figures"),
         ({"tables": [{**GOOD, "records": [{"metric": "x", "value": float("inf")}]}]}, "is not a finite number"),
         ({"tables": [{**GOOD, "records": [{"metric": "x", "value": 1, "n": 1.5}]}]}, "n of"),
+        ({"tables": [{**GOOD, "records": [{"metric": "x", "value": 1, "std": "1"}]}]}, "the std of"),
         ({"tables": [{**GOOD, "records": [{"value": 1}]}]}, "should be a text, found None"),
         ({"tables": [{**GOOD, "records": GOOD["records"] * 2}]}, "t: two figures for"),
     ],

@@ -47,6 +47,26 @@ def test_bars_stand_side_by_side_around_their_tick() -> None:
     assert left.get_x() + right.get_x() + right.get_width() == pytest.approx(0)
 
 
+@pytest.mark.parametrize(
+    ("error", "reach"),
+    [
+        (None, [0.1, 0.3]),
+        ("sem", [0.1, 0.3]),
+        ("std", [-0.2, 0.6]),
+        ("wilson", [0.15, 0.5]),
+        ({"solved": "t"}, [0.15, 0.5]),
+        ({"other": "std"}, [0.2, 0.2]),
+    ],
+)
+def test_error_bars_are_what_the_entry_asks_for(error: Any, reach: list[float]) -> None:
+    cells = (Cell(0.2, 0.1, 9, low=0.15, high=0.5, std=0.4), Cell(0.2, None, None))
+    row = Row({"model": "a"}, ("a",), cells)
+    drawn = draw(Table("T", ("model",), ("problem",), COLUMNS, (row,), ("Model",), figure="bar", error=error))
+    bars = [container for container in drawn.axes[0].containers if hasattr(container, "has_yerr")]
+    first, second = ([y for _, y in bar.lines[2][0].get_segments()[0]] for bar in bars)
+    assert (first, second) == (pytest.approx(reach), pytest.approx([0.2, 0.2]))
+
+
 def test_a_panel_for_each_value_of_the_other_row_labels() -> None:
     some, none = Cell(0.1, 0.01, 9), Cell(None, None, 0)
     cells = {4: (none, some), 8: (some, some)}

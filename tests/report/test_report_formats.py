@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.report import FORMATS, page, render
 from harness.tables import Cell, Column, Row, Table
 
-CELLS = (Cell(2 / 3, 1 / 6, 9, low=0.35, high=0.88), Cell(None, None, 0), Cell(1.0, None, 1))
+CELLS = (Cell(2 / 3, 1 / 6, 9, low=0.35, high=0.88, std=0.47), Cell(None, None, 0), Cell(1.0, None, 1))
 COLUMNS = (
     Column({"size": 4, "kind": "a"}, ("4 nodes", "a"), "solved"),
     Column({"size": 4, "kind": "b"}, ("4 nodes", "b"), "solved"),
@@ -90,6 +90,12 @@ def test_csv_and_json_keep_numbers_whole() -> None:
         ({"error": None}, "0.67"),
         ({"error_style": "plus_minus"}, "0.67 ± 0.17"),
         ({"error": "wilson"}, "0.67 [0.35, 0.88]"),
+        ({"error": "t"}, "0.67 [0.35, 0.88]"),
+        ({"error": "std"}, "0.67 (0.47)"),
+        ({"error": "std", "error_style": "plus_minus"}, "0.67 ± 0.47"),
+        ({"error": {"solved": "std"}}, "0.67 (0.47)"),
+        ({"error": {"solved": "wilson", "score": "std"}}, "0.67 [0.35, 0.88]"),
+        ({"error": {"score": "std"}}, "0.67"),
         ({"unit": "percent", "digits": 1}, "66.7% (16.7%)"),
         ({"digits": 0}, "1 (0)"),
     ],
@@ -120,6 +126,21 @@ def test_a_figure_is_shown_as_tidy_rows() -> None:
     flat = render(table(figure="line"))
     assert flat.splitlines()[2].split()[:2] == ["x", "series"]
     assert "p †" in flat
+
+
+@pytest.mark.parametrize(
+    ("error", "more"),
+    [
+        (None, {}),
+        ("t", {"low": "0.35", "high": "0.88"}),
+        ("std", {"std": "0.47"}),
+        ({"solved": "t", "x": "std"}, {"low": "0.35", "high": "0.88", "std": "0.47"}),
+    ],
+)
+def test_a_figures_tidy_rows_have_the_errors_it_asks_for(error: Any, more: dict[str, str]) -> None:
+    lines = render(table(figure="bar", error=error)).splitlines()
+    assert lines[2].split() == ["x", "series", "value", "stderr", *more, "n", "failed"]
+    assert lines[4].split()[-4 - len(more) :] == ["0.67", "0.17", *more.values(), "9", "0"]
 
 
 @pytest.mark.parametrize("form", FORMATS)

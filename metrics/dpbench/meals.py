@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._table import meals
+
+
+@plugin
+class Meals(Metric):
+    """Meals of the whole table in the episode."""
+
+    needs = ("eaten",)
+
+    def measure(self, episode: Episode) -> float | None:
+        eaten = meals(episode)
+        return None if eaten is None else float(sum(eaten))

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from .._numbers import fact
+from ._table import meals
+
+
+@plugin
+class MealsPerRound(Metric):
+    """Meals of the whole table per round, in which everybody acts once: comparable between orders of play."""
+
+    needs = ("eaten", "rounds")
+
+    def measure(self, episode: Episode) -> float | None:
+        eaten, rounds = meals(episode), fact(episode, "rounds")
+        return sum(eaten) / rounds if eaten is not None and rounds else None

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._numbers import fact
+
+
+@plugin
+class Timesteps(Metric):
+    """Timesteps of the episode, as the protocol counts them: in sequential order every action is one."""
+
+    needs = ("timesteps",)
+
+    def measure(self, episode: Episode) -> float | None:
+        return fact(episode, "timesteps")

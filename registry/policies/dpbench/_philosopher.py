@@ -1,0 +1,74 @@
+"""What the scripted philosophers share: the form of an answer, and taking forks in a fixed order."""
+
+from __future__ import annotations
+
+import random
+import re
+from abc import abstractmethod
+
+from harness.api import Action, Facts, Policy, Turn
+from harness.errors import PluginError
+from harness.replies import Said, Spoken
+
+from ...tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, WAIT
+
+LEFT, RIGHT = SIDES = ("left", "right")
+GRAB = {LEFT: GRAB_LEFT, RIGHT: GRAB_RIGHT}
+
+
+class Philosopher(Policy):
+    """Decides what to do and, if it likes, what to say; puts both into the form that the turn asks for."""
+
+    @abstractmethod
+    def act(self, turn: Turn, rng: random.Random) -> str:
+        """One of the four actions."""
+
+    def say(self, turn: Turn) -> str | None:
+        """The message to both neighbours, or None. Called once in each turn, before `act`."""
+        return None
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """A message, an action, or both, whichever the turn asks for.
+
+        Raises:
+            PluginError: if the turn is not one of DPBench's.
+        """
+        if "left_available" not in turn.view or "left" not in turn.brief:
+            known = ", ".join((*turn.brief, *turn.view))
+            problem = f"{type(self).__name__} plays at the dining table, and this turn has no forks; it shows {known}"
+            raise PluginError(problem, hint="Use it with the task dpbench/dining_table.")
+        message = self.say(turn)
+        if isinstance(turn.reply, Said):
+            return message
+        act = self.act(turn, rng)
+        return {"act": act, "message": message} if isinstance(turn.reply, Spoken) else act
+
+
+def number(name: str) -> int:
+    """3 for P3.
+
+    Raises:
+        PluginError: for names that have no number.
+    """
+    found = re.fullmatch(r"\D*([0-9]{1,9})", name)
+    if found is None:
+        raise PluginError(f"a philosopher's name ends in its number, as in P0; {name!r} does not")
+    return int(found[1])
+
+
+def missing(view: Facts) -> list[str]:
+    """The sides on which the philosopher holds no fork."""
+    return [side for side in SIDES if not view[f"holds_{side}"]]
+
+
+def in_order(view: Facts, first: str) -> str:
+    """Take the fork on the side `first`, then the other one, each as soon as it is free; never lay one down."""
+    wanted = sorted(missing(view), key=lambda side: side != first)
+    if view["state"] == "EATING" or not wanted or not view[f"{wanted[0]}_available"]:
+        return WAIT
+    return GRAB[wanted[0]]
+
+
+def lower_first(turn: Turn) -> str:
+    """The side on which the fork with the lower number lies: only for the last philosopher it is the right one."""
+    return RIGHT if number(turn.brief["name"]) == turn.brief["philosophers"] - 1 else LEFT

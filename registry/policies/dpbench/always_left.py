@@ -1,0 +1,18 @@
+"""Convergent reasoning, which makes models deadlock (DPBench, Section 5 and Figure 5)."""
+
+from __future__ import annotations
+
+import random
+
+from harness.api import Turn, plugin
+
+from ._philosopher import LEFT, Philosopher, in_order
+
+
+@plugin
+class AlwaysLeft(Philosopher):
+    """Takes the left fork first, then the right one, and never gives one back: all alike deadlock at once."""
+
+    def act(self, turn: Turn, rng: random.Random) -> str:
+        """Left, then right; waits while the fork is taken."""
+        return in_order(turn.view, LEFT)

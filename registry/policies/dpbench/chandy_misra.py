@@ -1,0 +1,139 @@
+"""Right of way that travels by messages (Chandy & Misra, The Drinking Philosophers Problem, 1984)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.api import Facts, Turn, plugin
+from harness.replies import Said, Spoken
+
+from ...tasks.dpbench._table import RELEASE, WAIT
+from ._philosopher import GRAB, LEFT, RIGHT, SIDES, Philosopher, in_order, lower_first, missing, number
+
+HEARD = re.compile(r"left: (mine|yours|please) ([0-9]{1,9}); right: (mine|yours|please) ([0-9]{1,9})")
+LONGEST = len("left: please 999999999; right: please 999999999")
+PATIENCE = 5
+"""Turns for which a neighbour that has been heard may be silent (its message lost, or itself made to give up)."""
+
+
+@dataclass
+class Way:
+    """One philosopher's side of the right of way for one fork.
+
+    Messages say how matters stand rather than what has just happened, so that a message lost, late or read twice
+    does no harm: they bear the number of times that the right of way has changed hands, and only the side that has
+    it counts on.
+
+    Attributes:
+        starts: whether the right of way is this side's at the start.
+        passed: how often it has changed hands, as far as is known here.
+        dirty: the fork has been used since the right of way came here: whoever asks gets it. True at the start.
+        asked: the neighbour asks for it now.
+        unheard: for how many turns the neighbour has not been heard in this language.
+        patience: for how many it may be so; 1 until it is first heard, as in the first turn nobody may have spoken.
+    """
+
+    starts: bool
+    passed: int = 0
+    dirty: bool = True
+    asked: bool = False
+    unheard: int = 0
+    patience: int = 1
+
+    @property
+    def stranger(self) -> bool:
+        """Whether the neighbour does not speak this language: nobody can wait for its leave."""
+        return self.unheard > self.patience
+
+    @property
+    def mine(self) -> bool:
+        """Whether the right of way is on this side."""
+        return self.starts == (self.passed % 2 == 0)
+
+    def hear(self, word: str, passed: int) -> None:
+        """Take in the neighbour's word for this fork."""
+        self.unheard, self.patience = 0, PATIENCE
+        if not self.mine and passed == self.passed + 1:
+            self.passed, self.dirty = passed, False
+        self.asked = self.mine and word == "please" and passed == self.passed
+
+    def give(self) -> None:
+        """Hand the right of way to the neighbour."""
+        self.passed, self.asked = self.passed + 1, False
+
+
+@plugin
+class ChandyMisra(Philosopher):
+    """Asks its neighbours for the right of way, and takes forks only with that for both: no deadlock, all eat in turn.
+
+    Each message has a word for each fork, "left: please 2; right: mine 1": `mine`, `please` (it is yours, and I am
+    hungry), `yours` (I am not), and how often the right of way has changed hands. A fork that has been eaten with is
+    dirty, and whoever asks for it is given way; a clean one is kept until the next meal. At the start all are dirty
+    and the right of way is the even number's, of two even ones the lower's, which is no circle and lets half of the
+    table eat at once (by the lower number everywhere, one would eat at a time).
+
+    In sequential order the channel needs `lifetime: latest`, or most messages are never seen. A neighbour that says
+    anything else (a model) is a stranger: no leave is asked of it, and a fork is laid down when it has the other one.
+    Without talk, or with `max_chars` below 47, everybody goes by `resource_ordering`.
+    """
+
+    _ways: dict[str, Way] = field(init=False, default_factory=dict, repr=False)
+
+    def say(self, turn: Turn) -> str | None:
+        """Hear both neighbours, give way where it is due, and tell both."""
+        if not _talks(turn):
+            return None
+        if not self._ways:
+            self._ways = {side: Way(_starts(turn.brief, side)) for side in SIDES}
+        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):  # my left fork is my left neighbour's right one
+            heard = _words(turn.view["inbox"], turn.brief[side])
+            self._ways[side].unheard += 1
+            if heard is not None:
+                self._ways[side].hear(*heard[other])
+        eating = turn.view["state"] == "EATING"
+        for way in self._ways.values():
+            way.dirty = way.dirty or eating
+            if way.mine and way.dirty and way.asked and (eating or len(missing(turn.view)) == 2):
+                way.give()
+        return "; ".join(f"{side}: {_word(way, eating)} {way.passed}" for side, way in self._ways.items())
+
+    def act(self, turn: Turn, rng: random.Random) -> str:
+        """Take the forks with the right of way for both, else none."""
+        if not _talks(turn):
+            return in_order(turn.view, lower_first(turn))
+        wanted = missing(turn.view)
+        free = [side for side in wanted if turn.view[f"{side}_available"]]
+        leave = all(way.mine or way.stranger for way in self._ways.values())
+        blocked = any(self._ways[side].stranger for side in wanted if side not in free)
+        if not wanted:
+            return WAIT
+        if blocked or not leave:
+            return RELEASE if len(wanted) == 1 else WAIT
+        return GRAB[free[0]] if free else WAIT
+
+
+def _talks(turn: Turn) -> bool:
+    said = turn.reply.said if isinstance(turn.reply, Spoken) else turn.reply
+    return isinstance(said, Said) and (said.max_chars is None or said.max_chars >= LONGEST)
+
+
+def _starts(brief: Facts, side: str) -> bool:
+    """Whether the right of way for the fork on `side` is this philosopher's at the start."""
+    own, neighbour = number(brief["name"]), number(brief[side])
+    return (own % 2, own) < (neighbour % 2, neighbour)
+
+
+def _word(way: Way, eating: bool) -> str:
+    if way.mine:
+        return "mine"
+    return "yours" if eating else "please"
+
+
+def _words(inbox: Mapping[str, object], neighbour: str) -> dict[str, tuple[str, int]] | None:
+    """Side → word and number, as the neighbour says them; None if it says anything else, or nothing."""
+    text = inbox.get(neighbour)
+    found = HEARD.fullmatch(text) if isinstance(text, str) else None
+    return found and {LEFT: (found[1], int(found[2])), RIGHT: (found[3], int(found[4]))}

@@ -1,0 +1,41 @@
+"""Courteous and random philosophers (Lehmann & Rabin, 1981)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import field
+from typing import Annotated
+
+from harness.api import Range, Turn, plugin
+
+from ...tasks.dpbench._table import RELEASE, WAIT
+from ._philosopher import GRAB, SIDES, Philosopher, missing
+
+
+@plugin
+class Polite(Philosopher):
+    """Draws which fork to take first; holding one while the other is taken, it lays it down and draws again.
+
+    Nobody waits with a fork in its hand, so nobody is stuck for ever. Yet DPBench calls it a deadlock as soon as
+    everybody holds one fork: all may draw the same side and reach for it at once, with 3 philosophers and no
+    hesitation in one of four first timesteps.
+
+    Attributes:
+        hesitation: how likely it is to wait a turn, each time its first fork is free; makes it rarer that everybody
+            reaches out at once.
+    """
+
+    hesitation: Annotated[float, Range(ge=0, lt=1)] = 0.5
+    _first: str | None = field(init=False, default=None, repr=False)
+
+    def act(self, turn: Turn, rng: random.Random) -> str:
+        """Reach for the drawn fork, complete the pair, or give way."""
+        view, wanted = turn.view, missing(turn.view)
+        if not wanted:
+            return WAIT
+        if len(wanted) == 1:
+            self._first = None  # the next draw is a new one
+            return GRAB[wanted[0]] if view[f"{wanted[0]}_available"] else RELEASE
+        self._first = self._first or rng.choice(SIDES)
+        free = view[f"{self._first}_available"]
+        return GRAB[self._first] if free and rng.random() >= self.hesitation else WAIT

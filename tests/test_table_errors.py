@@ -1,0 +1,211 @@
+"""What stands beside a table's numbers: standard errors, standard deviations, intervals, a kind for each metric."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import Episode, Metric, Statistic
+from harness.report import render
+from harness.tables import EpisodeScore, Published, Record, Table, TableSpec, build
+from harness.tables.spec import RESERVED
+
+
+class Mean(Metric):
+    def measure(self, episode: Episode) -> float | None:
+        return None
+
+
+class Total(Mean):
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return Statistic(sum(numbers), None, len(numbers))
+
+
+METRICS: dict[str, Metric] = {"deadlock": Mean(), "meals": Mean(), "fair": Mean(), "calls": Total()}
+MIXED = {"deadlock": "wilson", "meals": "std", "fair": "t"}
+# Mean 2.5; σ = √1.25 = 1.118; standard error √(5/3)/2 = 0.6455, times t(0.975, 3) = 3.1824: ± 2.0543.
+FOUR = [1.0, 2.0, 3.0, 4.0]
+RATE = [1.0, 0.0, 0.0, 0.0]
+
+
+def episodes(code: str, *numbers: dict[str, float]) -> list[EpisodeScore]:
+    return [EpisodeScore(f"{code}/{i}/0", code, {"model": "m", "code": code}, x) for i, x in enumerate(numbers)]
+
+
+SIM = episodes("sim", *({"deadlock": d, "meals": x, "fair": x, "calls": x} for d, x in zip(RATE, FOUR, strict=True)))
+SEQ = episodes("seq", {"deadlock": 1.0, "meals": 5.0, "fair": 5.0, "calls": 5.0})
+
+
+def made(scores: Sequence[EpisodeScore], papers: Sequence[Published] = (), **entry: Any) -> Table:
+    basic = {"title": "T", "rows": "code", "cell": list(METRICS), "aggregate": "pooled"}
+    return build(TableSpec.parse({**basic, **entry}), scores, METRICS, papers)
+
+
+def line(table: Table, row: int = 0) -> list[str]:
+    """The cells of a row as Markdown shows them."""
+    shown = render(table, "markdown").replace("\\", "").splitlines()[4 + row]
+    return [cell.strip() for cell in shown.strip("|").split("|")][1:]
+
+
+def test_std_is_the_population_standard_deviation_of_the_pooled_numbers() -> None:
+    table = made([*SIM, *SEQ], rows="model", cell="meals", error="std")
+    cell = table.rows[0].cells[0]
+    assert (cell.value, cell.std) == (3.0, pytest.approx(2**0.5))  # (4 + 1 + 0 + 1 + 4) / 5
+    assert (cell.low, cell.high) == (None, None)
+    assert line(table) == ["3.00 (1.41)"]
+    assert line(made(SIM, cell="meals", error="std", error_style="plus_minus")) == ["2.50 ± 1.12"]
+    assert table.notes == ("In parentheses: population standard deviation.",)
+
+
+def test_t_is_students_interval_of_the_mean() -> None:
+    table = made(SIM, cell="meals", error="t")
+    cell = table.rows[0].cells[0]
+    assert (cell.low, cell.high) == (pytest.approx(0.44574, abs=1e-5), pytest.approx(4.55426, abs=1e-5))
+    assert cell.std is None
+    assert line(table) == ["2.50 [0.45, 4.55]"]
+    assert table.notes == ("In brackets: 95 % t interval of the mean.",)
+
+
+def test_an_overall_column_pools_the_rows_numbers() -> None:
+    table = made([*SIM, *SEQ], rows="model", columns="code", cell="meals", error="std", overall="pooled")
+    assert line(table) == ["2.50 (1.12)", "5.00 (0.00)", "3.00 (1.41)"]
+
+
+def test_each_metric_shows_its_own_kind_and_the_others_none() -> None:
+    table = made(SIM, error=MIXED, labels={"deadlock": "DL", "meals": "TP"})
+    assert line(table) == ["0.25 [0.05, 0.70]", "2.50 (1.12)", "2.50 [0.45, 4.55]", "10.00"]
+    assert table.notes == (
+        "In brackets: 95 % Wilson interval (DL), 95 % t interval of the mean (fair); "
+        "in parentheses: population standard deviation (TP).",
+    )
+    down = made(SIM, error=MIXED, rows=["code", "metric"], columns="model")
+    assert [line(down, i)[1] for i in range(4)] == line(table)
+
+
+def test_standard_errors_stand_beside_other_kinds() -> None:
+    table = made(SIM, cell=["meals", "fair"], error={"meals": "sem", "fair": "std"}, error_style="plus_minus")
+    assert line(table) == ["2.50 ± 0.65", "2.50 ± 1.12"]
+    assert table.notes == ("After ±: standard error (meals), population standard deviation (fair).",)
+
+
+@pytest.mark.parametrize("error", [None, "sem", "wilson"])
+def test_what_parentheses_and_brackets_always_meant_needs_no_note(error: str | None) -> None:
+    assert made(SIM, cell="deadlock", error=error).notes == ()
+
+
+def test_tidy_rows_carry_what_was_asked_for() -> None:
+    def keys(error: Any) -> set[str]:
+        return {"low", "high", "std"} & made(SIM, error=error).long()[0].keys()
+
+    assert [keys(error) for error in (None, "sem", {"meals": "sem"})] == [set()] * 3
+    assert [keys(error) for error in ("std", "t", "wilson")] == [{"std"}, {"low", "high"}, {"low", "high"}]
+    tidy = {row["metric"]: row for row in made(SIM, error=MIXED).long()}
+    assert {metric: [x for x in ("low", "high", "std") if row[x] is not None] for metric, row in tidy.items()} == {
+        "deadlock": ["low", "high"],
+        "meals": ["std"],
+        "fair": ["low", "high"],
+        "calls": [],
+    }
+    found = list(csv.DictReader(io.StringIO(render(made(SIM, error=MIXED), "csv"))))
+    assert float(found[1]["std"]) == pytest.approx(1.25**0.5)
+    assert (found[0]["std"], found[1]["low"]) == ("", "")
+
+
+def test_json_says_kinds_and_has_std_only_where_asked() -> None:
+    data = json.loads(render(made(SIM, error=MIXED), "json"))
+    assert data["error"] == MIXED
+    assert data["rows"][0]["cells"][1]["std"] == pytest.approx(1.25**0.5)
+    plain = json.loads(render(made(SIM, error="sem"), "json"))
+    assert plain["error"] == "sem"
+    assert list(plain["rows"][0]["cells"][0]) == ["value", "stderr", "n", "failed", "missing", "low", "high"]
+
+
+def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
+    own = {key for error in ("std", "t") for row in made(SIM, error=error).long() for key in row}
+    assert own - {"code", "metric"} == RESERVED
+
+
+# ------------------------------------------------------------------------------ what has no error
+
+
+@pytest.mark.parametrize(
+    ("error", "shown", "why"),
+    [
+        ("std", "10.00 (–)", "it has no population standard deviation"),
+        ("t", "10.00", "it has no 95 % t interval of the mean"),
+        ("wilson", "1.00", "it has no 95 % Wilson interval"),
+    ],
+)
+def test_a_total_has_none_of_these_errors(error: str, shown: str, why: str) -> None:
+    scores = episodes("sim", *({"calls": x} for x in ([1.0, 0.0] if error == "wilson" else FOUR)))
+    table = made(scores, cell="calls", error=error)
+    assert line(table) == [shown]
+    assert f"calls is not the mean of its episodes' numbers: {why}." in table.notes
+
+
+def test_a_single_number_has_no_t_interval_and_no_deviation() -> None:
+    table = made([*SIM, *SEQ], cell=["meals", "fair"], error={"meals": "std", "fair": "t"})
+    assert line(table, 1) == ["5.00 (0.00)", "5.00"]
+    assert table.notes[1:] == (
+        "1 of 2 cells have a single number for meals: its standard deviation is 0.",
+        "1 of 2 cells have a single number for fair: no t interval with it.",
+    )
+
+
+def test_only_the_rates_among_the_metrics_must_be_0_or_1() -> None:
+    table = made(SIM, cell=["meals", "deadlock"], error={"meals": "wilson", "deadlock": "wilson"})
+    assert line(table) == ["2.50", "0.25 [0.05, 0.70]"]
+    assert table.notes[1:] == ("meals is not 0 or 1 in every episode: it has no Wilson interval.",)
+
+
+def test_cells_without_numbers_stay_empty_whatever_the_error() -> None:
+    silent = [EpisodeScore("sim/0/0", "sim", {"model": "m", "code": "sim"})]
+    assert line(made(silent, error=MIXED)) == ["–"] * 4
+
+
+numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12)
+
+
+@given(numbers, st.sampled_from(["std", "t"]))
+def test_errors_enclose_the_mean_and_are_never_negative(values: list[float], kind: str) -> None:
+    cell = made(episodes("sim", *({"meals": x} for x in values)), cell="meals", error=kind).rows[0].cells[0]
+    assert cell.value is not None
+    if kind == "std":
+        assert cell.std is not None
+        assert 0 <= cell.std <= (max(values) - min(values)) / 2 * (1 + 1e-9)
+    elif len(values) > 1:
+        assert cell.low is not None and cell.high is not None
+        assert cell.low <= cell.value <= cell.high
+    else:
+        assert cell.low is None
+
+
+# ----------------------------------------------------------------------------------------- published
+
+PAPER = Published(
+    "paper/t4",
+    "Paper, Table 4",
+    "Extended",
+    (
+        Record({"model": "X", "code": "sim"}, "deadlock", 0.65),
+        Record({"model": "X", "code": "sim"}, "meals", 0.45, std=0.15),
+        Record({"model": "X", "code": "sim"}, "fair", 0.53, stderr=0.05, std=0.22),
+    ),
+)
+
+
+def test_published_deviations_are_shown_where_the_table_shows_deviations() -> None:
+    cell = ["deadlock", "meals", "fair"]
+    table = made(SIM, [PAPER], rows=["model", "code"], cell=cell, error=MIXED, published="paper/t4")
+    assert line(table, 1)[1:] == ["0.65", "0.45 (0.15)", "0.53"]  # published rates and means have no interval
+    assert [cell.std for cell in table.rows[1].cells] == [None, 0.15, None]
+    errors = {"deadlock": "std", "fair": "sem"}
+    other = made(SIM, [PAPER], rows=["model", "code"], cell=cell, error=errors, published="paper/t4")
+    assert line(other, 1)[1:] == ["0.65 (–)", "0.45", "0.53 (0.05)"]
