@@ -8,10 +8,24 @@ All of them read in linear time, never raise, and come in two readings:
 """
 
 from ._text import Parsing
+from .answer import Answer, Form, normalise, same
 from .calls import Calls, Verb
 from .choice import Choice
 from .labelled import Labelled
 from .messages import Messages
 from .spoken import Said, Spoken
 
-__all__ = ["Calls", "Choice", "Labelled", "Messages", "Parsing", "Said", "Spoken", "Verb"]
+__all__ = [
+    "Answer",
+    "Calls",
+    "Choice",
+    "Form",
+    "Labelled",
+    "Messages",
+    "Parsing",
+    "Said",
+    "Spoken",
+    "Verb",
+    "normalise",
+    "same",
+]

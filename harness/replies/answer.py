@@ -1,0 +1,144 @@
+"""Answers that are values: numbers, lists, tables; text made into a JSON value the same way for every comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Parsed, Reply
+
+from ._literals import MAX_DEPTH, NOTHING, read
+
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
+_UNWRAPS = 4
+"""How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
+
+
+def normalise(value: Any) -> Any:
+    """`value` in the one form in which answers are compared; total.
+
+    Text is stripped, a code fence and matching quotes around it are dropped, and it is read as JSON, else as a
+    Python literal, else stays text. Tuples become lists, keys text, "true" and "false" in any case truth values,
+    whole floats integers; what is not finite becomes text, which no number equals. All of it holds inside lists and
+    mappings too. What JSON cannot hold, and what is nested too deeply, becomes None.
+
+    >>> normalise("```json\\n{0: 2.0, 1: 'True'}\\n```")
+    {'0': 2, '1': True}
+    """
+    return _normal(value, _UNWRAPS, MAX_DEPTH)
+
+
+def same(answer: Any, truth: Any, digits: int | None = None) -> bool:
+    """Whether two values in normal form are the same answer.
+
+    Numbers are compared exactly, or, with `digits` decimals asked for, within half a unit of the last one, so that
+    every way of rounding is right. A truth value is never a number.
+    """
+    if isinstance(truth, bool) or isinstance(answer, bool):
+        return answer is truth
+    if isinstance(truth, (int, float)):
+        if not isinstance(answer, (int, float)):
+            return False
+        return answer == truth if digits is None else abs(answer - truth) <= 0.5 * 10**-digits + 1e-9
+    if isinstance(truth, list):
+        return (
+            isinstance(answer, list)
+            and len(answer) == len(truth)
+            and all(same(a, b, digits) for a, b in zip(answer, truth, strict=True))
+        )
+    if isinstance(truth, dict):
+        return (
+            isinstance(answer, dict)
+            and answer.keys() == truth.keys()
+            and all(same(answer[key], truth[key], digits) for key in truth)
+        )
+    return bool(answer == truth)
+
+
+def _normal(value: Any, unwraps: int, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _of_text(value, unwraps, depth)
+    if isinstance(value, int):
+        return value if value.bit_length() < 1000 else "inf"  # comparable with floats, and Python can write it
+    if isinstance(value, float):
+        whole = math.isfinite(value) and value.is_integer() and abs(value) < 2**53
+        return int(value) if whole else value if math.isfinite(value) else str(value)
+    if depth and isinstance(value, (list, tuple)):
+        return [_normal(item, unwraps, depth - 1) for item in value]
+    if depth and isinstance(value, Mapping):
+        return {_key(key): _normal(item, unwraps, depth - 1) for key, item in value.items()}
+    return None
+
+
+def _of_text(text: str, unwraps: int, depth: int) -> Any:
+    bare = _unfenced(text.strip())
+    if unwraps and bare:
+        if bare.lower() in ("true", "false"):
+            return bare.lower() == "true"
+        value = read(bare)
+        if value is not NOTHING:
+            return _normal(value, unwraps - 1, depth)
+        if len(bare) > 1 and _QUOTES.get(bare[0]) == bare[-1]:
+            return _of_text(bare[1:-1], unwraps - 1, depth)
+    return bare if bare.isascii() else bare.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _unfenced(text: str) -> str:
+    if len(text) < 6 or not (text.startswith("```") and text.endswith("```")):
+        return text
+    tag, line_break, rest = text[3:-3].partition("\n")
+    return (rest if line_break and " " not in tag.strip() else text[3:-3]).strip()
+
+
+def _key(key: Any) -> str:
+    plain = _normal(key, 0, 0) if isinstance(key, (str, float)) else key
+    return str(plain).lower() if isinstance(plain, bool) else str(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of answer.
+
+    Attributes:
+        words: what it is, in words for the one who answers.
+        schema: the same as JSON Schema.
+        text: whether a text that is no value is an answer too.
+    """
+
+    words: str
+    schema: Mapping[str, Any]
+    text: bool = False
+
+
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+INTEGER = Form("one integer", {"type": "integer"})
+NUMBER = Form("one number", {"type": "number"})
+TEXT = Form("one word", {"type": "string"}, text=True)
+TRUTH = Form("true or false", {"type": "boolean"})
+INTEGERS = Form("a JSON list of integers", {"type": "array", "items": {"type": "integer"}})
+NUMBERS = Form("a JSON list of numbers", _NUMBERS)
+ROWS = Form("a JSON list of lists of numbers", {"type": "array", "items": _NUMBERS})
+TABLE = Form("a JSON object of numbers", {"type": "object", "additionalProperties": {"type": "number"}})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Reply):
+    """A final answer given as text; the action is its normal form. Anything that can be read is an answer, whether
+    or not it has the form that is asked for: a wrong one is final too."""
+
+    form: Form
+
+    def parse(self, text: str) -> Parsed:
+        """The value that `text` is. An error only where there is none."""
+        value = normalise(text)
+        if value is None or value == "" or (isinstance(value, str) and not self.form.text):
+            return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else")
+        return Parsed(value)
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The form as JSON Schema."""
+        return {"json": self.form.schema}

@@ -1,0 +1,270 @@
+"""Sharded tasks: a global input cut into one shard an agent, and a question about the whole (SILO-Bench, Section 3).
+
+Subclass `ShardedTask` and say how the input is drawn and how it is solved; cases, briefs, answers and grades follow.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from harness.api import Action, Case, Facts, Outcome, Range, Task, derive_seed
+from harness.replies import Answer, Form, same
+
+Items = Annotated[int, Range(ge=1, le=1_000_000)]
+"""The type of the parameter `items`; a task gives it its own default."""
+Credit = Literal["number", "exact", "entries", "cells", "sequence"]
+
+
+@dataclass(kw_only=True)
+class ShardedTask(Task):
+    """One problem on inputs that are cut into shards, of which every agent holds one.
+
+    An instance depends on the problem, `agents`, `items`, `domain`, the seed and its own number, and on nothing else.
+
+    Attributes:
+        agents: N, how many shards there are and how many agents hold one each.
+        items: k, how many items a shard has.
+        samples: how many instances.
+        domain: "paper" draws as the paper's release does; "hardened" makes problems that can be guessed without
+            any communication harder to guess; where there is nothing to harden both are the same.
+        whole: one single agent holds the whole input: the baseline of the relative coordination cost (Section 4.1).
+
+    Class attributes:
+        problem: its id.
+        level: I, II or III (Section 3.2).
+        question: the description that agents are given; a format string over `n`, `items` and what `draw` makes known.
+        form: the form of an answer.
+        digits: decimals that are asked for; None where answers are exact.
+        segments: whether every agent answers for its own part.
+        credit: what a wrong answer earns: see `credit_for`.
+    """
+
+    agents: Annotated[int, Range(ge=1, le=10_000)] = 5
+    items: Items = 20
+    samples: Annotated[int, Range(ge=1)] = 1
+    domain: Literal["paper", "hardened"] = "paper"
+    whole: bool = False
+
+    gives: ClassVar[frozenset[str]] = frozenset({"shards"})
+    grades: ClassVar[tuple[str, ...]] = (
+        "success", "partial", "premature", "consensus", "computation", "timeout", "data_characters",
+    )  # fmt: skip
+    problem: ClassVar[str]
+    level: ClassVar[str]
+    question: ClassVar[str]
+    form: ClassVar[Form]
+    digits: ClassVar[int | None] = None
+    segments: ClassVar[bool] = False
+    credit: ClassVar[Credit] = "exact"
+
+    # ------------------------------------------------------------------------------- for each task
+
+    @abstractmethod
+    def draw(self, rng: random.Random, n: int) -> tuple[Sequence[Any], Facts]:
+        """A new input in n shards (JSON values: lists, texts, or mappings of lists), and what everybody is told.
+
+        Raises:
+            PluginError: if parameters do not go together.
+        """
+
+    @abstractmethod
+    def solve(self, shards: Sequence[Any], known: Facts) -> Any:
+        """The right answer, unrounded; with `segments` a list of one a shard. From its arguments alone."""
+
+    def needs(self, agent: int, shards: Sequence[Any], known: Facts) -> Sequence[int]:
+        """Whose data decide the agent's answer, as bits by number; any one of several sets does. All by default."""
+        return [(1 << len(shards)) - 1]
+
+    def segmented(self, known: Facts) -> bool:
+        """Whether every agent answers for its own part."""
+        return self.segments
+
+    # -------------------------------------------------------------------------------------- shared
+
+    def answers(self, shards: Sequence[Any], known: Facts) -> Sequence[Any]:
+        """The right answer of each agent, unrounded."""
+        solved = self.solve(shards, known)
+        return solved if self.segmented(known) else [solved] * len(shards)
+
+    def written(self, answer: Any) -> str:
+        """An answer as an agent would write it: JSON, rounded to `digits`."""
+        return answer if isinstance(answer, str) else json.dumps(_rounded(answer, self.digits))
+
+    def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
+        """`samples` instances, each with a seed of its own."""
+        for sample in range(self.samples if limit is None else min(limit, self.samples)):
+            yield self._case(sample, seed)
+
+    def _case(self, sample: int, seed: int) -> Case:
+        n = self.agents
+        rng = random.Random(derive_seed("sharded", self.problem, n, self.items, self.domain, seed, sample))
+        shards, known = self.draw(rng, n)
+        answers = self.answers(shards, known)
+        if self.whole:
+            answers = [joined(answers) if self.segmented(known) else answers[0]]
+            shards = [joined(shards)]
+        seats = tuple(f"Agent-{i}" for i in range(len(shards)))
+        return Case(
+            id=f"{self.problem}-n{n}-{sample}",
+            seats=seats,
+            public={"known": known},
+            private={seat: {"shard": shard} for seat, shard in zip(seats, shards, strict=True)},
+            target=answers,
+            labels={"level": self.level, "agents": n, "sample": sample},
+        )
+
+    def brief(self, case: Case, seat: str) -> Facts:
+        """`name` and `id` of the agent, `n` agents, the `task` in words, the own `shard` as JSON text, the `problem`
+        (the name of its file) and the numbers that are `known` to all, which prompts tell as part of the task."""
+        known, (words, digits) = case.public["known"], (self.form.words, self.digits)
+        told = {"n": self.agents, "items": self.items, **known}
+        precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
+        return {
+            "name": seat,
+            "id": int(seat.rpartition("-")[2]),
+            "n": len(case.seats),
+            "problem": type(self).__module__.rpartition(".")[2],
+            "task": f"{self.question.format(**told)}\nForm of the answer: {words}{precision}.",
+            "shard": shown(case.private[seat]["shard"]),
+            "known": known,
+        }
+
+    def reply(self, case: Case, seat: str) -> Answer:
+        """A value of the problem's form."""
+        return Answer(self.form)
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard.
+
+        `success` is the share of agents with the right answer, `partial` their mean credit. The failure modes are 0 or
+        1 for the whole run, never 1 for a run without a wrong answer, and None where the protocol does not keep account
+        of who knew what: `premature`, somebody submitted before it could know the data it needs; `consensus`, different
+        answers were submitted to one question (None if every agent answers for its own part); `computation`, somebody
+        who could know all it needs submitted a wrong answer; `timeout`, somebody submitted nothing.
+        """
+        given = [outcome.answers.get(seat) for seat in case.seats]
+        right = [answer is not None and same(answer, truth, self.digits) for answer, truth in self._marked(case, given)]
+        partial = [
+            1.0 if ok else 0.0 if answer is None else credit_for(self.credit, answer, truth, self.digits)
+            for ok, (answer, truth) in zip(right, self._marked(case, given), strict=True)
+        ]
+        texts = [len(shown(case.private[seat]["shard"])) for seat in case.seats]
+        return {
+            "success": sum(right) / len(right),
+            "partial": sum(partial) / len(partial),
+            **self._failures(case, outcome.facts.get("knew"), given, right),
+            "data_characters": sum(texts) / len(texts),
+        }
+
+    def _marked(self, case: Case, given: Sequence[Action]) -> Iterator[tuple[Action, Any]]:
+        return zip(given, case.target, strict=True)
+
+    def _failures(
+        self, case: Case, knew: Mapping[str, str] | None, given: Sequence[Action], right: Sequence[bool]
+    ) -> dict[str, float | None]:
+        if knew is None:
+            return dict.fromkeys(("premature", "consensus", "computation", "timeout"))
+        known, failed = case.public["known"], not all(right)
+        shards = [case.private[seat]["shard"] for seat in case.seats]
+        informed = {
+            i: any(need & ~int(knew[seat], 16) == 0 for need in self.needs(i, shards, known))
+            for i, seat in enumerate(case.seats)
+            if seat in knew and failed
+        }
+        distinct = {
+            "" if ok else json.dumps(_rounded(answer, self.digits), sort_keys=True)
+            for answer, ok in zip(given, right, strict=True)
+            if answer is not None
+        }
+        return {
+            "premature": float(not all(informed.values())),
+            "consensus": None if self.segmented(known) else float(len(distinct) > 1),
+            "computation": float(any(informed[i] and not right[i] for i in informed)),
+            "timeout": float(None in given),
+        }
+
+
+def shown(shard: Any) -> str:
+    """A shard as agents are shown it: JSON."""
+    return json.dumps(shard, ensure_ascii=False)
+
+
+def joined(shards: Sequence[Any]) -> Any:
+    """The whole that the shards are parts of: texts and lists one after the other, mappings entry by entry.
+
+    >>> joined([{"rows": [1]}, {"rows": [2]}])
+    {'rows': [1, 2]}
+    """
+    first = shards[0]
+    if isinstance(first, str):
+        return "".join(shards)
+    if isinstance(first, Mapping):
+        return {key: joined([shard[key] for shard in shards]) for key in first}
+    return [item for shard in shards for item in shard]
+
+
+def credit_for(kind: Credit, answer: Any, truth: Any, digits: int | None = None) -> float:
+    """What an answer in normal form earns, from 0 to 1 (Section 3.3, P).
+
+    "number": 1 within one per cent of the truth. "exact": 1 if the same. "entries": share of the places of a list, or
+    keys of a mapping, that are right. "cells": the same for a list of lists, cell by cell. "sequence": length of the
+    longest common subsequence over that of the truth; what is too much costs nothing here.
+    """
+    if kind == "number":
+        numbers = (int, float)
+        fits = isinstance(answer, numbers) and isinstance(truth, numbers) and not isinstance(answer, bool)
+        return float(fits and abs(answer - truth) <= 0.01 * abs(truth))
+    if kind == "exact":
+        return float(same(answer, truth, digits))
+    if kind == "cells" and isinstance(truth, list) and truth:
+        rows = answer if isinstance(answer, list) else []
+        earned = [credit_for("entries", rows[i] if i < len(rows) else None, row, digits) for i, row in enumerate(truth)]
+        return sum(earned) / len(earned)
+    if kind == "sequence":
+        return _common(answer, truth, digits) if isinstance(answer, list) else 0.0
+    return _entries(answer, truth, digits)
+
+
+def _entries(answer: Any, truth: Any, digits: int | None) -> float:
+    if type(answer) is not type(truth):
+        return 0.0
+    if not truth:
+        return float(not answer)
+    if isinstance(truth, dict):
+        hits = sum(key in answer and same(answer[key], value, digits) for key, value in truth.items())
+    else:
+        hits = sum(same(a, b, digits) for a, b in zip(answer, truth, strict=False))
+    return hits / len(truth)
+
+
+def _common(answer: list[Any], truth: list[Any], digits: int | None) -> float:
+    """Hunt and Szymanski's longest common subsequence; O(m log m) for m pairs of equal items."""
+    if not truth:
+        return float(not answer)
+    places: dict[str, list[int]] = {}
+    for i, item in enumerate(truth):
+        places.setdefault(json.dumps(_rounded(item, digits)), []).append(i)
+    ends: list[int] = []  # ends[l]: where in the truth a common subsequence of l + 1 items can end at the earliest
+    for item in answer[: 4 * len(truth) + 100]:  # nobody gets more by writing the same for ever
+        for i in reversed(places.get(json.dumps(_rounded(item, digits)), ())):
+            at = bisect_left(ends, i)
+            ends[at : at + 1] = [i]
+    return len(ends) / len(truth)
+
+
+def _rounded(value: Any, digits: int | None) -> Any:
+    """Numbers with a fraction to `digits` decimals, everywhere inside."""
+    if isinstance(value, float) and digits is not None:
+        near = round(value, digits)
+        return int(near) if near.is_integer() else near
+    if isinstance(value, (list, tuple)):
+        return [_rounded(item, digits) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _rounded(item, digits) for key, item in value.items()}
+    return value

@@ -1,0 +1,92 @@
+"""Every SILO-Bench task: its right answer is that of an independent solution, at every size and for many seeds."""
+
+import json
+from typing import Any
+
+import brute_base
+import pytest
+
+from harness import project
+from harness.api import Case, Outcome
+from harness.replies import normalise
+from harness.sharded import ShardedTask, joined
+
+BUILTIN = project.builtin()
+SOLUTIONS = {**brute_base.SOLUTIONS}
+NAMES = sorted(e.name.removeprefix("silo/") for e in BUILTIN.listing("tasks") if e.name.startswith("silo/"))
+SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
+
+
+def task(name: str, **parameters: Any) -> ShardedTask:
+    made = BUILTIN.load("tasks", f"silo/{name}")(**parameters)
+    assert isinstance(made, ShardedTask)
+    return made
+
+
+def case(made: ShardedTask, seed: int) -> Case:
+    return next(iter(made.cases(1, seed)))
+
+
+def shards(of: Case) -> list[Any]:
+    return [of.private[seat]["shard"] for seat in of.seats]
+
+
+def test_every_task_has_an_independent_solution() -> None:
+    assert set(SOLUTIONS) == set(NAMES)
+
+
+@pytest.mark.parametrize("domain", ["paper", "hardened"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_right_answer_is_that_of_an_independent_solution(name: str, domain: str) -> None:
+    for agents in SIZES:
+        made = task(name, agents=agents, domain=domain)
+        for seed in range(20 if agents < 50 else 5):
+            played = case(made, seed)
+            expected = SOLUTIONS[name](shards(played), dict(played.public["known"]))
+            answers = expected if made.segmented(played.public["known"]) else [expected] * agents
+            written = [made.reply(played, seat).parse(made.written(answer)).action
+                       for seat, answer in zip(played.seats, answers, strict=True)]  # fmt: skip
+            grade = made.grade(played, Outcome(dict(zip(played.seats, written, strict=True))))
+            assert (grade["success"], grade["partial"]) == (1, 1), (name, agents, seed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
+    for agents in (1, 2, 5, 20):
+        parts, whole = case(task(name, agents=agents), 3), case(task(name, agents=agents, whole=True), 3)
+        assert shards(whole) == [joined(shards(parts))] and len(whole.seats) == 1
+        made = task(name, agents=agents)
+        expected = joined(parts.target) if made.segmented(parts.public["known"]) else parts.target[0]
+        assert whole.target == [expected]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_instance_depends_on_its_own_parameters_only(name: str) -> None:
+    three = list(task(name, agents=4, samples=3).cases(None, 7))
+    again = list(task(name, agents=4, samples=2).cases(None, 7))
+    assert three[:2] == again and len({json.dumps(shards(c)) for c in three}) == 3
+    assert shards(case(task(name, agents=4), 8)) != shards(three[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_brief_tells_the_own_shard_and_no_answer(name: str) -> None:
+    made = task(name, agents=10)
+    played = case(made, 0)
+    for seat in played.seats:
+        brief = made.brief(played, seat)
+        assert json.loads(brief["shard"]) == played.private[seat]["shard"]
+        assert str(made.agents) == str(brief["n"])
+        for word in ("star", "tree", "chain topology", "hub", "leader", "broadcast", "optimal", "aggregator"):
+            assert word not in brief["task"].lower().split()
+    assert "target" not in json.dumps([made.brief(played, seat) for seat in played.seats])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_partial_credit_is_never_below_success(name: str) -> None:
+    made = task(name, agents=3)
+    played = case(made, 1)
+    for text in ("0", "7", "[]", "[1, 2]", "{}", '{"0": 0}', "[[1]]", "true", '"x"', "null", "-1e9", "[[[]]]"):
+        answers = {seat: normalise(text) for seat in played.seats}
+        grade = made.grade(played, Outcome(answers))
+        success, partial = grade["success"], grade["partial"]
+        assert success is not None and partial is not None and 0 <= success <= partial <= 1, text
