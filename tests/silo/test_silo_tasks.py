@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-import brute_base
 import pytest
 
 from harness import project
 from harness.api import Case, Outcome
 from harness.replies import normalise
 from harness.sharded import ShardedTask, joined
+from tests.silo import brute_base
 
 BUILTIN = project.builtin()
 SOLUTIONS = {**brute_base.SOLUTIONS}
