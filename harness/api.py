@@ -78,10 +78,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a reply form made of a text: an action, or the reason why there is none."""
+    """What a reply form made of a text: an action, or the reason why there is none.
+
+    `partial`, with an error: what counts all the same if the seat is not asked again (the message beside an action)."""
 
     action: Action = None
     error: str | None = None
+    partial: Action = None
 
 
 class Reply(ABC):
@@ -154,11 +157,10 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What came of a turn: an action or none, with the reason and the model calls it took.
+    """What came of a turn: an action or none, with the reason and the model calls it took (none for a policy).
 
-    `error_kind` is "parse" when no call gave a readable reply, else the kind of an `EngineError`.
-    Policies make moves without calls.
-    """
+    `error_kind` is "parse" when no call gave a readable reply (the action is then the last one's `Parsed.partial`),
+    else the kind of an `EngineError`."""
 
     seat: str
     turn: str

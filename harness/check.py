@@ -213,6 +213,8 @@ def check_reply(reply: Reply) -> list[str]:
         parsed = reply.parse(text)
         if not _plain(parsed.action):
             broken.append(f"{type(reply).__name__} parsed {text[:20]!r} into something that is not JSON")
+        if not _plain(parsed.partial):
+            broken.append(f"{type(reply).__name__} read part of {text[:20]!r} as something that is not JSON")
         if parsed.error is not None and parsed.action is not None:
             broken.append(f"{type(reply).__name__} gave both an action and an error for {text[:20]!r}")
     if reply.options is not None and len(set(map(str, reply.options))) != len(reply.options):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.api import Case, Turn
-from harness.check import drive
+from harness.check import Drive, drive
+from harness.errors import PluginError
 from harness.plan import Condition, Plan
 
 CHARS_PER_TOKEN = 4
@@ -42,7 +43,7 @@ def estimate(plan: Plan) -> Estimate:
         per_turn: float | None = None
         for case in condition.task.cases(plan.limit, plan.seed):
             seated = condition.seated(case, plan.seed)
-            asked = list(drive(condition.protocol, condition.task, seated).turns())
+            asked = list(_driven(condition, seated).turns())
             policies = {group.name for group in condition.groups if group.policy is not None and plan.engines}
             asked = [turn for turn in asked if seated.roles.get(turn.seat, "default") not in policies]
             if per_turn is None:  # one case stands for its condition: rendering all would take as long as a run
@@ -52,6 +53,13 @@ def estimate(plan: Plan) -> Estimate:
             calls += plan.repeats * sum(1 + turn.repairs for turn in asked)
             tokens += int(plan.repeats * len(asked) * per_turn)
     return Estimate(len(plan.conditions), episodes, turns, calls, tokens, turns * reply)
+
+
+def _driven(condition: Condition, case: Case) -> Drive:
+    try:
+        return drive(condition.protocol, condition.task, case)
+    except (RuntimeError, TypeError) as error:
+        raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
 
 
 def _input_tokens(condition: Condition, case: Case, asked: Sequence[Turn], reply: int) -> float:

@@ -47,7 +47,7 @@ class ModelPlayer:
         index, variables = self.turns, self._open(turn)
         constraint = turn.reply.constraint() if self.constrained else None
         calls: list[Completion] = []
-        error = None
+        error = partial = None
         for attempt in range(turn.repairs + 1):
             if attempt:
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
@@ -65,8 +65,8 @@ class ModelPlayer:
             parsed = turn.reply.parse(completion.text)
             if parsed.error is None:
                 return Move(turn.seat, turn.name, parsed.action, calls=tuple(calls))
-            error = parsed.error
-        return Move(turn.seat, turn.name, None, error, "parse", tuple(calls))
+            error, partial = parsed.error, parsed.partial
+        return Move(turn.seat, turn.name, partial, error, "parse", tuple(calls))
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""

@@ -171,12 +171,12 @@ def _extended(
     if len(via) >= yamls.MAX_DEPTH:
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below, below_places = _merged(file, project, via)
-    _pick(data.get("matrix"), below.get("matrix"))
+    _pick(data.get("matrix"), below.get("matrix"), document.place)
     _liken(data.get("matrix"), document.place)
     return _over(below, data), {**below_places, **places}
 
 
-def _pick(matrix: Any, base: Any) -> None:
+def _pick(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
     """Let a name in `matrix` stand for the mapping of that name among the base's values of the same variable."""
     if not (isinstance(matrix, dict) and isinstance(base, dict)):
         return
@@ -184,6 +184,12 @@ def _pick(matrix: Any, base: Any) -> None:
         known = base.get(variable)
         if isinstance(values, list) and isinstance(known, list):
             named = {value["name"]: value for value in known if isinstance(value, dict) and _is_name(value.get("name"))}
+            for i, value in enumerate(values):
+                if named and len(named) == len(known) and _is_name(value) and value not in named:
+                    message = f"{variable}: no value is called {value!r}"
+                    raise SpecError(
+                        message, place=place_of("matrix", variable, i), hint=near(str(value), map(str, named))
+                    )
             matrix[variable] = [named.get(value, value) if _is_name(value) else value for value in values]
 
 
@@ -243,7 +249,7 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
         here = here[key]
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
-        _pick(change, data.get("matrix"))
+        _pick(change, data.get("matrix"), lambda *_: place)
         _liken(change, lambda *_: place)
         value = change[keys[1]] if len(keys) == 2 else change
     here[keys[-1]] = value

@@ -45,6 +45,9 @@ BOTH_REFERENCE = Spoken(REFERENCE, Said(parsing="reference"))
         ("I will wait and see", None, "WAIT"),
         ("", None, None),
         ("ACTION:", None, None),
+        (r"ACTION: GRAB\_LEFT", "GRAB_LEFT", None),
+        (r"ACTION: \text{GRAB\_LEFT}", "GRAB_LEFT", None),
+        ("ACTION: WAIT, since GRAB_LEFT, GRAB_RIGHT and RELEASE are bad", "WAIT", "WAIT"),
         ("ACTION: ACTION: ACTION: WAIT", "WAIT", None),
     ],
 )
@@ -72,6 +75,12 @@ def test_the_complaint_says_what_to_write() -> None:
         ('MESSAGE: "None"\nACTION: WAIT', None, '"None"'),
         ("MESSAGE: None.\nACTION: WAIT", None, "None."),
         ("MESSAGE: n/a\nACTION: WAIT", None, None),
+        (
+            'MESSAGE: [Short message to neighbors, or "None"]\nACTION: WAIT',
+            None,
+            '[Short message to neighbors, or "None"]',
+        ),
+        ("MESSAGE: take the left one or none\nACTION: WAIT", "take the left one or none", "take the left one or none"),
         ("MESSAGE: -\nACTION: WAIT", None, None),
         ("MESSAGE:\nACTION: WAIT", None, "ACTION: WAIT"),  # the reference swallows the next line
         ("MESSAGE:\nI go first\nACTION: WAIT", "I go first", "I go first"),
@@ -96,6 +105,14 @@ def test_a_message(text: str, tolerant: str | None, reference: str | None) -> No
 )
 def test_what_is_said_is_not_done(text: str) -> None:
     assert BOTH.parse(text).action["act"] == "WAIT"
+
+
+@pytest.mark.parametrize("form", [BOTH, BOTH_REFERENCE])
+def test_a_message_beside_an_action_that_cannot_be_read(form: Spoken) -> None:
+    parsed = form.parse("MESSAGE: I hold on\nACTION: EAT")
+    assert parsed.action is None and parsed.error is not None
+    assert parsed.partial == {"act": "WAIT", "message": "I hold on"}
+    assert form.parse("ACTION: EAT").partial is None
 
 
 def test_the_reference_does_what_comes_first_even_in_a_message() -> None:

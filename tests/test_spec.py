@@ -116,7 +116,7 @@ def test_a_name_picks_the_mapping_that_the_base_sweeps(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(base)
     child = load(tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [few, {name: four, seats: 4}]}\n")
     assert [(v.id, v.data["task"]["seats"]) for v in child.variants()] == [("n=few", 2), ("n=four", 4)]
-    with pytest.raises(SpecError, match="swept value 'fwe' has no 'seats'"):
+    with pytest.raises(SpecError, match="n: no value is called 'fwe'\n  Did you mean few"):
         load(tmp_path, base, "matrix.n=[fwe]")
 
 

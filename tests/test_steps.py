@@ -128,9 +128,30 @@ def test_discussion_comes_before_the_action_and_all_of_it_is_seen() -> None:
         ("talk", 1), ("talk", 2), ("act", 3),
     ]  # fmt: skip
     assert [batch[0][0].view["inbox"] for batch in played.batches] == [
-        {}, {"P2": "1", "P1": "1"}, {"P2": "2", "P1": "2"},
+        {}, {"P2": "1", "P1": "1"}, {"P2": "1 / 2", "P1": "1 / 2"},
     ]  # fmt: skip
     assert played.outcome.facts["timesteps"] == 1 and played.outcome.facts["messages"] == 9
+
+
+def test_in_one_conversation_nobody_is_told_twice() -> None:
+    protocol = steps(talk_rounds=3, lifetime="round", max_timesteps=2, memory="thread")
+    played = drive(protocol, lambda t: f"{t.view['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
+    inboxes = [batch[0][0].view["inbox"].get("P1") for batch in played.batches]
+    assert inboxes == [None, "1", "2", "act", "1", "2"]
+
+
+def test_silence_in_the_last_round_of_talk_hides_nothing_said_before() -> None:
+    def talk(turn: Turn) -> Any:
+        if turn.name == "act":
+            return said(WAIT, None)
+        return "early" if (turn.seat, turn.view["talk_round"]) == ("P1", 1) else None
+
+    played = drive(steps(talk_rounds=3, lifetime="round", max_timesteps=2), talk)
+    views = [turn.view for turn in played.turns() if turn.seat == "P0"]
+    assert [(view["inbox"], view["silent"]) for view in views[1:]] == [
+        ({"P1": "early"}, ["P2"]), ({"P1": "early"}, ["P2"]),
+        ({}, ["P2", "P1"]), ({"P1": "early"}, ["P2"]), ({"P1": "early"}, ["P2"]),
+    ]  # fmt: skip
 
 
 def test_talk_needs_a_channel_and_discussion_needs_simultaneous_order() -> None:
@@ -171,6 +192,17 @@ def test_memory_is_ones_own_last_observations() -> None:
 def test_a_deadlock_that_is_not_terminal_is_counted_and_broken() -> None:
     facts = drive(steps(deadlock="non_terminal", max_timesteps=4), lambda turn: LEFT).outcome.facts
     assert (facts["deadlocks"], facts["end"], facts["timesteps"]) == ([1, 2, 3, 4], "limit", 4)
+
+
+def test_a_broken_deadlock_starts_the_waiting_anew() -> None:
+    def again(turn: Turn) -> str:
+        return LEFT if turn.view["timestep"] in (1, 2) and (turn.seat == "P0" or turn.view["timestep"] == 1) else WAIT
+
+    protocol = steps(deadlock="non_terminal", backoff_threshold=2, backoff_probability=1.0, max_timesteps=5)
+    played = drive(protocol, again)
+    assert played.outcome.facts["deadlocks"] == [1]
+    asked = [{turn.seat for turn, _ in batch} for batch in played.batches]
+    assert ["P0" in seats for seats in asked] == [True, True, True, False, True]
 
 
 def test_backoff_makes_those_who_wait_give_up_without_asking_them() -> None:
@@ -297,3 +329,26 @@ def test_golden_episode() -> None:
     assert played.outcome.facts["eaten"] == {"P0": 1, "P1": 0, "P2": 0}
     assert (played.outcome.facts["end"], played.outcome.facts["deadlocks"]) == ("deadlock", [4])
     assert all(isinstance(move, Move) for batch in played.batches for _, move in batch)
+
+
+def test_golden_episode_in_turns_and_with_messages() -> None:
+    """Three philosophers one after another: P0 eats, P1 is told to wait and does, then takes what is free."""
+    script = [
+        said(LEFT, "mine is next"), said(WAIT, "go on"), said(WAIT, None),
+        said(RIGHT, None), said(LEFT, "now I"), said(WAIT, None), said(WAIT, "done"), said(LEFT, None),
+    ]  # fmt: skip
+    moves = iter(script)
+    protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=8)
+    played = drive(protocol, lambda turn: next(moves))
+    told = [
+        f"{turn.view['timestep']} {turn.seat} {turn.view['state'][0]}{turn.view['meals']}"
+        f" {'L' if turn.view['left_available'] else '-'}{'R' if turn.view['right_available'] else '-'}"
+        f" {turn.view['inbox'].get(turn.brief['left'])} {turn.view['inbox'].get(turn.brief['right'])}"
+        for turn in played.turns()
+    ]
+    assert told == [  # timestep, seat, state, meals, forks it can have, what its left and right neighbours said last
+        "1 P0 H0 LR None None", "2 P1 H0 LR mine is next None", "3 P2 H0 L- go on mine is next",
+        "4 P0 H0 LR None go on", "5 P1 H0 -R mine is next None", "6 P2 H0 L- now I mine is next",
+        "7 P0 E1 LR None now I", "8 P1 H0 LR done None",
+    ]  # fmt: skip
+    assert played.outcome.facts["messages"] == 4

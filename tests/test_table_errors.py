@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric, Statistic
 from harness.report import render
-from harness.tables import EpisodeScore, Published, Record, Table, TableSpec, build
+from harness.tables import EpisodeScore, Published, Record, Table, TableSpec, build, check
 from harness.tables.spec import RESERVED
 
 
@@ -209,3 +209,31 @@ def test_published_deviations_are_shown_where_the_table_shows_deviations() -> No
     errors = {"deadlock": "std", "fair": "sem"}
     other = made(SIM, [PAPER], rows=["model", "code"], cell=cell, error=errors, published="paper/t4")
     assert line(other, 1)[1:] == ["0.65 (–)", "0.45", "0.53 (0.05)"]
+
+
+def test_a_ratio_is_sum_over_sum_of_the_episodes_that_have_both() -> None:
+    scores = [*SIM, *episodes("sim", {"meals": 7.0})]
+    table = made(scores, cell=["each", "calls"], ratio={"each": ["meals", "deadlock"]}, error={"calls": "std"})
+    each, calls = table.rows[0].cells
+    assert (each.value, each.stderr, each.n, each.missing) == (10.0, None, 4, 1) and calls.value == 10.0
+
+
+def test_a_ratio_without_a_denominator_is_none() -> None:
+    nothing = made(
+        [*episodes("sim", {"deadlock": 0.0, "meals": 1.0})], cell="each", ratio={"each": ["meals", "deadlock"]}
+    )
+    assert nothing.rows[0].cells[0].value is None
+
+
+def test_a_ratio_of_unknown_metrics_is_told() -> None:
+    entry = {
+        "title": "T",
+        "rows": "code",
+        "cell": ["each"],
+        "ratio": {"each": ["meals", "call"], "other": ["calls", "meals"]},
+    }
+    assert check(entry, ["code"], METRICS) == ["ratio: cell does not use 'other'"]
+    del entry["ratio"]["other"]  # type: ignore[attr-defined]
+    assert check(entry, ["code"], METRICS) == [
+        "ratio: unknown metric 'call'. Did you mean calls? There are: calls, deadlock, fair, meals."
+    ]

@@ -86,7 +86,7 @@ def _natural(text: str) -> int:
 
 def _at_least(least: int, text: str) -> int:
     if not text.isdecimal() or len(text) > 18 or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least} on, found {text!r:.40}")
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least} to 10^18 − 1, found {text!r:.40}")
     return int(text)
 
 

@@ -12,6 +12,8 @@ from harness.api import Parsed, Reply
 
 from ._text import DECORATION, WRAPPING, Parsing, end_of
 
+_BEFORE = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
+_JOINING = {"or", "and", "one", "of", "either"}
 WINDOW = 400
 """Characters after a label that are read."""
 
@@ -21,9 +23,9 @@ class Labelled(Reply):
     """One of finitely many words, announced by a label and a colon.
 
     The tolerant reading takes the last label that an option follows; quotes, bold, brackets or line breaks may
-    stand between, case is ignored, and the parts of `GRAB_LEFT` may be joined by blanks or hyphens. A line that
-    goes on to name every option is the prompt's own template, echoed, and does not count. A reply that is nothing
-    but an option needs no label.
+    stand between, case is ignored, and the parts of `GRAB_LEFT` may be joined by blanks, hyphens or an escaped
+    underscore. A line of nothing but all options is the prompt's own template, echoed, and does not count. A reply
+    that is nothing but an option needs no label.
 
     Attributes:
         options: the legal actions, in the order in which they are shown.
@@ -55,7 +57,7 @@ class Labelled(Reply):
         option = _option(self.options)
         found = None
         for match in label(self.label).finditer(text):
-            start = end_of(DECORATION, text, match.end())
+            start = end_of(_BEFORE, text, match.end())
             given = option.match(text, start, start + WINDOW)
             if given is None or self._echoes(option, text, start):
                 continue
@@ -66,7 +68,8 @@ class Labelled(Reply):
 
     def _echoes(self, option: re.Pattern[str], text: str, start: int) -> bool:
         line = text[start : start + WINDOW].partition("\n")[0]
-        return len({_plain(name) for name in option.findall(line)}) == len(self.options) > 1
+        words = set(re.findall(r"\w+", option.sub(" ", line).casefold()))
+        return words <= _JOINING and len({_plain(name) for name in option.findall(line)}) == len(self.options) > 1
 
     def _reference(self, text: str) -> str | None:
         upper = text.upper()
@@ -87,7 +90,7 @@ def label(word: str) -> re.Pattern[str]:
 @lru_cache(maxsize=256)
 def _option(options: tuple[str, ...]) -> re.Pattern[str]:
     """What finds an option, the longest first, at word boundaries."""
-    forms = [r"[\s_-]{0,3}".join(map(re.escape, re.split(r"[\s_-]+", o))) for o in sorted(options, key=len)[::-1]]
+    forms = [r"[\s_\\-]{0,3}".join(map(re.escape, re.split(r"[\s_-]+", o))) for o in sorted(options, key=len)[::-1]]
     return re.compile(rf"(?<!\w)(?:{'|'.join(forms)})(?!\w)", re.IGNORECASE)
 
 
@@ -97,4 +100,4 @@ def _names(options: tuple[str, ...]) -> dict[str, str]:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "", name).casefold()
+    return re.sub(r"[\s_\\-]+", "", name).casefold()

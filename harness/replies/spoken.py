@@ -13,6 +13,8 @@ from ._text import WRAPPING, Parsing, literal, valid
 from .labelled import Labelled, label
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
+_TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
+"""The prompt's own placeholder, echoed: [Short message, or "None"]."""
 _CONSTRAINED = 200
 """Characters of a message that constrained decoding allows where no other limit is set."""
 
@@ -89,6 +91,8 @@ class Said(Reply):
             said = raw.strip()
             return None if said.lower() in ("none", "n/a", "-", "") else valid(said)[: self.max_chars]
         said = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
+        if _TEMPLATE.fullmatch(said):
+            return None
         if len(said) > 1 and said[0] + said[-1] in ('""', "''", "“”", "‘’", "«»", "[]", "()", "<>"):
             said = said[1:-1].strip()
         return None if said.strip(WRAPPING).casefold() in _NOTHING else said[: self.max_chars]
@@ -98,7 +102,8 @@ class Said(Reply):
 class Spoken(Reply):
     """An action and, before it, a message: {"act": action, "message": text or None}.
 
-    A reply without a message is silent. In the tolerant reading nothing that stands in the message's line is taken
+    A reply without a message is silent. Of one without a readable action the message counts all the same, and the
+    idle act. In the tolerant reading nothing that stands in the message's line is taken
     for the action, unless no action stands anywhere else (then the reply is a single line).
 
     Attributes:
@@ -136,9 +141,10 @@ class Spoken(Reply):
             if act.error is not None and isinstance(self.act, Labelled):
                 end = self.said.line_end(text, start, start)
                 act = self.act.parse(text[end:])
+        message = self.said.message(text[start:end]) if start >= 0 else None
         if act.error is not None:
-            return act
-        return Parsed({"act": act.action, "message": self.said.message(text[start:end]) if start >= 0 else None})
+            return Parsed(error=act.error, partial={"act": self.act.idle, "message": message} if message else None)
+        return Parsed({"act": act.action, "message": message})
 
     def constraint(self) -> Mapping[str, Any] | None:
         """The message's line, then one of the act's own texts; None if these are not finitely many."""

@@ -173,7 +173,7 @@ def _meets(labels: Mapping[str, Any], where: Mapping[str, tuple[str, ...]]) -> b
 
 
 def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
-    for name in table.cells:
+    for name in (*(n for n in table.cells if n not in table.ratios), *(n for p in table.ratios.values() for n in p)):
         if name not in metrics:
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
     known = {"model", "metric"}.union(*(score.labels for score in scores))
@@ -200,9 +200,11 @@ def _cell(
         at = table.columns.index("metric") if slot.metric else None
         scores = [s for key, group in row.items() if at is None or key[at] == slot.metric for s in group]
         how = table.overall or table.aggregate
+    failed = sum(score.failed for score in scores)
+    if name in table.ratios:
+        return _ratio(scores, table.ratios[name], failed)
     values = numbers(scores, name)
     stat = _mean(metrics[name], scores, name, how)
-    failed = sum(score.failed for score in scores)
     return Cell(
         value=finite(stat.value),
         stderr=finite(stat.stderr),
@@ -211,6 +213,15 @@ def _cell(
         missing=len(scores) - failed - len(values),
         **_spread(error_of(table.error, name), values, stat),
     )
+
+
+def _ratio(scores: Sequence[EpisodeScore], names: Sequence[str], failed: int) -> Cell:
+    """Sum over sum, of the episodes that have both numbers."""
+    over, under = names
+    pairs = [(a, b) for s in scores if (a := s.number(over)) is not None and (b := s.number(under)) is not None]
+    below = math.fsum(b for _, b in pairs)
+    value = math.fsum(a for a, _ in pairs) / below if below else None
+    return Cell(finite(value), None, len(pairs), failed, len(scores) - failed - len(pairs))
 
 
 def _spread(kind: ErrorKind | None, values: Sequence[float], stat: Statistic) -> dict[str, float | None]:

@@ -28,6 +28,12 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
         "rows": {**_NAMES, "description": "a label or a list of distinct labels: what makes a row"},
         "columns": {**_NAMES, "description": "a label or a list of distinct labels: what makes a column"},
         "cell": {**_NAMES, "description": "a metric or a list of distinct metrics: what stands in a cell"},
+        "ratio": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2},
+            "description": "a mapping of new names, to be used in cell, to two metrics: the sum of the first over the "
+            "sum of the second",
+        },
         "where": {
             "type": "object",
             "additionalProperties": _VALUES,
@@ -79,14 +85,17 @@ _DRAWN: Final = frozenset({"panel", "x", "series"})
 class TableSpec:
     """What a table shows; `JSON_SCHEMA` describes the fields as they are written in YAML.
 
-    Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or
-    columns to place it, else it becomes the last column level when there are several.
+    Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or columns to
+    place it, else it becomes the last column level when there are several. A name in `ratios` stands for the sum of
+    one metric over the sum of another, over all episodes of a cell that have both, whatever `aggregate` says; it has no
+    error.
     """
 
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...] = ()
     cells: tuple[str, ...]
+    ratios: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -143,7 +152,12 @@ def check(
             known = list(map(text, values.get(label, ())))
             found += [f"{key}: {label} is never {v!r}. {near(v, known)}" for v in wanted if known and v not in known]
     choices = list(metrics)
-    found += [f"cell: unknown metric {name!r}. {near(name, choices)}" for name in entry.cells if name not in choices]
+    parts = [part for pair in entry.ratios.values() for part in pair]
+    asked = [
+        *(("cell", name) for name in entry.cells if name not in entry.ratios),
+        *(("ratio", part) for part in parts),
+    ]
+    found += [f"{key}: unknown metric {name!r}. {near(name, choices)}" for key, name in asked if name not in choices]
     if published is not None:
         ids = list(published)
         found += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
@@ -160,6 +174,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         rows=_tuple(entry["rows"]),
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
+        ratios={name: tuple(pair) for name, pair in entry.get("ratio", {}).items()},
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
@@ -207,6 +222,7 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
     found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
+    found += [f"ratio: cell does not use {name!r}" for name in spec.ratios if name not in spec.cells]
     if isinstance(spec.error, Mapping):
         found += [f"error: cell has no metric {x!r}. {near(x, spec.cells)}" for x in spec.error if x not in spec.cells]
     kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]

@@ -31,13 +31,15 @@ class Steps(Protocol):
             everybody's "turn", as its released code does: then the limit is overshot to a multiple of the seats, and
             a deadlock that somebody resolves within the turn is none.
         talk_rounds: 0: nobody talks. 1: a message goes with each action, and is seen from the next decision on.
-            R > 1: R − 1 rounds of messages alone come before each action, all seen by those who act.
+            R > 1: R − 1 rounds of messages alone come before each action; who speaks or acts sees all of the
+            timestep's so far, those of one neighbour joined by " / ".
         channel: how messages travel; each goes to all neighbours. `neighbours` shows those of the last round;
             with `lifetime: latest` the last of each neighbour, which is what sequential order wants.
         memory: how many of its own last observations a seat is shown (0: each decision is a new conversation), or
             "thread": one conversation for the whole episode.
         deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside.
-        backoff_threshold: a seat that has waited for this many of its turns may be made to give up; None: never.
+        backoff_threshold: a seat that has held something in vain for this many of its turns, that of taking it
+            included, may be made to give up; None: never.
         backoff_probability: how likely it is made to, each time.
         repairs: how often an unreadable reply is asked for again; then the seat does nothing.
         max_chars: a longer message is cut; None for no limit.
@@ -45,9 +47,9 @@ class Steps(Protocol):
     """
 
     order: Literal["simultaneous", "sequential"] = "simultaneous"
-    max_timesteps: Annotated[int, Range(ge=1)] = 30
+    max_timesteps: Annotated[int, Range(ge=1, le=10_000)] = 30
     ends: Literal["action", "turn"] = "action"
-    talk_rounds: Annotated[int, Range(ge=0)] = 0
+    talk_rounds: Annotated[int, Range(ge=0, le=9)] = 0
     channel: Channel | None = None
     memory: Annotated[int, Range(ge=0)] | Literal["thread"] = 0
     deadlock: Literal["terminal", "non_terminal"] = "terminal"
@@ -75,8 +77,9 @@ class Steps(Protocol):
         while game.end is None:
             for group in [tuple(seats)] if self.order == "simultaneous" else [(seat,) for seat in seats]:
                 acting = game.acting(group)
+                game.heard = {}
                 for talk in range(1, self.talk_rounds):
-                    game.hear((yield [game.turn(seat, "talk", game.said, talk) for seat in acting]))
+                    game.discuss((yield [game.turn(seat, "talk", game.said, talk) for seat in acting]))
                 moves = yield [game.turn(seat, "act", reply, self.talk_rounds) for seat, reply in acting.items()]
                 game.step(moves)
                 if self.ends == "action" and game.ended():
@@ -99,6 +102,7 @@ class _Game:
         window = rules.memory if isinstance(rules.memory, int) else 0
         self.memory: dict[str, deque[Facts]] = {seat: deque(maxlen=window) for seat in case.seats}
         self.waited = dict.fromkeys(case.seats, 0)
+        self.heard: dict[str, dict[str, str]] = {}  # seat → neighbour → what it said in this timestep's talk
         self.forced: dict[str, Action] = {}
         self.briefs: dict[str, Facts] = {}
         self.end: str | None = None
@@ -130,13 +134,37 @@ class _Game:
             self.briefs[seat] = {**self.task.brief(self.case, seat), "talk_rounds": rules.talk_rounds}
         view = {
             **self.world.view(seat),
-            **(self.channel.view(seat) if self.channel else {"inbox": {}, "silent": []}),
+            **self.messages_for(seat),
             "timestep": self.timesteps + 1,
             "talk_round": talk,
             "memory": list(self.memory[seat]),
         }
         fresh = rules.memory != "thread"
         return Turn(seat, name, view, reply, self.briefs[seat], rules.repairs, fresh)
+
+    def messages_for(self, seat: str) -> Facts:
+        """`inbox` and `silent`: what the channel shows, or all of this timestep's talk."""
+        if self.channel is None:
+            return {"inbox": {}, "silent": []}
+        shown = self.channel.view(seat)
+        if seat not in self.heard:
+            return shown
+        around = (*shown["inbox"], *shown["silent"])
+        heard = self.heard[seat]
+        return {
+            "inbox": {name: heard[name] for name in self.hearers[seat] if name in heard},
+            "silent": [name for name in self.hearers[seat] if name in around and name not in heard],
+        }
+
+    def discuss(self, moves: Sequence[Move]) -> None:
+        """A round of talk. Where each decision is a new conversation, what was said in it is kept for the timestep."""
+        self.hear(moves)
+        if self.channel is None or self.rules.memory == "thread":
+            return
+        for seat in self.case.seats:
+            before = self.heard.setdefault(seat, {})
+            for name, text in self.channel.view(seat)["inbox"].items():
+                before[name] = f"{before[name]} / {text}" if name in before else text
 
     def hear(self, moves: Sequence[Move]) -> None:
         """Messages travel: each to all neighbours."""
@@ -180,6 +208,7 @@ class _Game:
                 self.end = "deadlock"
             else:
                 self.world = self.world.freed()
+                self.waited = dict.fromkeys(self.waited, 0)
         if self.end is None and (self.world.over or self.passed >= len(self.case.seats)):
             self.end = "over"
         if self.end is None and self.timesteps >= self.rules.max_timesteps:

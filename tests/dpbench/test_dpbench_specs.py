@@ -9,8 +9,9 @@ import pytest
 
 import harness
 from harness import project, resolve, spec
-from harness.api import Request
+from harness.api import Completion, Request
 from harness.engines.mock import Mock
+from harness.errors import UserError
 from harness.estimate import estimate
 from harness.evaluation import Run
 from harness.report import load_published
@@ -84,7 +85,7 @@ def test_order_of_completion_changes_nothing(tmp_path: Path) -> None:
     one, two = ([score.to_json() for score in run.scores] for run in runs)
     for scores in (one, two):
         for score in scores:
-            del score["numbers"]["latency"]
+            del score["numbers"]["latency_total"]
     assert one == two
 
 
@@ -197,3 +198,43 @@ def test_the_tables_have_the_papers_shape(run: Run) -> None:
 
 def test_table_5_is_about_sim5nc_alone(run: Run) -> None:
     assert not [note for note in table(run, "What").notes if "not comparable" in note]
+
+
+def test_a_message_counts_beside_an_action_that_cannot_be_read(tmp_path: Path) -> None:
+    """The action is a WAIT and a parse failure; the neighbours hear all the same."""
+    told = Mock(text="MESSAGE: mine is the left\nACTION: EAT")
+    [score] = harness.evaluate(
+        "dpbench", told, sets=["matrix.condition=[sim3c]", "repeats=1"], output_path=tmp_path / "r"
+    ).scores
+    assert (score.numbers["messages"], score.numbers["parse_failures"]) == (90, 90)
+
+
+def test_latency_is_that_of_a_call_not_of_an_episode(tmp_path: Path) -> None:
+    """One episode of 5 calls of a second, then 150 calls of 10 ms: 6.5 s over 155 calls."""
+    calls = 0
+
+    def answer(request: Request) -> Completion:
+        nonlocal calls
+        calls += 1
+        if calls <= 5:
+            return Completion("ACTION: GRAB_LEFT", latency=1.0, input_tokens=1, output_tokens=1)
+        return Completion("ACTION: WAIT", latency=0.01, input_tokens=1, output_tokens=1)
+
+    sets = ["matrix.condition=[sim5nc]", "repeats=2"]
+    run = harness.evaluate("dpbench", Mock(function=answer), sets=sets, max_concurrency=1, output_path=tmp_path / "r")
+    costs = next(table for table in run.tables if table.title == "What the models cost")
+    latency, tokens, count = costs.rows[0].cells
+    assert (latency.value, tokens.value, count.value) == (pytest.approx(6500 / 155), 310, 155)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("matrix.condition=[sim5x]", "condition: no value is called 'sim5x'"),
+        ("protocol.talk_rounds=1000000000", "talk_rounds"),
+        ("protocol.max_timesteps=1000000000", "max_timesteps"),
+    ],
+)
+def test_what_is_out_of_range_is_told(change: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        plan("dpbench", change)
