@@ -116,7 +116,7 @@ class ShardedTask(Task):
             public={"known": known},
             private={seat: {"shard": shard} for seat, shard in zip(seats, shards, strict=True)},
             target=answers,
-            labels={"level": self.level, "agents": n, "sample": sample},
+            labels={"level": self.level, "agents": n, "sample": sample, "alone": self.whole},
         )
 
     def brief(self, case: Case, seat: str) -> Facts:

@@ -106,7 +106,7 @@ def test_a_message_is_there_from_the_next_round_on_in_order_of_senders() -> None
     assert played.outcome.facts["sent"] == {
         "Agent 0": {"Agent 1": [2, 2]}, "Agent 1": {"Agent 0": [1, 1]}, "Agent 2": {"Agent 1": [1, 1]},
     }  # fmt: skip
-    assert played.outcome.facts["messages"] == 4 and played.outcome.facts["received"]["Agent 1"] == 3
+    assert played.outcome.facts["messages"] == 4 and played.outcome.facts["received"]["Agent 1"] == [3, 3]
 
 
 def test_pulled_messages_come_a_round_later_and_once() -> None:
@@ -229,7 +229,7 @@ def test_an_episode_ends_when_all_have_submitted() -> None:
 
 def test_messages_to_those_who_have_submitted_are_sent_and_never_seen() -> None:
     played = play(channel("mailbox"), {(0, 1): [submit(3)], (1, 2): [send(0, "late")]})
-    assert results(played, 1, 3) == ["sent to Agent 0"] and played.outcome.facts["received"]["Agent 0"] == 0
+    assert results(played, 1, 3) == ["sent to Agent 0"] and played.outcome.facts["received"]["Agent 0"] == [0, 0]
 
 
 def test_a_seat_without_a_call_loses_the_round_and_is_told() -> None:
@@ -268,7 +268,7 @@ def test_any_number_of_agents(use: str, seats: int) -> None:
 
 
 def test_a_channel_without_calls_is_refused_in_words() -> None:
-    with pytest.raises(PluginError, match="has no calls; action_rounds needs mailbox, broadcast or store"):
+    with pytest.raises(PluginError, match="has no calls; action_rounds needs mailbox, broadcast, store or silence"):
         play(channel("neighbours"), {})
 
 
@@ -326,3 +326,31 @@ def test_messages_are_doubled_and_late() -> None:
     came = [inbox(late, 1, n) for n in (2, 3, 4, 5)]
     assert sum(map(len, came)) == 8 and came[3] == [] and len([c for c in came if c]) > 1
     assert late == play(channel("unreliable", channel=channel("broadcast"), delay=2), script), "chance has a seed"
+
+
+def test_a_message_is_received_once_however_often_it_is_looked_at() -> None:
+    script = {(0, 1): [send(1, "abc")], (0, 2): [send(1, "d")], (1, 2): [{"call": "receive_messages"}],
+              (1, 3): [{"call": "receive_messages"}]}  # fmt: skip
+    for inbox in ("push", "pull"):
+        facts = play(channel("mailbox", inbox=inbox), script).outcome.facts
+        assert facts["received"]["Agent 1"] == [2, 4], inbox
+
+
+def test_a_broadcast_is_received_once_however_often_it_is_looked_at() -> None:
+    say = {"call": "broadcast_message", "content": "abc"}
+    script = {
+        (0, 1): [say],
+        (0, 2): [say],
+        (1, 2): [{"call": "receive_messages"}],
+        (1, 3): [{"call": "receive_messages"}],
+    }
+    for inbox in ("push", "pull"):
+        facts = play(channel("broadcast", inbox=inbox), script).outcome.facts
+        assert facts["received"]["Agent 1"] == [2, 6], inbox
+
+
+def test_in_silence_there_is_nothing_but_waiting_and_submitting() -> None:
+    played = play(channel("silence"), {(0, 1): [send(1, "x")], (1, 2): [submit(3)]})
+    assert results(played, 0, 2) == ["error: nothing can be said here"]
+    assert played.outcome.facts["messages"] == 0 and played.outcome.answers["Agent 1"] == 3
+    assert [action["name"] for action in next(iter(played.turns())).brief["actions"]] == ["wait", "submit_result"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from harness.api import Case, Facts, Move, OpenChannel
 from harness.replies import Verb
@@ -20,13 +20,20 @@ MAX_CHARS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message or file version: who wrote it in which round, and what its writer knew then (bit i: seat i)."""
+    """One message or file version: who wrote it in which round, and what its writer knew then (bit i: seat i).
+
+    `shown` is how every reader sees it: made once, however many they are.
+    """
 
     sender: str
     text: str
     round: int
     known: int
     lost: frozenset[str] = frozenset()
+    shown: Facts = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shown", {"from": self.sender, "round": self.round, "text": self.text})
 
 
 class Board(OpenChannel):
@@ -46,9 +53,11 @@ class Board(OpenChannel):
         known: seat → what it knows of at its latest decision, as bits by seat number.
         met: seat → the seats from which it has itself received something, as bits.
         sent: sender → receiver → [messages, characters]; the receiver "*" stands for everybody else.
-        received: seat → how many messages or files of others it got.
+        received: seat → [messages or files of others that it got, their characters]; a message counts once.
+        told: what everybody knows of the channel: `kind`, and for some `inbox` or `reads`.
     """
 
+    kind: ClassVar[str]
     verbs: tuple[Verb, ...] = ()
 
     def __init__(self, case: Case, max_chars: int = MAX_CHARS) -> None:
@@ -59,14 +68,15 @@ class Board(OpenChannel):
         self.known = {seat: 1 << i for seat, i in self.number.items()}
         self.met = dict.fromkeys(case.seats, 0)
         self.sent: dict[str, dict[str, list[int]]] = {}
-        self.received = dict.fromkeys(case.seats, 0)
+        self.received = {seat: [0, 0] for seat in case.seats}
         self._results: dict[str, list[Facts]] = {}
         self._learned: list[Letter] = []
+        self._known_already: list[Letter] = []
 
     def view(self, seat: str) -> Facts:
         """`inbox`: what has come in since the seat's last decision (if the channel shows it unasked): a list of
         {"from", "round", "text"}; `results`: what came of its last calls: a list of {"call", "ok", "text"}."""
-        return {"inbox": [_shown(letter) for letter in self.incoming(seat)], "results": self._results.get(seat, [])}
+        return {"inbox": [letter.shown for letter in self.incoming(seat)], "results": self._results.get(seat, [])}
 
     def commit(self, moves: Sequence[Move]) -> None:
         """Carry out the calls of these moves; an action of None makes none."""
@@ -75,9 +85,10 @@ class Board(OpenChannel):
             shown = self.incoming(seat)
             self.shown(seat)
             self._learn(seat, shown)
-            self._learned = []
+            self._learned, self._known_already = [], []
             self._results[seat] = [self._result(seat, call) for call in move.action or ()]
             self._learn(seat, self._learned)
+            self._learn(seat, self._known_already, again=True)
 
     def next_round(self) -> None:
         """What was done in this round becomes visible."""
@@ -108,6 +119,11 @@ class Board(OpenChannel):
             "met": {seat: f"{bits:x}" for seat, bits in self.met.items()},
         }
 
+    @property
+    def told(self) -> Facts:
+        """What everybody knows of the channel."""
+        return {"kind": self.kind}
+
     # --------------------------------------------------------------------------- for each channel
 
     @abstractmethod
@@ -130,9 +146,11 @@ class Board(OpenChannel):
         entry[0] += 1
         entry[1] += len(text)
 
-    def learn(self, letters: Sequence[Letter]) -> None:
-        """The seat that is acting has asked for these; it knows of them from its next decision on."""
-        self._learned.extend(letters)
+    def learn(self, letters: Sequence[Letter], old: int = 0) -> None:
+        """The seat that is acting has asked for these, the first `old` of which it had been shown unasked before; it
+        knows of them from its next decision on."""
+        self._known_already.extend(letters[:old])
+        self._learned.extend(letters[old:])
 
     def checked(self, text: str, what: str) -> str:
         """The text, if it is not too long. Raises `RefusedError`."""
@@ -155,21 +173,19 @@ class Board(OpenChannel):
         except RefusedError as error:
             return {"call": name, "ok": False, "text": f"error: {error}"}
 
-    def _learn(self, seat: str, letters: Sequence[Letter]) -> None:
+    def _learn(self, seat: str, letters: Sequence[Letter], again: bool = False) -> None:
         known, met = self.known[seat], self.met[seat]
         for letter in letters:
             known |= letter.known
             met |= 1 << self.number[letter.sender]
         self.known[seat], self.met[seat] = known, met
-        self.received[seat] += len(letters)
+        if not again:
+            self.received[seat][0] += len(letters)
+            self.received[seat][1] += sum(len(letter.text) for letter in letters)
 
 
 class RefusedError(Exception):
     """A call that cannot be carried out; its text tells the caller why."""
-
-
-def _shown(letter: Letter) -> Facts:
-    return {"from": letter.sender, "round": letter.round, "text": letter.text}
 
 
 def told(letters: Sequence[Letter]) -> str:

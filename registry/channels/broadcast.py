@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from harness.api import Case, Channel, Range, plugin
+from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
 from ._board import MAX_CHARS, Board, Call, Letter, told
@@ -32,6 +32,7 @@ class Broadcast(Channel):
 class OpenBroadcast(Board):
     """One log for all, in order of rounds, then senders; each reader has a cursor in it."""
 
+    kind = "broadcast"
     verbs = (Verb("broadcast_message", (), "content"), Verb("receive_messages"), Verb("list_agents"))
 
     def __init__(self, case: Case, max_chars: int, push: bool) -> None:
@@ -41,6 +42,11 @@ class OpenBroadcast(Board):
         self._seen = dict.fromkeys(case.seats, 0)
         self._read = dict.fromkeys(case.seats, 0)
         self._due: dict[int, list[Letter]] = {}
+
+    @property
+    def told(self) -> Facts:
+        """`inbox`: push or pull."""
+        return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
 
     def incoming(self, seat: str) -> Sequence[Letter]:
         """What others have said since the seat's last decision."""
@@ -56,8 +62,9 @@ class OpenBroadcast(Board):
             return ", ".join(self.seats)
         if call["call"] == "receive_messages":
             letters = self._of_others(seat, self._read[seat])
+            old = self._of_others(seat, self._read[seat], self._seen[seat]) if self._push else ()
             self._read[seat] = len(self._log)
-            self.learn(letters)
+            self.learn(letters, len(old))
             return told(letters)
         text = self.checked(call["content"], "message")
         lost = self.courier.lost(self.seats)
@@ -71,5 +78,5 @@ class OpenBroadcast(Board):
         """What is due is appended to the log."""
         self._log += self._due.pop(self.round, ())
 
-    def _of_others(self, seat: str, start: int) -> list[Letter]:
-        return [letter for letter in self._log[start:] if letter.sender != seat and seat not in letter.lost]
+    def _of_others(self, seat: str, start: int, end: int | None = None) -> list[Letter]:
+        return [letter for letter in self._log[start:end] if letter.sender != seat and seat not in letter.lost]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from harness.api import Case, Channel, Range, plugin
+from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
 from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
@@ -32,6 +32,7 @@ class Mailbox(Channel):
 class OpenMailbox(Board):
     """Mailboxes in order of arrival: by round, then sender, then order of sending."""
 
+    kind = "mailbox"
     verbs = (Verb("send_message", ("target_id",), "content"), Verb("receive_messages"))
 
     def __init__(self, case: Case, max_chars: int, push: bool) -> None:
@@ -41,6 +42,11 @@ class OpenMailbox(Board):
         self._seen = dict.fromkeys(case.seats, 0)  # shown at the start of a round
         self._read = dict.fromkeys(case.seats, 0)  # received by a call
         self._due: dict[int, list[tuple[str, Letter]]] = {}
+
+    @property
+    def told(self) -> Facts:
+        """`inbox`: push or pull."""
+        return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
 
     def incoming(self, seat: str) -> Sequence[Letter]:
         """Letters that have arrived since the seat's last decision."""
@@ -54,8 +60,8 @@ class OpenMailbox(Board):
         """send_message or receive_messages."""
         if call["call"] == "receive_messages":
             letters = self._boxes[seat][self._read[seat] :]
+            self.learn(letters, max(0, self._seen[seat] - self._read[seat]) if self._push else 0)
             self._read[seat] = len(self._boxes[seat])
-            self.learn(letters)
             return told(letters)
         receiver = self.find(call["target_id"])
         if receiver is None:

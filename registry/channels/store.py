@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from harness.api import Case, Channel, Range, plugin
+from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
 from ._board import MAX_CHARS, Board, Call, Letter, RefusedError
@@ -45,6 +45,7 @@ class File:
 class OpenStore(Board):
     """The files as they were at the end of the last round, and what each seat has changed in this one."""
 
+    kind = "store"
     verbs = (
         Verb("list_files", (), None, ("prefix",)),
         Verb("read_file", ("path",)),
@@ -59,6 +60,11 @@ class OpenStore(Board):
         self._changes: dict[str, dict[str, File | None]] = {}  # seat → path → new version, or None for deleted
         self._due: dict[int, list[tuple[str, File | None]]] = {}
         self.reads: dict[str, dict[str, int]] = {}
+
+    @property
+    def told(self) -> Facts:
+        """`reads`: ryow or snapshot."""
+        return {"kind": self.kind, "reads": "ryow" if self._own else "snapshot"}
 
     def do(self, seat: str, call: Call) -> str:
         """list_files, read_file, write_file or delete_file."""

@@ -26,10 +26,11 @@ class ActionRounds(Protocol):
 
     Turns: `plan` (the planning round, if there is one) and `round`. Every view has the channel's `inbox` and `results`
     (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
-    `max_rounds`. The brief is the task's and `actions`: how each call is written.
+    `max_rounds`. The brief is the task's, `actions` (the `name` of each call and its `usage`: how it is written),
+    `channel` (its `kind`, and more) and `max_rounds`.
 
     Attributes:
-        channel: what the calls act on: mailbox, broadcast or store.
+        channel: what the calls act on: mailbox, broadcast, store or silence.
         max_rounds: R_max; who has not submitted by then has no answer.
         calls_per_round: how many replies a seat gives within a round, seeing the results of its own calls in between;
             nobody else's become visible before the next round.
@@ -46,7 +47,8 @@ class ActionRounds(Protocol):
     repairs: Annotated[int, Range(ge=0)] = 0
 
     facts = (
-        "rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known", "met", "reads",
+        "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known", "met",
+        "reads",
     )  # fmt: skip
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
@@ -74,13 +76,16 @@ class _Game:
     def __init__(self, rules: ActionRounds, task: Task, case: Case, rng: random.Random) -> None:
         board = rules.channel.open(case, rng)
         if not isinstance(board, Board):
-            message = f"{type(rules.channel).__name__} has no calls; action_rounds needs mailbox, broadcast or store"
+            message = (
+                f"{type(rules.channel).__name__} has no calls; action_rounds needs mailbox, broadcast, store or silence"
+            )
             raise PluginError(message)
         self.rules, self.task, self.case, self.board = rules, task, case, board
         self.form = Calls(
             (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer")), rules.max_actions or len(case.seats) + 8
         )
-        told = {"actions": [verb.usage for verb in self.form.verbs], "max_rounds": rules.max_rounds}
+        actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
+        told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
         self.briefs = {seat: {**task.brief(case, seat), **told} for seat in case.seats}
         self.notes: dict[str, list[Facts]] = {}
         self.answers: dict[str, Action] = {}
@@ -133,12 +138,13 @@ class _Game:
         sent = [entry for receivers in self.board.sent.values() for entry in receivers.values()]
         return {
             "rounds": self.rounds,
+            "max_rounds": self.rules.max_rounds,
             "messages": sum(count for count, _ in sent),
             "characters": sum(length for _, length in sent),
             "refused": self.refused,
             "submitted": self.submitted,
             "knew": self.knew,
-            "reads": {},
+            "reads": None,
             **self.board.facts(),
         }
 

@@ -1,0 +1,28 @@
+"""No communication at all: the floor that every benchmark of coordination needs."""
+
+from __future__ import annotations
+
+import random
+
+from harness.api import Case, Channel, plugin
+
+from ._board import Board, Call, RefusedError
+
+
+@plugin
+class Silence(Channel):
+    """Nobody can say anything: what a group comes to without communication, or one agent alone."""
+
+    def open(self, case: Case, rng: random.Random) -> Board:
+        """Nothing to open."""
+        return OpenSilence(case)
+
+
+class OpenSilence(Board):
+    """No calls, no messages."""
+
+    kind = "silence"
+
+    def do(self, seat: str, call: Call) -> str:
+        """There is nothing to do."""
+        raise RefusedError("nothing can be said here")

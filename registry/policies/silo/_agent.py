@@ -1,0 +1,135 @@
+"""What SILO-Bench's scripted agents share: what they know of others, how they write it, and how they answer."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from harness.api import Action, Facts, Policy, Turn
+from harness.errors import PluginError
+from harness.sharded import ShardedTask
+
+Call = dict[str, str]
+
+
+@lru_cache(maxsize=64)
+def problem(name: str) -> ShardedTask:
+    """The task of a file in `registry/tasks/silo/`, with its defaults: it solves what it is given."""
+    try:
+        module = importlib.import_module(f"...tasks.silo.{name}", __package__)
+    except ImportError as error:
+        hint = "The scripted agents play the tasks silo/*; for a task of your own write a policy of your own."
+        raise PluginError(f"there is no SILO-Bench task {name!r}", hint=hint) from error
+    made: ShardedTask = next(
+        value()
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, ShardedTask) and hasattr(value, "__harness_plugin__")
+    )
+    return made
+
+
+@lru_cache(maxsize=4)
+def _solved(name: str, shards: tuple[str, ...], known: str) -> Sequence[str]:
+    """All agents' answers as they write them. Everybody in an episode asks for the same, so it is kept."""
+    task = problem(name)
+    answers = task.answers([_value(shard) for shard in shards], json.loads(known))
+    if task.segmented(json.loads(known)):
+        return [task.written(answer) for answer in answers]
+    return [task.written(answers[0])] * len(shards)
+
+
+@lru_cache(maxsize=4096)
+def _value(text: str) -> Any:
+    return json.loads(text)
+
+
+@lru_cache(maxsize=4096)
+def _letter(text: str) -> Mapping[str, Any]:
+    """A message of another scripted agent; nothing if it is none (it may play among models)."""
+    try:
+        read = json.loads(text)
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+class Agent(Policy):
+    """Knows shards and answers by agent number; decides in each round what to do.
+
+    Attributes:
+        id, n: the own number, and how many agents there are.
+        shards: number → shard as text, of those that are known.
+        answer: what to submit, once it is known.
+    """
+
+    id: int
+    n: int
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """The calls of this round."""
+        if "shard" not in turn.brief or "results" not in turn.view:
+            raise PluginError(
+                f"{type(self).__name__} plays SILO-Bench's tasks in rounds of calls, and this turn has none",
+                hint="Use it with a task silo/* and the protocol action_rounds.",
+            )
+        if not hasattr(self, "id"):
+            self.id, self.n = turn.brief["id"], turn.brief["n"]
+            self.shards = {self.id: turn.brief["shard"]}
+            self.answers: dict[int, str] = {}
+            self.brief = turn.brief
+            self.start()
+        for text in self._texts(turn.view):
+            self.learn(_letter(text))
+        if turn.name == "plan":
+            return [{"call": "wait"}]
+        calls = self.act(turn)
+        return calls or [{"call": "wait"}]
+
+    def start(self) -> None:
+        """Called once, before the first decision."""
+
+    def learn(self, letter: Mapping[str, Any]) -> None:
+        """Take in what another agent has written."""
+        self.shards.update({int(i): shard for i, shard in letter.get("shards", {}).items()})
+        self.answers.update({int(i): answer for i, answer in letter.get("answers", {}).items()})
+        if "answer" in letter:
+            self.answers[self.id] = letter["answer"]
+
+    @abstractmethod
+    def act(self, turn: Turn) -> list[Call]:
+        """The calls of this round; none to wait."""
+
+    def solve(self, shards: Mapping[int, str] | None = None) -> Sequence[str]:
+        """Every agent's answer, from all shards (or from those given, the agents being fewer)."""
+        given = self.shards if shards is None else shards
+        known = json.dumps(self.brief["known"])
+        return _solved(self.brief["problem"], tuple(given[i] for i in sorted(given)), known)
+
+    @property
+    def segmented(self) -> bool:
+        """Whether everybody has an answer of its own."""
+        return problem(self.brief["problem"]).segmented(self.brief["known"])
+
+    def _texts(self, view: Facts) -> list[str]:
+        """What others have written and this agent has just been shown, in any of the channels."""
+        texts = [letter["text"] for letter in view["inbox"]]
+        for result in view["results"]:
+            if result["ok"] and result["call"] == "receive_messages":
+                texts += [line.partition(": ")[2] for line in result["text"].splitlines() if line.startswith("[round ")]
+            elif result["ok"] and result["call"] == "read_file":
+                texts.append(result["text"])
+        return texts
+
+
+def written(**letter: Any) -> str:
+    """A message: JSON on one line."""
+    return json.dumps(letter)
+
+
+def submit(answer: str) -> Call:
+    return {"call": "submit_result", "answer": answer}

@@ -1,0 +1,74 @@
+"""The perfect teams of SILO-Bench: known numbers of messages and rounds, the right answer everywhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from harness.api import Turn, plugin
+from harness.errors import PluginError
+
+from . import _plans
+from ._agent import Agent, Call, submit
+from ._plans import PLANS
+
+
+@plugin
+class Oracle(Agent):
+    """SILO-Bench: carries out a plan that gets every agent the right answer, or one with a mistake in it.
+
+    Attributes:
+        plan: for mailbox: star (agent 0 gathers and tells), tree (a binary heap), dissemination (i → i + 2^t), all (everybody
+            to everybody), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbours; life_game_1d), flag (who
+            has a match tells all; any_match if there is one). For broadcast: all, star. For store: all (a file each,
+            everybody reads all), star (agent 0 reads all and writes the answers). "star" fits all three.
+        mistake: "early": everybody submits in round 1 what it can know alone (premature, and consensus failures).
+            "one": the last agent submits a wrong answer after hearing everything (a computation error, and no
+            consensus). "all": everybody submits the same wrong answer (a computation error alone); for star and all.
+    """
+
+    plan: Literal["star", "tree", "dissemination", "all", "chain", "halo", "flag"] = "star"
+    mistake: Literal["early", "one", "all"] | None = None
+
+    def start(self) -> None:
+        """Choose what the channel allows.
+
+        Raises:
+            PluginError: if there is no such plan for the channel.
+        """
+        kind = self.brief["channel"]["kind"]
+        if self.n == 1:
+            kind = "alone"
+        known = PLANS.get(kind, {})
+        made = known.get(self.plan)
+        if kind == "alone" or kind == "silence":
+            made = _plans.Alone
+        if made is None:
+            raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"There are: {', '.join(known)}.")
+        self._steps = made(self)
+        self.pull = self.brief["channel"].get("inbox") == "pull"
+
+    def act(self, turn: Turn) -> list[Call]:
+        """What the plan says for this round; in pull mode also fetch what has come."""
+        if self.mistake == "early":
+            return [submit(_plans.alone(self))]
+        calls = list(self._steps.step(turn.view["round"]))
+        if self.mistake and calls and calls[-1]["call"] == "submit_result":
+            if self.mistake == "all" or self.id == self.n - 1:
+                calls[-1] = submit(wrong(calls[-1]["answer"]))
+        if self.pull and not (calls and calls[-1]["call"] == "submit_result"):
+            calls.append({"call": "receive_messages"})
+        return calls
+
+
+def wrong(answer: str) -> str:
+    """Another answer of the same form."""
+    try:
+        value: Any = json.loads(answer)
+    except ValueError:
+        return f"{answer}x"
+    if isinstance(value, bool):
+        return json.dumps(not value)
+    if isinstance(value, (int, float)):
+        return json.dumps(value + 1 + abs(value))
+    return json.dumps([*value, -1] if isinstance(value, list) else {**value, "wrong": -1})
