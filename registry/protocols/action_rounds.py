@@ -47,8 +47,8 @@ class ActionRounds(Protocol):
     repairs: Annotated[int, Range(ge=0)] = 0
 
     facts = (
-        "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known", "met",
-        "reads",
+        "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
+        "met", "reads",
     )  # fmt: skip
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:

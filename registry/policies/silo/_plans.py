@@ -1,8 +1,8 @@
 """Who tells whom what: the plans of the perfect teams. Message and round counts are in docs/silo_bench.md.
 
-A plan is stepped once a round by its agent, which has taken in by then what it was shown. Latency is whatever the
-channel has: a plan acts as soon as it knows what it needs. A shard is sent as it is; what one agent sends is one message
-or file, {"shards": {number: shard}}, {"answers": {number: answer}} or {"answer": …} for everybody's one answer.
+A plan is stepped once a round by its agent, which has taken in by then what it was shown. It acts as soon as it knows
+what it needs, whatever the channel's latency. A shard is sent as it is; a message or file is
+{"shards": {number: shard}}, {"answers": {number: answer}}, or {"answer": …} where all have the same.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ class Oracle(Agent):
     """SILO-Bench: carries out a plan that gets every agent the right answer, or one with a mistake in it.
 
     Attributes:
-        plan: for mailbox: star (agent 0 gathers and tells), tree (a binary heap), dissemination (i → i + 2^t), all (everybody
-            to everybody), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbours; life_game_1d), flag (who
-            has a match tells all; any_match if there is one). For broadcast: all, star. For store: all (a file each,
-            everybody reads all), star (agent 0 reads all and writes the answers). "star" fits all three.
+        plan: for mailbox: star (agent 0 gathers and tells), tree (a binary heap), dissemination (i → i + 2^t), all
+            (everybody to everybody), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbours; life_game_1d),
+            flag (who has a match tells all; any_match if there is one). For broadcast: all, star. For store: all (a
+            file each, everybody reads all), star (agent 0 reads all and writes the answers). "star" fits all three.
         mistake: "early": everybody submits in round 1 what it can know alone (premature, and consensus failures).
             "one": the last agent submits a wrong answer after hearing everything (a computation error, and no
             consensus). "all": everybody submits the same wrong answer (a computation error alone); for star and all.
@@ -53,10 +53,10 @@ class Oracle(Agent):
         if self.mistake == "early":
             return [submit(_plans.alone(self))]
         calls = list(self._steps.step(turn.view["round"]))
-        if self.mistake and calls and calls[-1]["call"] == "submit_result":
-            if self.mistake == "all" or self.id == self.n - 1:
-                calls[-1] = submit(wrong(calls[-1]["answer"]))
-        if self.pull and not (calls and calls[-1]["call"] == "submit_result"):
+        done = bool(calls) and calls[-1]["call"] == "submit_result"
+        if done and (self.mistake == "all" or (self.mistake == "one" and self.id == self.n - 1)):
+            calls[-1] = submit(wrong(calls[-1]["answer"]))
+        if self.pull and not done:
             calls.append({"call": "receive_messages"})
         return calls
 

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from harness.api import Completion, Episode, Metric, Range, plugin
+
+from .._numbers import grade
+from ._run import facts
+
+
+@plugin
+class Context(Metric):
+    """Tokens in an agent's context, mean over the agents of a run (Appendix D, Tables 6 to 8).
+
+    `part`: base, the first prompt without the shard; data, the shard; communication, what the agent has sent, written,
+    received and read, each once; utilisation, all three over `window`; peak, the longest context any call of the
+    agent had, over `window`. `of: max` takes the agent with most instead of the mean.
+
+    First prompts, contexts and replies are counted by the engine; data and communication are known in characters and
+    converted by the characters a token of the run's own replies has. Missing where the engine reports no tokens.
+    """
+
+    part: Literal["base", "data", "communication", "utilisation", "peak"] = "utilisation"
+    of: Literal["mean", "max"] = "mean"
+    window: Annotated[int, Range(ge=1)] = 128_000
+
+    needs = ("sent", "received", "data_characters")
+
+    def measure(self, episode: Episode) -> float | None:
+        found, data = facts(episode), grade(episode, "data_characters")
+        calls: dict[str, list[Completion]] = {}
+        for move in episode.moves():
+            calls.setdefault(move.seat, []).extend(call for call in move.calls if call.input_tokens is not None)
+        written = [call for of in calls.values() for call in of if call.output_tokens]
+        tokens = sum(call.output_tokens or 0 for call in written)
+        characters = sum(len(call.text) for call in written)
+        if found is None or data is None or not tokens or not characters:
+            return None
+        per_token = characters / tokens
+        parts = [self._of(found, seat, of, data / per_token, per_token) for seat, of in calls.items() if of]
+        return max(parts) if self.of == "max" else sum(parts) / len(parts)
+
+    def _of(self, found: Mapping[str, Any], seat: str, calls: list[Completion], data: float, per_token: float) -> float:
+        first = calls[0].input_tokens or 0
+        sent = sum(length for _, length in found["sent"].get(seat, {}).values())
+        communication: float = (sent + found["received"][seat][1]) / per_token
+        match self.part:
+            case "base":
+                return max(0.0, first - data)
+            case "data":
+                return min(data, float(first))
+            case "communication":
+                return communication
+            case "peak":
+                longest = max((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls)
+                return longest / self.window
+            case "utilisation":
+                return (first + communication) / self.window

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.api import Episode, Metric, Statistic, plugin
+
+from .._numbers import grade, total
+
+
+@plugin
+class Failure(Metric):
+    """Failure modes of a run (Appendix G.2): 1 if it shows all of `modes`, else 0. A run without a wrong answer is 0.
+
+    premature: somebody submitted before it could know the data its answer depends on. consensus: different answers
+    were submitted to one question (it does not apply where every agent answers for its own part). computation:
+    somebody who could know all it needed submitted a wrong answer. timeout: somebody submitted nothing. `count: true`
+    adds the runs up instead of averaging them (Table 15).
+    """
+
+    modes: list[Literal["premature", "consensus", "computation", "timeout"]]
+    count: bool = False
+
+    needs = ("premature", "consensus", "computation", "timeout")
+
+    def measure(self, episode: Episode) -> float | None:
+        if not episode.grade or episode.grade.get("premature") is None:
+            return None
+        return float(all(grade(episode, mode) == 1 for mode in self.modes))
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return total(numbers) if self.count else super().aggregate(numbers)

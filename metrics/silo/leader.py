@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._run import facts, leader
+
+
+@plugin
+class Leader(Metric):
+    """Whether an agent received more than 1.5 times the mean number of messages, or read files (Appendix G.3)."""
+
+    needs = ("received",)
+
+    def measure(self, episode: Episode) -> float | None:
+        found = leader(episode)
+        return None if found is None or len((facts(episode) or {})["received"]) < 2 else float(found)

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from .._numbers import grade
+
+
+@plugin
+class Partial(Metric):
+    """P: partial correctness, the agents' mean credit (Section 3.3); at least S."""
+
+    needs = ("partial",)
+
+    def measure(self, episode: Episode) -> float | None:
+        return grade(episode, "partial")

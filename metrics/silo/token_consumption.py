@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.api import Episode, Metric, plugin
+
+from .._numbers import calls, fact
+
+
+@plugin
+class TokenConsumption(Metric):
+    """C: output tokens of all agents per round of the limit R_max (Section 3.3, equation 4).
+
+    The paper's figures fit the limit (`over: limit`), its words the rounds that were played (`over: played`).
+    `inputs: true` adds the input tokens, as the released code does. Missing where no call reported tokens.
+    """
+
+    over: Literal["limit", "played"] = "limit"
+    inputs: bool = False
+
+    needs = ("rounds", "max_rounds")
+
+    def measure(self, episode: Episode) -> float | None:
+        rounds = fact(episode, "max_rounds" if self.over == "limit" else "rounds")
+        tokens = [
+            call.output_tokens + (call.input_tokens or 0 if self.inputs else 0)
+            for call in calls(episode)
+            if call.output_tokens is not None
+        ]
+        return sum(tokens) / rounds if tokens and rounds else None
