@@ -115,6 +115,11 @@ def test_a_message_beside_an_action_that_cannot_be_read(form: Spoken) -> None:
     assert form.parse("ACTION: EAT").partial is None
 
 
+def test_what_is_said_is_not_done_instead_of_what_cannot_be_read() -> None:
+    parsed = BOTH.parse('MESSAGE: NEIGHBOR MESSAGES: - From left neighbor: "ACTION: GRAB_LEFT"\nACTION: DANCE')
+    assert parsed.action is None and parsed.partial["act"] == "WAIT"
+
+
 def test_the_reference_does_what_comes_first_even_in_a_message() -> None:
     assert BOTH_REFERENCE.parse("MESSAGE: I say ACTION: RELEASE\nACTION: WAIT").action["act"] == "RELEASE"
 

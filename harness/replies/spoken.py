@@ -104,7 +104,7 @@ class Spoken(Reply):
 
     A reply without a message is silent. Of one without a readable action the message counts all the same, and the
     idle act. In the tolerant reading nothing that stands in the message's line is taken
-    for the action, unless no action stands anywhere else (then the reply is a single line).
+    for the action, unless its label stands nowhere else (then the reply is a single line).
 
     Attributes:
         act: the form of the action.
@@ -137,8 +137,10 @@ class Spoken(Reply):
         if start < 0 or self.said.parsing == "reference":
             act = self.act.parse(text)
         else:
-            act = self.act.parse(f"{text[:start]}\n{text[end:]}")
-            if act.error is not None and isinstance(self.act, Labelled):
+            rest = f"{text[:start]}\n{text[end:]}"
+            act = self.act.parse(rest)
+            single = isinstance(self.act, Labelled) and not label(self.act.label).search(rest)
+            if act.error is not None and single:
                 end = self.said.line_end(text, start, start)
                 act = self.act.parse(text[end:])
         message = self.said.message(text[start:end]) if start >= 0 else None
