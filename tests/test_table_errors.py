@@ -237,3 +237,14 @@ def test_a_ratio_of_unknown_metrics_is_told() -> None:
     assert check(entry, ["code"], METRICS) == [
         "ratio: unknown metric 'call'. Did you mean calls? There are: calls, deadlock, fair, meals."
     ]
+
+
+def test_a_loss_is_one_minus_mean_over_mean_of_episodes_that_need_not_be_the_same() -> None:
+    scores = episodes("sim", {"meals": 0.8}, {"meals": 0.4}, {"fair": 0.2}, {"fair": 0.4}, {"fair": 0.3})
+    table = made(scores, cell=["meals", "fair", "lost"], loss={"lost": ["meals", "fair"]})
+    meals, fair, lost = table.rows[0].cells
+    assert (meals.value, fair.value, lost.value) == (pytest.approx(0.6), pytest.approx(0.3), pytest.approx(0.5))
+    nothing = made(episodes("sim", {"meals": 0.0, "fair": 0.5}), cell="lost", loss={"lost": ["meals", "fair"]})
+    assert nothing.rows[0].cells[0].value is None
+    unknown = {"title": "T", "rows": "code", "cell": "lost", "loss": {"lost": ["meals", "far"]}}
+    assert check(unknown, ["code"], METRICS)[0].startswith("loss: unknown metric 'far'. Did you mean fair?")

@@ -173,7 +173,8 @@ def _meets(labels: Mapping[str, Any], where: Mapping[str, tuple[str, ...]]) -> b
 
 
 def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
-    for name in (*(n for n in table.cells if n not in table.ratios), *(n for p in table.ratios.values() for n in p)):
+    made_of = [part for pair in table.derived.values() for part in pair]
+    for name in [*(name for name in table.cells if name not in table.derived), *made_of]:
         if name not in metrics:
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
     known = {"model", "metric"}.union(*(score.labels for score in scores))
@@ -203,6 +204,8 @@ def _cell(
     failed = sum(score.failed for score in scores)
     if name in table.ratios:
         return _ratio(scores, table.ratios[name], failed)
+    if name in table.losses:
+        return _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
     values = numbers(scores, name)
     stat = _mean(metrics[name], scores, name, how)
     return Cell(
@@ -222,6 +225,13 @@ def _ratio(scores: Sequence[EpisodeScore], names: Sequence[str], failed: int) ->
     below = math.fsum(b for _, b in pairs)
     value = math.fsum(a for a, _ in pairs) / below if below else None
     return Cell(finite(value), None, len(pairs), failed, len(scores) - failed - len(pairs))
+
+
+def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:
+    """1 − mean of the second over mean of the first; the episodes of the two need not be the same."""
+    before, after = (_mean(metric, scores, name, how) for name, metric in pair)
+    value = 1 - after.value / before.value if before.value and after.value is not None else None
+    return Cell(finite(value), None, min(before.n, after.n), failed, 0)
 
 
 def _spread(kind: ErrorKind | None, values: Sequence[float], stat: Statistic) -> dict[str, float | None]:

@@ -29,7 +29,7 @@ def notes(
     if not scores:
         found.append("There are no episodes to show.")
     found += _left_out(scores)
-    for metric in (name for name in table.cells if name not in table.ratios):
+    for metric in (name for name in table.cells if name not in table.derived):
         found += _without_number(table, scores, metric)
         found += _without_error(table, made, scores, metric)
     for reference in references:

@@ -34,6 +34,12 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
             "description": "a mapping of new names, to be used in cell, to two metrics: the sum of the first over the "
             "sum of the second",
         },
+        "loss": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2},
+            "description": "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to "
+            "the second, 1 − mean of the second / mean of the first",
+        },
         "where": {
             "type": "object",
             "additionalProperties": _VALUES,
@@ -87,8 +93,8 @@ class TableSpec:
 
     Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or columns to
     place it, else it becomes the last column level when there are several. A name in `ratios` stands for the sum of
-    one metric over the sum of another, over all episodes of a cell that have both, whatever `aggregate` says; it has no
-    error.
+    one metric over the sum of another, over all episodes of a cell that have both, whatever `aggregate` says; one in
+    `losses` for 1 − mean of the second over mean of the first, as `aggregate` takes means. Neither has an error.
     """
 
     title: str
@@ -96,6 +102,7 @@ class TableSpec:
     columns: tuple[str, ...] = ()
     cells: tuple[str, ...]
     ratios: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -109,6 +116,11 @@ class TableSpec:
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     note: str | None = None
     figure: Figure | None = None
+
+    @property
+    def derived(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of cells that are no metrics: ratios and losses, with the metrics they are made of."""
+        return {**self.ratios, **self.losses}
 
     @classmethod
     def parse(cls, entry: Any) -> TableSpec:
@@ -152,11 +164,9 @@ def check(
             known = list(map(text, values.get(label, ())))
             found += [f"{key}: {label} is never {v!r}. {near(v, known)}" for v in wanted if known and v not in known]
     choices = list(metrics)
-    parts = [part for pair in entry.ratios.values() for part in pair]
-    asked = [
-        *(("cell", name) for name in entry.cells if name not in entry.ratios),
-        *(("ratio", part) for part in parts),
-    ]
+    asked = [("cell", name) for name in entry.cells if name not in entry.derived]
+    asked += [("ratio", part) for pair in entry.ratios.values() for part in pair]
+    asked += [("loss", part) for pair in entry.losses.values() for part in pair]
     found += [f"{key}: unknown metric {name!r}. {near(name, choices)}" for key, name in asked if name not in choices]
     if published is not None:
         ids = list(published)
@@ -175,6 +185,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
         ratios={name: tuple(pair) for name, pair in entry.get("ratio", {}).items()},
+        losses={name: tuple(pair) for name, pair in entry.get("loss", {}).items()},
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
@@ -222,7 +233,9 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
     found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
-    found += [f"ratio: cell does not use {name!r}" for name in spec.ratios if name not in spec.cells]
+    for key, made in (("ratio", spec.ratios), ("loss", spec.losses)):
+        found += [f"{key}: cell does not use {name!r}" for name in made if name not in spec.cells]
+    found += [f"{name!r} is both a ratio and a loss" for name in spec.ratios if name in spec.losses]
     if isinstance(spec.error, Mapping):
         found += [f"error: cell has no metric {x!r}. {near(x, spec.cells)}" for x in spec.error if x not in spec.cells]
     kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]

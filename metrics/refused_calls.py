@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._numbers import fact
+
+
+@plugin
+class RefusedCalls(Metric):
+    """Calls of the episode that were answered with an error: unknown, malformed, too many, or not allowed."""
+
+    needs = ("refused",)
+
+    def measure(self, episode: Episode) -> float | None:
+        return fact(episode, "refused")
