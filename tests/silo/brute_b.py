@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import networkx as nx
@@ -82,7 +82,7 @@ def k_means_iteration(shards: list[Any], known: dict[str, Any]) -> list[list[flo
 
 def global_distinct(shards: list[list[int]], known: dict[str, Any]) -> int:
     ordered = sorted(flat(shards))
-    return 1 + sum(a != b for a, b in zip(ordered, ordered[1:], strict=False))
+    return 1 + sum(a != b for a, b in pairwise(ordered))
 
 
 def scores(shards: list[Any]) -> list[tuple[float, int, int]]:
@@ -101,12 +101,8 @@ def collaborative_filtering(shards: list[Any], known: dict[str, Any]) -> list[li
 
 def pagerank_step(shards: list[Any], known: dict[str, Any]) -> dict[str, float]:
     web, n = graph(shards, known, nx.DiGraph), known["nodes"]
-    return {
-        str(v): float(
-            Fraction(15, 100) / n + Fraction(85, 100) * sum(Fraction(1, n * web.out_degree(u)) for u in web.predecessors(v))
-        )
-        for v in web
-    }  # fmt: skip
+    shares = {v: sum(Fraction(1, n * web.out_degree(u)) for u in web.predecessors(v)) for v in web}
+    return {str(v): float(Fraction(15, 100) / n + Fraction(85, 100) * share) for v, share in shares.items()}
 
 
 def load_balance(shards: list[Any], known: dict[str, Any]) -> dict[str, float]:
