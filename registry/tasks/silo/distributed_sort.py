@@ -1,0 +1,61 @@
+"""SILO-Bench III-21 (Appendix B.2; Table 9)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import chain
+from typing import Literal
+
+from harness.api import Case, Facts, plugin
+from harness.replies.answer import INTEGERS
+from harness.sharded import Items, ShardedTask
+
+_WHOLE = "The final result should be the complete sorted sequence."
+_CHUNK = (
+    "The sorted sequence is cut into as many consecutive chunks as there are agents, of {items} elements each; chunk 0 "
+    "has the smallest elements. Agent i submits chunk i of the sorted sequence."
+)
+
+
+@plugin
+class DistributedSort(ShardedTask):
+    """III-21 Distributed Sort: all elements in ascending order, duplicates kept. Integers from 1 to 1,000.
+
+    Attributes:
+        sort_output: "global", everybody submits the complete sorted sequence (Appendix B.2); "segment", agent i submits
+            chunk i of it. The input is the same.
+    """
+
+    items: Items = 20
+    sort_output: Literal["global", "segment"] = "global"
+
+    problem = "III-21"
+    level = "III"
+    question = (
+        "Sort the entire distributed array in ascending order. Each agent holds a portion of the unsorted data. "
+        f"{_WHOLE} You must coordinate to exchange data and determine the correct global ordering."
+    )
+    form = INTEGERS
+    credit = "sequence"
+
+    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+        """Uniform integers."""
+        return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {"output": self.sort_output}
+
+    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[int] | list[list[int]]:
+        """Sorted; in chunks as long as the shards where everybody answers for its own."""
+        ordered = sorted(chain.from_iterable(shards))
+        rest = iter(ordered)
+        return [[next(rest) for _ in shard] for shard in shards] if self.segmented(known) else ordered
+
+    def segmented(self, known: Facts) -> bool:
+        """As `sort_output` says."""
+        return bool(known["output"] == "segment")
+
+    def brief(self, case: Case, seat: str) -> Facts:
+        """As for every sharded task; who holds the whole input is asked for the whole sequence in any case."""
+        told = super().brief(case, seat)
+        if self.whole or not self.segmented(case.public["known"]):
+            return told
+        return {**told, "task": told["task"].replace(_WHOLE, _CHUNK.format(items=self.items))}

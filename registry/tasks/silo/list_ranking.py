@@ -1,0 +1,51 @@
+"""SILO-Bench II-18 (Table 9)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import chain
+
+from harness.api import Facts, plugin
+from harness.replies.answer import TABLE, Form
+from harness.sharded import Items, ShardedTask
+
+
+@plugin
+class ListRanking(ShardedTask):
+    """II-18 List Ranking: how far every node of one linked list is from its head.
+
+    The nodes 0 to N·k − 1 form one list in random order and are dealt out at random; nobody is told the head.
+    """
+
+    items: Items = 8
+
+    problem = "II-18"
+    level = "II"
+    question = (
+        "Rank the nodes of one linked list whose nodes are scattered across agents. The list has {nodes} nodes, with "
+        'ids from 0 upwards without gaps. A node is given as {{"id": its id, "next": the id of the node after it}}; '
+        "the last node of the list has next = -1, and the head is the node that no node points to. The rank of a node "
+        "is the number of links from the head to it, so the head has rank 0. The answer gives the rank of every node "
+        "of the list. Following the list leads from one agent's nodes to those of others."
+    )
+    form = Form("a JSON object from the id of each node to its rank, an integer", TABLE.schema)
+    credit = "entries"
+
+    def draw(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:
+        """A random list, cut up at random."""
+        size = n * self.items
+        order = rng.sample(range(size), size)
+        nodes = [{"id": a, "next": b} for a, b in zip(order, [*order[1:], -1], strict=True)]
+        rng.shuffle(nodes)
+        return [nodes[i : i + self.items] for i in range(0, size, self.items)], {"nodes": size}
+
+    def solve(self, shards: Sequence[Sequence[dict[str, int]]], known: Facts) -> dict[str, int]:
+        """From the one node nobody points to, along the links."""
+        after = {node["id"]: node["next"] for node in chain.from_iterable(shards)}
+        (at,) = after.keys() - after.values()
+        ranks: dict[str, int] = {}
+        while at != -1:
+            ranks[str(at)] = len(ranks)
+            at = after[at]
+        return ranks
