@@ -191,8 +191,8 @@ class Lossy(Channel):
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
 
-    def open(self, case: Case) -> OpenChannel:
-        inner, chance = load("channels", "neighbours", lifetime="latest").open(case), self.chance
+    def open(self, case: Case, rng: random.Random) -> OpenChannel:
+        inner, chance = load("channels", "neighbours", lifetime="latest").open(case, rng), self.chance
 
         class Open(OpenChannel):
             begun = False

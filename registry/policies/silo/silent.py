@@ -13,7 +13,4 @@ class Silent(Agent):
 
     def act(self, turn: Turn) -> list[Call]:
         """Submit the answer for the own shard."""
-        try:
-            return [submit(self.solve()[0])]
-        except (LookupError, ValueError, ArithmeticError):  # some problems make no sense of a single part
-            return [submit("0")]
+        return [submit(self.guess())]
