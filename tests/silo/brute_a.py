@@ -8,7 +8,7 @@ from typing import Any
 from tests.silo.brute_base import Brute, flat
 
 
-def vote(shards: list[list[str]], known: dict[str, Any]) -> str:
+def vote(shards: list[list[str]], known: dict[str, Any]) -> Any:
     votes = flat(shards)
     return next(name for name in votes if 2 * votes.count(name) > len(votes))
 
@@ -23,7 +23,7 @@ def mean(shards: list[list[float]], known: dict[str, Any]) -> float:
 
 
 def largest(shards: list[list[int]], known: dict[str, Any]) -> list[int]:
-    left, taken = flat(shards), []
+    left, taken = flat(shards), list[int]()
     while left and len(taken) < 10:
         taken.append(left.pop(left.index(max(left))))
     return taken
