@@ -9,10 +9,10 @@ from harness import project
 from harness.api import Case, Outcome
 from harness.replies import normalise
 from harness.sharded import ShardedTask, joined
-from tests.silo import brute_b, brute_base
+from tests.silo import brute_a, brute_b, brute_base
 
 BUILTIN = project.builtin()
-SOLUTIONS = {**brute_base.SOLUTIONS, **brute_b.SOLUTIONS}
+SOLUTIONS = {**brute_base.SOLUTIONS, **brute_a.SOLUTIONS, **brute_b.SOLUTIONS}
 NAMES = sorted(e.name.removeprefix("silo/") for e in BUILTIN.listing("tasks") if e.name.startswith("silo/"))
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 

@@ -1,0 +1,37 @@
+"""SILO-Bench I-08 (Table 9)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from harness.api import Facts, plugin
+from harness.replies.answer import INTEGER
+from harness.sharded import Items, ShardedTask
+
+
+@plugin
+class SetUnionSize(ShardedTask):
+    """I-08 Set Union Size: how many different integers there are."""
+
+    items: Items = 30
+
+    problem = "I-08"
+    level = "I"
+    question = (
+        "Compute the size of the union of sets distributed among the agents. Each agent holds a list of integers; the "
+        "same integer may occur several times, with one agent or with different agents. The correct answer is the "
+        "number of distinct integers across the entire distributed dataset. You must coordinate with other agents to "
+        "determine the size of this global union."
+    )
+    form = INTEGER
+    credit = "number"
+
+    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+        """L draws from 0 to ⌊L/2⌋ − 1, L = n · items (a single draw is 0)."""
+        size = max(1, n * self.items // 2)
+        return [[rng.randrange(size) for _ in range(self.items)] for _ in range(n)], {}
+
+    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+        """The size of the union."""
+        return len(set().union(*shards))
