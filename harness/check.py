@@ -136,15 +136,18 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         yield SpecError(f"condition {condition.id}: {type(error).__name__}: {error}", place=place)
         return
     groups = {group.name: group for group in condition.groups}
+    briefed: dict[str, Mapping[str, Any]] = {}
     for turn in played.turns():
         prompts = groups[roles[turn.seat]].prompts
-        yield from _render(prompts, turn, done)
+        new = briefed.get(turn.seat) is not turn.brief
+        briefed[turn.seat] = turn.brief
+        yield from _render(prompts, turn, new, done)
 
 
-def _render(prompts: PromptSet, turn: Turn, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
+def _render(prompts: PromptSet, turn: Turn, new: bool, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
     variables = {**turn.brief, **turn.view}
     wanted: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
-    if "system" in prompts.files:
+    if new and "system" in prompts.files:
         wanted.insert(0, ("system", turn.brief))
     if turn.repairs:
         wanted.append(("retry", {**variables, "error": "…"}))

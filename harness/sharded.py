@@ -10,7 +10,7 @@ import random
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Task, derive_seed
@@ -100,6 +100,10 @@ class ShardedTask(Task):
         """`samples` instances, each with a seed of its own."""
         for sample in range(self.samples if limit is None else min(limit, self.samples)):
             yield self._case(sample, seed)
+
+    def example(self) -> Case:
+        """An instance for two agents: what is told is the same at every size."""
+        return replace(self, agents=min(self.agents, 2))._case(0, 0)
 
     def _case(self, sample: int, seed: int) -> Case:
         n = self.agents

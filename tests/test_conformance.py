@@ -48,7 +48,8 @@ PROTOCOLS = [
               "duplication": 0.3}], max_rounds=[6]),
 ]  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {
-    "unreliable": {"channel": "mailbox"}, "silo/failure": {"modes": ["premature"]}, "silo/behaviour": {"kind": "strategy"},
+    "unreliable": {"channel": "mailbox"}, "silo/failure": {"modes": ["timeout"]},
+    "silo/behaviour": {"kind": "strategy"},
 }  # fmt: skip
 """Parameters without a default."""
 OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds"}

@@ -106,7 +106,7 @@ def pagerank_step(shards: list[Any], known: dict[str, Any]) -> dict[str, float]:
 
 
 def load_balance(shards: list[Any], known: dict[str, Any]) -> dict[str, float]:
-    loads = [0] * len(shards)
+    loads = [0] * int(known["workers"])
     tasks = sorted(flat(shards), key=lambda task: int(task["id"]))
     for task in sorted(tasks, key=lambda task: int(task["dur"]), reverse=True):  # stable: equal ones stay in order
         loads[loads.index(min(loads))] += task["dur"]

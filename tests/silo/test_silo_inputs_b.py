@@ -157,7 +157,7 @@ def test_one_vector_an_agent_cannot_be_matched() -> None:
 def test_heavy_tasks_are_all_with_agent_0(agents: int, items: int, seed: int) -> None:
     parts, known = drawn("load_balance", seed, agents=agents, items=items)
     tasks: list[Row] = flat(parts)
-    assert known == {"tasks": agents * items} and len(parts) == agents
+    assert known == {"tasks": agents * items, "workers": agents} and len(parts) == agents
     assert sorted(row["id"] for row in tasks) == list(range(agents * items))
     for holder, part in enumerate(parts):
         for row in part:
@@ -236,16 +236,21 @@ BY_HAND: list[tuple[str, list[Any], dict[str, Any], Any]] = [
     (
         "load_balance",  # 60 | 7 + 5 + 5
         [[{"id": 0, "dur": 60}], [{"id": 1, "dur": 5}, {"id": 2, "dur": 7}, {"id": 3, "dur": 5}]],
-        {"tasks": 4},
+        {"tasks": 4, "workers": 2},
         {"variance": 462.25, "max_load": 60, "min_load": 17},
     ),
     (
         "load_balance",  # in order of length 4 + 2 + 2 | 3 + 3, which is not the best there is
         [[{"id": 0, "dur": 2}, {"id": 1, "dur": 3}, {"id": 2, "dur": 2}], [{"id": 3, "dur": 4}, {"id": 4, "dur": 3}]],
-        {"tasks": 5},
+        {"tasks": 5, "workers": 2},
         {"variance": 1.0, "max_load": 8, "min_load": 6},
     ),
-    ("load_balance", [[{"id": 0, "dur": 7}, {"id": 1, "dur": 4}]], {}, {"variance": 0, "max_load": 11, "min_load": 11}),
+    (
+        "load_balance",
+        [[{"id": 0, "dur": 7}, {"id": 1, "dur": 4}]],
+        {"workers": 1},
+        {"variance": 0, "max_load": 11, "min_load": 11},
+    ),
     (
         "matrix_multiply",
         [{"rows": [[1, 2]], "columns": [[5, 7]]}, {"rows": [[3, 4]], "columns": [[6, 8]]}],

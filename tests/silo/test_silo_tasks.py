@@ -58,6 +58,8 @@ def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
         made = task(name, agents=agents)
         expected = joined(parts.target) if made.segmented(parts.public["known"]) else parts.target[0]
         assert whole.target == [expected]
+        [solved] = made.answers(shards(whole), parts.public["known"])
+        assert made.written(solved) == made.written(expected), "the answer depends on how the input is cut"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -110,7 +110,7 @@ class Agent(Policy):
         known = json.dumps(self.brief["known"])
         return _solved(self.brief["problem"], tuple(given[i] for i in sorted(given)), known)
 
-    def guess(self) -> str:
+    def local(self) -> str:
         """What the agent comes to from its own shard, as if that were all there is."""
         try:
             return self.solve({0: self.shards[self.id]})[0]

@@ -75,7 +75,7 @@ class Alone(Plan):
     """One agent, or none that can speak: submits what it has."""
 
     def step(self, number: int) -> Iterable[Call]:
-        return [submit(self.agent.guess())]
+        return [submit(self.agent.local())]
 
 
 class Star(Plan):
@@ -182,7 +182,7 @@ class Flag(Plan):
         me = self.agent
         if self.told():
             return self.told()
-        answer = me.guess()
+        answer = me.local()
         if answer != problem(me.brief["problem"]).written(True):
             return []
         return [*(tell(i, written(answer=answer)) for i in range(me.n) if i != me.id), submit(answer)]

@@ -51,7 +51,7 @@ class Oracle(Agent):
     def act(self, turn: Turn) -> list[Call]:
         """What the plan says for this round; in pull mode also fetch what has come."""
         if self.mistake == "early":
-            return [submit(self.guess())]
+            return [submit(self.local())]
         calls = list(self._steps.step(turn.view["round"]))
         done = bool(calls) and calls[-1]["call"] == "submit_result"
         if done and (self.mistake == "all" or (self.mistake == "one" and self.id == self.n - 1)):

@@ -42,13 +42,14 @@ class LoadBalance(ShardedTask):
         size = n * self.items
         tasks = [{"id": i, "dur": rng.randint(1, 10) if i % 10 else rng.randint(50, 100)} for i in range(size)]
         if n == 1:
-            return [tasks], {"tasks": size}
+            return [tasks], {"tasks": size, "workers": n}
         light = [task for task in tasks if task["id"] % 10]
-        return [tasks[::10], *(light[i :: n - 1] for i in range(n - 1))], {"tasks": size}
+        return [tasks[::10], *(light[i :: n - 1] for i in range(n - 1))], {"tasks": size, "workers": n}
 
     def solve(self, shards: Sequence[Sequence[dict[str, int]]], known: Facts) -> dict[str, float]:
         """A heap of loads; the variance from whole sums."""
-        n, loads = len(shards), [(0, agent) for agent in range(len(shards))]
+        n = known["workers"]
+        loads = [(0, agent) for agent in range(n)]
         for minus, _ in sorted((-task["dur"], task["id"]) for task in chain.from_iterable(shards)):
             load, agent = loads[0]
             heapq.heapreplace(loads, (load - minus, agent))
