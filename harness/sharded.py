@@ -125,7 +125,8 @@ class ShardedTask(Task):
 
     def brief(self, case: Case, seat: str) -> Facts:
         """`name` and `id` of the agent, `n` agents, the `task` in words, the own `shard` as JSON text, the `problem`
-        (the name of its file) and the numbers that are `known` to all, which prompts tell as part of the task."""
+        (the name of its file), its `module` (where scripted agents find how it is solved) and the numbers that are
+        `known` to all, which prompts tell as part of the task."""
         known, (words, digits) = case.public["known"], (self.form.words, self.digits)
         told = {"n": self.agents, "items": self.items, **known}
         precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
@@ -134,6 +135,7 @@ class ShardedTask(Task):
             "id": int(seat.rpartition("-")[2]),
             "n": len(case.seats),
             "problem": type(self).__module__.rpartition(".")[2],
+            "module": type(self).__module__,
             "task": f"{self.question.format(**told)}\nForm of the answer: {words}{precision}.",
             "shard": shown(case.private[seat]["shard"]),
             "known": known,

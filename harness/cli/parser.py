@@ -57,6 +57,13 @@ def parser() -> argparse.ArgumentParser:
     board.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
     _format(board)
 
+    traffic = _command(commands, "messages", "results:messages", "print who sent how many messages to whom in a run")
+    traffic.add_argument("run", metavar="RUN", help="the run's folder")
+    traffic.add_argument("--condition", metavar="ID", help="of this condition only")
+    traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")
+    traffic.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    traffic.add_argument("--plots", metavar="DIR", help="also draw a heat map of every episode into this folder")
+
     new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric")
     new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
     return top

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from itertools import groupby
 from pathlib import Path
 
 from harness.cli.output import chosen, print_tables, published, show
 from harness.evaluation import Run, rescored
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
+from harness.report import messages as traffic
+from harness.store import write_atomically
 
 
 def score(options: argparse.Namespace) -> int:
@@ -30,6 +33,22 @@ def report(options: argparse.Namespace) -> int:
             draw(table, file)
             print(f"figure: {file}")
     show(chosen(tables, options), options.format, done.spec.name, options.output)
+    return 0
+
+
+def messages(options: argparse.Namespace) -> int:
+    """Who sent how much to whom."""
+    rows = list(traffic.messages(Path(options.run) / "journal.jsonl", options.condition))
+    text = traffic.written(rows, options.format)
+    if options.output:
+        write_atomically(Path(options.output), text + "\n")
+    else:
+        print(text)
+    if options.plots:
+        folder = Path(options.plots)
+        folder.mkdir(parents=True, exist_ok=True)
+        for i, (_, episode) in enumerate(groupby(rows, key=lambda row: row.episode)):
+            traffic.heat_map(episode, folder / f"messages{i + 1}.png")
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Tables made visible: text, Markdown, CSV, LaTeX, JSON, one HTML page, figures; leaderboards; published figures."""
+"""Tables made visible: text, Markdown, CSV, LaTeX, JSON, one HTML page, figures; leaderboards; published figures; who
+sent messages to whom."""
 
 from .html import page
 from .leaderboard import RunScores, leaderboard

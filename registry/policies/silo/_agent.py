@@ -18,25 +18,19 @@ Call = dict[str, str]
 
 
 @lru_cache(maxsize=64)
-def problem(name: str) -> ShardedTask:
-    """The task of a file in `registry/tasks/silo/`, with its defaults: it solves what it is given."""
-    try:
-        module = importlib.import_module(f"...tasks.silo.{name}", __package__)
-    except ImportError as error:
-        hint = "The scripted agents play the tasks silo/*; for a task of your own write a policy of your own."
-        raise PluginError(f"there is no SILO-Bench task {name!r}", hint=hint) from error
+def problem(module: str) -> ShardedTask:
+    """The sharded task of a plugin file, with its defaults: it solves what it is given."""
+    tagged = (value for value in vars(importlib.import_module(module)).values() if isinstance(value, type))
     made: ShardedTask = next(
-        value()
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, ShardedTask) and hasattr(value, "__harness_plugin__")
+        value() for value in tagged if issubclass(value, ShardedTask) and value.__module__ == module
     )
     return made
 
 
 @lru_cache(maxsize=4)
-def _solved(name: str, shards: tuple[str, ...], known: str) -> Sequence[str]:
+def _solved(module: str, shards: tuple[str, ...], known: str) -> Sequence[str]:
     """All agents' answers as they write them. Everybody in an episode asks for the same, so it is kept."""
-    task = problem(name)
+    task = problem(module)
     answers = task.answers([_value(shard) for shard in shards], json.loads(known))
     if task.segmented(json.loads(known)):
         return [task.written(answer) for answer in answers]
@@ -74,8 +68,8 @@ class Agent(Policy):
         """The calls of this round."""
         if "shard" not in turn.brief or "results" not in turn.view:
             raise PluginError(
-                f"{type(self).__name__} plays SILO-Bench's tasks in rounds of calls, and this turn has none",
-                hint="Use it with a task silo/* and the protocol action_rounds.",
+                f"{type(self).__name__} plays sharded tasks in rounds of calls, and this turn is of something else",
+                hint="Use it with a task such as silo/* and the protocol action_rounds.",
             )
         if not hasattr(self, "id"):
             self.id, self.n = turn.brief["id"], turn.brief["n"]
@@ -108,7 +102,7 @@ class Agent(Policy):
         """Every agent's answer, from all shards (or from those given, the agents being fewer)."""
         given = self.shards if shards is None else shards
         known = json.dumps(self.brief["known"])
-        return _solved(self.brief["problem"], tuple(given[i] for i in sorted(given)), known)
+        return _solved(self.brief["module"], tuple(given[i] for i in sorted(given)), known)
 
     def local(self) -> str:
         """What the agent comes to from its own shard, as if that were all there is."""
@@ -120,7 +114,7 @@ class Agent(Policy):
     @property
     def segmented(self) -> bool:
         """Whether everybody has an answer of its own."""
-        return problem(self.brief["problem"]).segmented(self.brief["known"])
+        return problem(self.brief["module"]).segmented(self.brief["known"])
 
     def _texts(self, view: Facts) -> list[str]:
         """What others have written and this agent has just been shown, in any of the channels."""

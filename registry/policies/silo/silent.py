@@ -18,7 +18,7 @@ PRIOR = {  # what is right most often in the paper's domain with many agents
 
 @plugin
 class Silent(Agent):
-    """SILO-Bench: submits at once what can be guessed without communication.
+    """Any sharded task: submits at once what can be guessed without communication.
 
     Attributes:
         guess: "local": the answer for the own shard, as if that were all there is. "prior": where the paper's domain

@@ -1,0 +1,110 @@
+"""Who sent how much to whom: the data of heat maps (SILO-Bench, Figure 7)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import store
+from harness.errors import DataError, SetupError
+
+EVERYBODY = "*"
+"""The receiver of what all others get."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What went from one agent to another in an episode.
+
+    `receiver` is "*" for what all others get. With shared files the sender wrote what the receiver read, and
+    `characters` is not known. `seats` are the episode's agents in order.
+    """
+
+    episode: str
+    sender: str
+    receiver: str
+    messages: int
+    characters: int | None
+    seats: tuple[str, ...] = ()
+
+
+def messages(journal: Path, condition: str | None = None) -> Iterator[Traffic]:
+    """Every pair of agents between whom something went, by episode, of a run's journal.
+
+    Only protocols that keep the facts `sent` and `received` tell (`action_rounds` does). `condition` leaves out all
+    episodes of other conditions.
+
+    Raises:
+        DataError: if the journal cannot be read or no episode tells.
+    """
+    told = False
+    for _, line in store.lines(journal):
+        if line.get("k") != "end" or (condition is not None and line.get("condition") != condition):
+            continue
+        facts = (line.get("outcome") or {}).get("facts", {})
+        if isinstance(facts.get("sent"), dict) and isinstance(facts.get("received"), dict):
+            told = True
+            yield from _of(line["e"], facts)
+    if not told:
+        where = "" if condition is None else f" of condition {condition!r}"
+        raise DataError(
+            f"no finished episode{where} in {journal} tells who sent messages to whom",
+            hint="Runs of the protocol action_rounds do; `harness show --spec …` names the conditions.",
+        )
+
+
+def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[Traffic]:
+    seats = tuple(facts["received"])
+    reads = facts.get("reads")
+    if reads is not None:
+        for sender, readers in reads.items():
+            for reader, count in readers.items():
+                yield Traffic(episode, sender, reader, count, None, seats)
+        return
+    for sender, receivers in facts["sent"].items():
+        for receiver, (count, length) in receivers.items():
+            yield Traffic(episode, sender, receiver, count, length, seats)
+
+
+def written(rows: Iterable[Traffic], form: str) -> str:
+    """The rows as csv or json."""
+    plain = [{key: value for key, value in asdict(row).items() if key != "seats"} for row in rows]
+    if form == "json":
+        return json.dumps(plain, indent=1)
+    out = io.StringIO()
+    table = csv.DictWriter(out, list(plain[0]) if plain else ["episode"], lineterminator="\n")
+    table.writeheader()
+    table.writerows(plain)
+    return out.getvalue().rstrip("\n")
+
+
+def heat_map(rows: Iterable[Traffic], path: Path) -> None:
+    """Draw one episode: senders down, receivers across, messages as colour.
+
+    Raises:
+        SetupError: if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        hint = 'Install it with: pip install "mas-eval-harness[plots]"'
+        raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
+    found = list(rows)
+    seats = {seat: i for i, seat in enumerate(found[0].seats)}
+    matrix = [[0] * len(seats) for _ in seats]
+    for row in found:
+        sender = seats[row.sender]
+        for i in range(len(seats)) if row.receiver == EVERYBODY else [seats[row.receiver]]:
+            matrix[sender][i] += row.messages if i != sender else 0
+    figure = Figure(figsize=(5, 4.5), layout="constrained")
+    axis = figure.subplots()
+    figure.colorbar(axis.imshow(matrix, cmap="viridis"), ax=axis, label="messages")
+    axis.set_xlabel("receiver")
+    axis.set_ylabel("sender")
+    axis.set_title(found[0].episode.replace("$", r"\$"), fontsize="small", wrap=True)
+    figure.savefig(path)
