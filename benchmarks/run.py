@@ -8,6 +8,8 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     latency   wall time of 100 agents × 10 turns when every reply takes 50 ms
     steps     DPBench (five philosophers, simultaneous): decisions a second with a policy and with the mock engine,
               and 20 concurrent episodes when every reply takes 50 ms
+    silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
+    talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     startup   wall time and peak memory of --help, list, validate
 """
 
@@ -24,6 +26,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import silo
 from tabulate import tabulate
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -247,6 +250,8 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "suite": suite,
     "scaling": scaling,
     "steps": steps,
+    "silo": lambda smoke: silo.teams(measured, smoke),
+    "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "startup": startup,
 }
 
@@ -262,6 +267,8 @@ def main() -> None:
         name, *numbers = options.work.split(":")
         if name == "steps":
             print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
+        elif name == "talk":
+            print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:
             print(json.dumps(work_latency() if name == "latency" else work_calls(*map(int, numbers))))
         return

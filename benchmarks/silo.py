@@ -1,0 +1,74 @@
+"""SILO-Bench's part of `python benchmarks/run.py`: the factorial, a thousand agents, the cost of a call over time."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+Row = dict[str, object]
+Measured = Callable[[list[str]], tuple[float, float, float, str]]
+
+
+def teams(measured: Measured, smoke: bool) -> list[Row]:
+    """Perfect teams: all 540 episodes of the factorial, and a thousand agents on every channel."""
+    small = ["--set", "matrix.agents=[2, 5]"] if smoke else []
+    rows = [_team(measured, "540 episodes, plan star" if not smoke else "180 episodes, plan star", "star", small)]
+    if not smoke:
+        rows.append(_team(measured, "540 episodes, plan all", "all", []))
+    thousand = ["--set", "matrix.agents=[1000]", "--set", "matrix.problem=[global_maximum]"]
+    for channel in ("P2P", "BP", "SFS"):
+        one = ["--set", f"matrix.protocol=[{channel}]"]
+        for plan in ("star",) if smoke else ("star", "all"):
+            rows.append(_team(measured, f"1,000 agents, {channel}, plan {plan}", plan, [*thousand, *one]))
+    return rows
+
+
+def _team(measured: Measured, what: str, plan: str, more: list[str]) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        base = ["-m", "harness", "eval", "--spec", "silo_bench", "--quiet", "--output_path", f"{folder}/r"]
+        wall, cpu, peak, _ = measured([*base, "--set", f"baseline.plan={plan}", *more])
+    return {"what": what, "wall s": round(wall, 1), "CPU s": round(cpu, 1), "peak MiB": round(peak)}
+
+
+def talk(measured: Measured, file: str, smoke: bool) -> list[Row]:
+    """Ten agents that say something in every round, played by the mock engine: the cost of a call by length."""
+    rows: list[Row] = []
+    for rounds, repeats in ((10, 2), (50, 1)) if smoke else ((10, 20), (100, 2), (400, 1)):
+        out = json.loads(measured([file, "--work", f"talk:{rounds}:{repeats}"])[3])
+        ms = 1000 * out["cpu"] / out["calls"]
+        rows.append({"rounds an episode": rounds, "calls": out["calls"], "CPU ms a call": round(ms, 3)})
+    return rows
+
+
+def work_talk(rounds: int, repeats: int) -> Row:
+    """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
+    import harness
+    from harness.api import Request
+    from harness.engines.mock import Mock
+
+    count = 0
+
+    def answer(request: Request) -> str:
+        nonlocal count
+        count += 1
+        return (
+            '<send_message target_id="1">mine is 12</send_message><send_message target_id="2">and yours?</send_message>'
+        )
+
+    spec = {
+        "name": "talk",
+        "extends": "silo_bench",
+        "protocol": {"channel": "mailbox", "max_rounds": rounds},
+        "task": {"agents": 10},
+        "matrix": {"problem": ["global_maximum"], "agents": None, "protocol": None},
+        "tables": [],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        warm = {**spec, "protocol": {"channel": "mailbox", "max_rounds": 2}}
+        harness.evaluate(warm, Mock(function=answer), repeats=1, output_path=Path(folder) / "warm")
+        count, began = 0, time.process_time()
+        harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run")
+        return {"cpu": time.process_time() - began, "calls": count}
