@@ -40,7 +40,7 @@ class Behaviour(Metric):
         if facts(episode) is None or not belongs(episode, self.among):
             return None
         values: dict[str, str] = {}
-        for seat, text in spoken(episode):
+        for seat, text in dict.fromkeys(spoken(episode)):  # who says the same to many is read once
             if _WORDS[self.kind].search(text):
                 return 1.0
             value = _value(text) if self.kind == "verification" else None
