@@ -45,6 +45,7 @@ _PLAIN: dict[Any, Schema] = {
 _BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
 
 
+@functools.cache
 def fields(cls: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     """The fields YAML may set: name → (annotation, field)."""
     hints = typing.get_type_hints(cls, include_extras=True)

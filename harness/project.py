@@ -80,6 +80,7 @@ class Project:
     name: str
     folders: dict[str, str] = field(default_factory=dict)
     parents: tuple[Project, ...] = ()
+    _loaded: dict[tuple[str, str], type[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def lineage(self) -> Iterator[Project]:
         """This project, then its parents, each once."""
@@ -122,6 +123,11 @@ class Project:
 
     def load(self, kind: str, name: str, place: Place | None = None) -> type[Any]:
         """Import the plugin class. Raises `PluginError` with near matches, or with the failing line."""
+        if (kind, name) not in self._loaded:  # specs name the same plugin hundreds of times
+            self._loaded[kind, name] = self._import(kind, name, place)
+        return self._loaded[kind, name]
+
+    def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
         files, word = self.files(kind), KINDS[kind].singular
         file = files.get(name)
         if file is None:
@@ -184,18 +190,24 @@ class Project:
 
     def specs(self) -> list[Listed]:
         """All specs by name, with their descriptions."""
-        found: dict[str, Listed] = {}
+        found = []
+        for name, file in sorted(self._spec_files().items()):
+            try:
+                data = yamls.read(file).data
+                text = str(data.get("description") or "") if isinstance(data, dict) else ""
+                found.append(Listed(name, file, text.split("\n")[0]))
+            except UserError as error:
+                found.append(Listed(name, file, problem=str(error)))
+        return found
+
+    def _spec_files(self) -> dict[str, Path]:
+        """Spec name → file, nearest project first."""
+        found: dict[str, Path] = {}
         for project in self.lineage():
             home = project.folder("specs")
             for file in sorted(home.rglob("*.yaml")):
-                name = file.relative_to(home).with_suffix("").as_posix()
-                try:
-                    data = yamls.read(file).data
-                    text = str(data.get("description") or "") if isinstance(data, dict) else ""
-                    found.setdefault(name, Listed(name, file, text.split("\n")[0]))
-                except UserError as error:
-                    found.setdefault(name, Listed(name, file, problem=str(error)))
-        return sorted(found.values(), key=lambda found: found.name)
+                found.setdefault(file.relative_to(home).with_suffix("").as_posix(), file)
+        return found
 
     def spec(self, name: str, place: Place | None = None) -> Path:
         """The file of a spec given as a path or as a name. Raises `SpecError` with near matches.
@@ -206,7 +218,7 @@ class Project:
         for path in (*beside, Path(name)):
             if _is_file(path):
                 return path
-        known = {listed.name: listed.file for listed in self.specs()}
+        known = self._spec_files()
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
         if short in known:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from harness import check, params, resolve, spec, yamls
@@ -14,7 +16,7 @@ from harness.cli.evaluate import load
 from harness.cli.output import published
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.plan import Condition, Plan
-from harness.project import KINDS, Listed, find
+from harness.project import KINDS, Listed, Project, find
 from harness.schema import SPEC
 from harness.tables import check as check_table
 
@@ -24,8 +26,9 @@ def validate(options: argparse.Namespace) -> int:
     project = find()
     names = [*options.specs, *options.more] or [listed.name for listed in project.specs()]
     failures = 0
+    ids = functools.cache(lambda: [table.id for table in published(True)])
     for name in names:
-        problems = _problems(name, options.sets)
+        problems = _problems(name, options.sets, project, ids)
         failures += bool(problems)
         told = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         print(f"{name}: {told if problems else 'ok'}")
@@ -34,8 +37,7 @@ def validate(options: argparse.Namespace) -> int:
     return 2 if failures else 0
 
 
-def _problems(name: str, sets: list[str]) -> list[str]:
-    project = find()
+def _problems(name: str, sets: list[str], project: Project, ids: Callable[[], list[str]]) -> list[str]:
     try:
         loaded = spec.load(name, project, sets)
         from harness.engines.mock import Mock
@@ -52,9 +54,8 @@ def _problems(name: str, sets: list[str]) -> list[str]:
     plan = plans[0]
     if not found:  # where an example fails there are no labels to check against
         labels = _labels(plan)
-        ids = [table.id for table in published(True)]
         for i, table in enumerate(loaded.get("tables", [])):
-            for problem in check_table(table, labels, plan.metrics, ids):
+            for problem in check_table(table, labels, plan.metrics, ids()):
                 found.append(str(SpecError(problem, place=loaded.place("tables", i))))
     return found
 
