@@ -58,7 +58,7 @@ def _problems(name: str, sets: list[str], project: Project, ids: Callable[[str],
             named = table.get("published", ()) if isinstance(table, dict) else ()
             stems = {str(name).partition("/")[0] for name in ([named] if isinstance(named, str) else named)}
             known = [name for stem in sorted(stems) for name in ids(stem)]
-            for problem in check_table(table, labels, plan.metrics, known or ids("*")):
+            for problem in check_table(table, labels, plan.metrics, known if known or not stems else ids("*")):
                 found.append(str(SpecError(problem, place=loaded.place("tables", i))))
     return found
 
