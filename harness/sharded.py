@@ -226,13 +226,13 @@ def credit_for(kind: Credit, answer: Any, truth: Any, digits: int | None = None)
         numbers = (int, float)
         fits = isinstance(answer, numbers) and isinstance(truth, numbers) and not isinstance(answer, bool)
         return float(fits and abs(answer - truth) <= 0.01 * abs(truth))
-    if kind == "exact":
+    if kind == "exact" or not isinstance(truth, (list, dict)):
         return float(same(answer, truth, digits))
     if kind == "cells" and isinstance(truth, list) and truth:
         rows = answer if isinstance(answer, list) else []
         earned = [credit_for("entries", rows[i] if i < len(rows) else None, row, digits) for i, row in enumerate(truth)]
         return sum(earned) / len(earned)
-    if kind == "sequence":
+    if kind == "sequence" and isinstance(truth, list):
         return _common(answer, truth, digits) if isinstance(answer, list) else 0.0
     return _entries(answer, truth, digits)
 

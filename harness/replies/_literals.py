@@ -94,7 +94,7 @@ def _as_json(text: str) -> str:
         raise ValueError("a bracket stays open")
     if outermost.comma:  # 1, 2 is a tuple
         _close(out, "[", "]", 0)
-    return "".join(out)
+    return " ".join(out)  # so that 12 13 does not become 1213
 
 
 def _mark(mark: str, out: list[str], opened: list[_Open]) -> None:
