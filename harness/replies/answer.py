@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,9 @@ from harness.api import Parsed, Reply
 from ._literals import MAX_DEPTH, NOTHING, read
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
-_UNWRAPS = 4
+_UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
+_TAG = re.compile(r"[\w+.#-]*+\s*+")  # what may stand behind the opening fence: a language
 
 
 def normalise(value: Any) -> Any:
@@ -65,8 +67,9 @@ def _normal(value: Any, unwraps: int, depth: int) -> Any:
     if isinstance(value, int):
         return value if value.bit_length() < 1000 else "inf"  # comparable with floats, and Python can write it
     if isinstance(value, float):
-        whole = math.isfinite(value) and value.is_integer() and abs(value) < 2**53
-        return int(value) if whole else value if math.isfinite(value) else str(value)
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else str(value)
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if depth and isinstance(value, (list, tuple)):
         return [_normal(item, unwraps, depth - 1) for item in value]
     if depth and isinstance(value, Mapping):
@@ -75,27 +78,43 @@ def _normal(value: Any, unwraps: int, depth: int) -> Any:
 
 
 def _of_text(text: str, unwraps: int, depth: int) -> Any:
-    bare = _unfenced(text.strip())
-    if unwraps and bare:
-        if bare.lower() in ("true", "false"):
-            return bare.lower() == "true"
-        value = read(bare)
-        if value is not NOTHING:
-            return _normal(value, unwraps - 1, depth)
-        if len(bare) > 1 and _QUOTES.get(bare[0]) == bare[-1]:
-            return _of_text(bare[1:-1], unwraps - 1, depth)
-    return bare if bare.isascii() else bare.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    bare = text.strip()
+    value = _within(bare)
+    if isinstance(value, str) and value == bare:
+        return _clean(bare)
+    return _normal(value, unwraps - 1, depth) if unwraps else None
+
+
+def _within(bare: str) -> Any:
+    """The value that a text is, or the text within its fence or quotes, or else itself."""
+    if bare[:6].lower() in ("true", "false"):
+        return bare.lower() == "true"
+    unfenced = _unfenced(bare)
+    if unfenced != bare:
+        return unfenced
+    value = read(bare)
+    if value is not NOTHING:
+        return value
+    return bare[1:-1] if len(bare) > 1 and _QUOTES.get(bare[0]) == bare[-1] else bare
 
 
 def _unfenced(text: str) -> str:
     if len(text) < 6 or not (text.startswith("```") and text.endswith("```")):
         return text
     tag, line_break, rest = text[3:-3].partition("\n")
-    return (rest if line_break and " " not in tag.strip() else text[3:-3]).strip()
+    tagged = line_break and rest.strip() and _TAG.fullmatch(tag)
+    return (rest if tagged else text[3:-3]).strip()
+
+
+def _clean(text: str) -> str:
+    """Without half characters, which JSON cannot hold."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _key(key: Any) -> str:
-    plain = _normal(key, 0, 0) if isinstance(key, (str, float)) else key
+    if isinstance(key, str):
+        return _clean(key.strip())
+    plain = _normal(key, 0, 0) if isinstance(key, (int, float)) else key
     return str(plain).lower() if isinstance(plain, bool) else str(plain)
 
 

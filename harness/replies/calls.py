@@ -133,9 +133,11 @@ def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
             value, closed, _ = after.partition(f"</{name}>")
             if opened and closed:
                 given.setdefault(name, valid(value.strip()))
-    if verb.body is not None:
-        given.setdefault(verb.body, valid(content.strip()))
     missing = [name for name in verb.arguments if not given.get(name)]
+    if verb.body is not None and attributes.endswith("/"):
+        missing += _body(verb) if verb.body not in given else ()  # an empty text is one only between tags
+    elif verb.body is not None:
+        given.setdefault(verb.body, valid(content.strip()))
     if missing:
         return {"call": verb.name, "error": f"{missing[0]} is missing; write {verb.usage}"}
     return {"call": verb.name, **{name: given.get(name, "") for name in wanted}}
