@@ -24,7 +24,7 @@ _WORDS = {
 
 @plugin
 class Behaviour(Metric):
-    """Whether a message or file of the run shows a behaviour (Table 16), by words.
+    """Whether a message or file of the run, sent or refused, shows a behaviour (Table 16), by words.
 
     verification: confirm, verify, double-check, cross-check, agree, is this correct, matches, consensus; or somebody
     sends a value (a number, a list, …) that another agent has sent before. strategy: plan, propose, strategy,
