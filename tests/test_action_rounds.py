@@ -326,31 +326,3 @@ def test_messages_are_doubled_and_late() -> None:
     came = [inbox(late, 1, n) for n in (2, 3, 4, 5)]
     assert sum(map(len, came)) == 8 and came[3] == [] and len([c for c in came if c]) > 1
     assert late == play(channel("unreliable", channel=channel("broadcast"), delay=2), script), "chance has a seed"
-
-
-def test_a_message_is_received_once_however_often_it_is_looked_at() -> None:
-    script = {(0, 1): [send(1, "abc")], (0, 2): [send(1, "d")], (1, 2): [{"call": "receive_messages"}],
-              (1, 3): [{"call": "receive_messages"}]}  # fmt: skip
-    for inbox in ("push", "pull"):
-        facts = play(channel("mailbox", inbox=inbox), script).outcome.facts
-        assert facts["received"]["Agent 1"] == [2, 4], inbox
-
-
-def test_a_broadcast_is_received_once_however_often_it_is_looked_at() -> None:
-    say = {"call": "broadcast_message", "content": "abc"}
-    script = {
-        (0, 1): [say],
-        (0, 2): [say],
-        (1, 2): [{"call": "receive_messages"}],
-        (1, 3): [{"call": "receive_messages"}],
-    }
-    for inbox in ("push", "pull"):
-        facts = play(channel("broadcast", inbox=inbox), script).outcome.facts
-        assert facts["received"]["Agent 1"] == [2, 6], inbox
-
-
-def test_in_silence_there_is_nothing_but_waiting_and_submitting() -> None:
-    played = play(channel("silence"), {(0, 1): [send(1, "x")], (1, 2): [submit(3)]})
-    assert results(played, 0, 2) == ["error: nothing can be said here"]
-    assert played.outcome.facts["messages"] == 0 and played.outcome.answers["Agent 1"] == 3
-    assert [action["name"] for action in next(iter(played.turns())).brief["actions"]] == ["wait", "submit_result"]

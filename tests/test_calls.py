@@ -126,3 +126,20 @@ def test_a_megabyte_of_anything_is_read(piece: str) -> None:
     """A reading that takes quadratic time would not come back."""
     parsed: Any = FORM.parse(piece * (1_000_000 // len(piece)))
     assert (parsed.action is None) == (parsed.error is not None)
+
+
+def test_a_call_that_is_not_closed_swallows_none_of_the_same_name() -> None:
+    text = '<send_message target_id="1">one <send_message target_id="2">two</send_message>'
+    first, second = FORM.parse(text).action
+    assert first["error"].startswith("</send_message> is missing") and second["target_id"] == "2"
+    assert second["content"] == "two"
+
+
+def test_an_unquoted_value_before_the_end_of_an_element() -> None:
+    [call] = FORM.parse("<submit_result answer=42/>").action
+    assert call == {"call": "submit_result", "answer": "42"}
+
+
+def test_an_element_without_its_text_is_told() -> None:
+    [call] = FORM.parse('<send_message target_id="1"/>').action
+    assert call["error"].startswith("content is missing")

@@ -113,15 +113,17 @@ class Calls(Reply):
             return "", at
         if name in unclosed:  # there is no closing tag after an earlier place, so none after this
             return None, at
-        close = _closing(name).search(text, at)
-        if close is None:
+        tag = _own_tag(name).search(text, at)
+        if tag is None:
             unclosed.add(name)
             return None, at
-        return text[at : close.start()], close.end()
+        if not tag[1]:  # the next call of the same name begins: this one was never closed
+            return None, tag.start()
+        return text[at : tag.start()], tag.end()
 
 
 def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
-    given = {m[1].lower(): valid(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(attributes)}
+    given = {m[1].lower(): valid(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(attributes.removesuffix("/"))}
     if content is None and verb.body is not None:
         return {"call": verb.name, "error": f"</{verb.name}> is missing; write {verb.usage}"}
     content = content or ""
@@ -160,5 +162,6 @@ def _pattern(verb: Verb) -> str:
 
 
 @lru_cache(maxsize=256)
-def _closing(name: str) -> re.Pattern[str]:
-    return re.compile(rf"<\s{{0,3}}/\s{{0,3}}{re.escape(name)}\s{{0,3}}>", re.IGNORECASE)
+def _own_tag(name: str) -> re.Pattern[str]:
+    """The closing tag (group 1 is its slash), or the beginning of another opening one."""
+    return re.compile(rf"<\s{{0,3}}(?:(/)\s{{0,3}}{re.escape(name)}\s{{0,3}}>|{re.escape(name)}[\s/>])", re.IGNORECASE)

@@ -44,12 +44,18 @@ def leader(episode: Episode) -> bool | None:
     return bool(counts) and max(counts) > LEADS * sum(counts) / len(counts)
 
 
-def spoken(episode: Episode) -> Iterator[tuple[str, str]]:
-    """(agent, text) of every message or file written, in the order of the rounds; refused ones too."""
-    for move in episode.moves():
-        for call in move.action if isinstance(move.action, list) else ():
-            if isinstance(call, Mapping) and "content" in call and "error" not in call:
-                yield move.seat, str(call["content"])
+def spoken(episode: Episode) -> Iterator[tuple[int, str, str]]:
+    """(batch, agent, text) of every message or file that was to be sent, refused ones too; nothing behind a `wait` or
+    `submit_result`, which is not carried out."""
+    for number, batch in enumerate(episode.batches):
+        for move in batch:
+            for call in move.action if isinstance(move.action, list) else ():
+                if not isinstance(call, Mapping) or "error" in call:
+                    continue
+                if call.get("call") in ("wait", "submit_result"):
+                    break
+                if call.get("content"):
+                    yield number, move.seat, str(call["content"])
 
 
 def pairs(found: Mapping[str, Any]) -> Iterable[int]:

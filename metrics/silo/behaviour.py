@@ -27,8 +27,8 @@ class Behaviour(Metric):
     """Whether a message or file of the run, sent or refused, shows a behaviour (Table 16), by words.
 
     verification: confirm, verify, double-check, cross-check, agree, is this correct, matches, consensus; or somebody
-    sends a value (a number, a list, …) that another agent has sent before. strategy: plan, propose, strategy,
-    coordinator, leader, aggregate, collect, let's, each agent should, step 1, tree, ring, chain, round 1.
+    sends a value (a number, a list, …) that another agent has sent in an earlier round. strategy: plan, propose,
+    strategy, coordinator, leader, aggregate, collect, let's, each agent should, step 1, tree, ring, chain, round 1.
     """
 
     kind: Literal["verification", "strategy"]
@@ -39,13 +39,19 @@ class Behaviour(Metric):
     def measure(self, episode: Episode) -> float | None:
         if facts(episode) is None or not belongs(episode, self.among):
             return None
-        values: dict[str, str] = {}
-        for seat, text in dict.fromkeys(spoken(episode)):  # who says the same to many is read once
+        first: dict[str, tuple[int, str]] = {}  # value → when it was first sent, and by whom
+        read: set[tuple[str, str]] = set()
+        for batch, seat, text in spoken(episode):
+            if (seat, text) in read:  # who says the same to many is read once
+                continue
+            read.add((seat, text))
             if _WORDS[self.kind].search(text):
                 return 1.0
             value = _value(text) if self.kind == "verification" else None
-            if value is not None and values.setdefault(value, seat) != seat:
-                return 1.0
+            if value is not None:
+                when, who = first.setdefault(value, (batch, seat))
+                if who != seat and when < batch:
+                    return 1.0
         return 0.0
 
 

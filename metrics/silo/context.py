@@ -18,7 +18,8 @@ class Context(Metric):
     agent had, over `window`. `of: max` takes the agent with most instead of the mean.
 
     First prompts, contexts and replies are counted by the engine; data and communication are known in characters and
-    converted by the characters a token of the run's own replies has. Missing where the engine reports no tokens.
+    converted by the characters a token of the run's own replies and reasoning has. Missing where the engine reports no
+    tokens.
     """
 
     part: Literal["base", "data", "communication", "utilisation", "peak"] = "utilisation"
@@ -34,7 +35,7 @@ class Context(Metric):
             calls.setdefault(move.seat, []).extend(call for call in move.calls if call.input_tokens is not None)
         written = [call for of in calls.values() for call in of if call.output_tokens]
         tokens = sum(call.output_tokens or 0 for call in written)
-        characters = sum(len(call.text) for call in written)
+        characters = sum(len(call.text) + len(call.reasoning or "") for call in written)
         if found is None or data is None or not tokens or not characters:
             return None
         per_token = characters / tokens

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from harness.api import Episode, Metric, Statistic, plugin
+from harness.errors import PluginError
 
 from .._numbers import grade, total
 
@@ -20,6 +21,10 @@ class Failure(Metric):
 
     modes: list[Literal["premature", "consensus", "computation", "timeout"]]
     count: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.modes:
+            raise PluginError("modes is empty", hint="Name one at least: premature, consensus, computation, timeout.")
 
     needs = ("premature", "consensus", "computation", "timeout")
 

@@ -107,8 +107,9 @@ class Board(OpenChannel):
         name = name.strip().strip("\"'").strip()
         if name in self.number:
             return name
-        digits = re.search(r"\d{1,9}$", name)
-        return self._digits.get(str(int(digits[0]))) if digits and name.isascii() else None
+        number = re.fullmatch(r"(?:agent)?[ _-]?(\d{1,9})", name, re.IGNORECASE | re.ASCII)
+        bare = number and (name[0].isalnum() or name[0] == "_")  # -1 is nobody's number
+        return self._digits.get(str(int(number[1]))) if number and bare else None
 
     def facts(self) -> Facts:
         """The accounts, for metrics: `sent`, `received`, and `known` and `met` as hexadecimal bits."""

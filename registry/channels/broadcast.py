@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
-from ._board import MAX_CHARS, Board, Call, Letter, told
+from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
 
 
 @plugin
@@ -67,6 +67,8 @@ class OpenBroadcast(Board):
             self.learn(letters, len(old))
             return told(letters)
         text = self.checked(call["content"], "message")
+        if not text.strip():
+            raise RefusedError("the message is empty; nothing was sent")
         lost = self.courier.lost(self.seats)
         letter = Letter(seat, text, self.round, self.known[seat], lost)
         self.note(seat, "*", text)
@@ -76,7 +78,8 @@ class OpenBroadcast(Board):
 
     def deliver(self) -> None:
         """What is due is appended to the log."""
-        self._log += self._due.pop(self.round, ())
+        due = self._due.pop(self.round, [])
+        self._log += sorted(due, key=lambda letter: (letter.round, self.number[letter.sender]))
 
     def _of_others(self, seat: str, start: int, end: int | None = None) -> list[Letter]:
         return [letter for letter in self._log[start:end] if letter.sender != seat and seat not in letter.lost]

@@ -70,6 +70,8 @@ class OpenMailbox(Board):
         if receiver == seat:
             raise RefusedError("a message to yourself is not sent; you know its content already")
         text = self.checked(call["content"], "message")
+        if not text.strip():
+            raise RefusedError("the message is empty; nothing was sent")
         letter = Letter(seat, text, self.round, self.known[seat])
         self.note(seat, receiver, text)
         if receiver not in self.courier.lost((receiver,)):
@@ -79,5 +81,6 @@ class OpenMailbox(Board):
 
     def deliver(self) -> None:
         """What is due goes into the mailboxes, all at once."""
-        for receiver, letter in self._due.pop(self.round, ()):
+        due = self._due.pop(self.round, [])
+        for receiver, letter in sorted(due, key=lambda one: (one[1].round, self.number[one[1].sender])):
             self._boxes[receiver].append(letter)

@@ -58,7 +58,7 @@ class OpenStore(Board):
         self._own = own
         self._files: dict[str, File] = {}
         self._changes: dict[str, dict[str, File | None]] = {}  # seat → path → new version, or None for deleted
-        self._due: dict[int, list[tuple[str, File | None]]] = {}
+        self._due: dict[int, list[tuple[int, str, File | None]]] = {}  # round → (number of the seat, path, file)
         self.reads: dict[str, dict[str, int]] = {}
 
     @property
@@ -94,9 +94,9 @@ class OpenStore(Board):
         return f"wrote {len(text)} characters to {path}"
 
     def deliver(self) -> None:
-        """What is due becomes what all see, in the order in which it was done."""
+        """What is due becomes what all see: by seats, each one's changes in the order in which it made them."""
         self._changes = {}
-        for path, file in self._due.pop(self.round, ()):
+        for _, path, file in sorted(self._due.pop(self.round, []), key=lambda change: change[0]):
             if file is None:
                 self._files.pop(path, None)
             else:
@@ -116,7 +116,7 @@ class OpenStore(Board):
         self._changes.setdefault(seat, {})[path] = file
         if not self.courier.lost((path,)):
             for late in self.courier.delays():
-                self._due.setdefault(self.round + 1 + late, []).append((path, file))
+                self._due.setdefault(self.round + 1 + late, []).append((self.number[seat], path, file))
 
     def _version(self, seat: str, path: str) -> File | None:
         own = self._changes.get(seat, {}) if self._own else {}

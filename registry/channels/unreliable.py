@@ -32,5 +32,7 @@ class Unreliable(Channel):
         opened = self.channel.open(case, rng)
         if not isinstance(getattr(opened, "courier", None), Courier):
             raise PluginError(f"{type(self.channel).__name__} cannot be made unreliable: it takes no courier")
+        if isinstance(self.channel, Unreliable):
+            raise PluginError("a channel is made unreliable once", hint="Give loss, delay and duplication together.")
         opened.courier = Courier(self.loss, self.duplication, self.delay, random.Random(rng.getrandbits(63)))  # type: ignore[attr-defined]
         return opened

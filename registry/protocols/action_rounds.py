@@ -27,7 +27,7 @@ class ActionRounds(Protocol):
     Turns: `plan` (the planning round, if there is one) and `round`. Every view has the channel's `inbox` and `results`
     (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
     `max_rounds`. The brief is the task's, `actions` (the `name` of each call and its `usage`: how it is written),
-    `channel` (its `kind`, and more) and `max_rounds`.
+    `channel` (its `kind`, and more), `max_rounds`, `max_actions` (a reply) and `calls_per_round`.
 
     Attributes:
         channel: what the calls act on: mailbox, broadcast, store or silence.
@@ -86,6 +86,7 @@ class _Game:
         )
         actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
         told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
+        told |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
         self.briefs = {seat: {**task.brief(case, seat), **told} for seat in case.seats}
         self.notes: dict[str, list[Facts]] = {}
         self.answers: dict[str, Action] = {}

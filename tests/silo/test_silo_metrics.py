@@ -6,6 +6,7 @@ import pytest
 
 from harness import project
 from harness.api import Completion, Episode, Move, Outcome
+from harness.errors import PluginError
 
 BUILTIN = project.builtin()
 P2P = {
@@ -21,9 +22,12 @@ GRADE = {
 }  # fmt: skip
 
 
-def episode(facts: dict[str, Any] | None = None, moves: list[Move] | None = None, **grade: float | None) -> Episode:
+def episode(
+    facts: dict[str, Any] | None = None, moves: list[Move] | None = None, later: list[Move] | None = None,
+    **grade: float | None,
+) -> Episode:  # fmt: skip
     outcome = Outcome(facts=P2P if facts is None else facts)
-    return Episode("e", "c", "x", 0, {}, {}, [moves or []], outcome, {**GRADE, **grade})
+    return Episode("e", "c", "x", 0, {}, {}, [moves or [], later or []], outcome, {**GRADE, **grade})
 
 
 def value(name: str, played: Episode, /, **parameters: Any) -> float | None:
@@ -121,6 +125,11 @@ def test_failure_modes_alone_and_together() -> None:
     assert value("silo/failure", episode(premature=None), modes=["timeout"]) is None, "a protocol that keeps no account"
 
 
+def test_no_failure_mode_at_all_is_refused() -> None:
+    with pytest.raises(PluginError, match="modes is empty"):
+        BUILTIN.load("metrics", "silo/failure")(modes=[])
+
+
 def test_failure_modes_are_counted_or_averaged() -> None:
     load = BUILTIN.load("metrics", "silo/failure")
     counted, shared = load(modes=["premature"], count=True), load(modes=["premature"])
@@ -158,11 +167,25 @@ def test_words_of_a_behaviour(kind: str, text: str, shown: bool) -> None:
 
 
 def test_sending_a_value_that_another_has_sent_verifies_it() -> None:
-    both = [said("A", "[1, 2]"), said("B", "12", "(1,2)")]
-    assert value("silo/behaviour", episode(moves=both), kind="verification") == 1
-    assert value("silo/behaviour", episode(moves=both), kind="strategy") == 0
+    both = {"moves": [said("A", "[1, 2]")], "later": [said("B", "12", "(1,2)")]}
+    assert value("silo/behaviour", episode(**both), kind="verification") == 1
+    assert value("silo/behaviour", episode(**both), kind="strategy") == 0
+    at_once = [said("A", "7"), said("B", "7")]
+    assert value("silo/behaviour", episode(moves=at_once), kind="verification") == 0, "neither had seen the other's"
     assert value("silo/behaviour", episode(moves=[said("A", "12", "12"), said("B", "13")]), kind="verification") == 0
     assert value("silo/behaviour", episode(moves=[said("A", "hello"), said("B", "hello")]), kind="verification") == 0
+
+
+def test_what_stands_behind_the_end_of_a_round_is_not_sent() -> None:
+    late = Move("A", "round", [{"call": "wait"}, {"call": "broadcast_message", "content": "let's verify the plan"}])
+    for kind in ("verification", "strategy"):
+        assert value("silo/behaviour", episode(moves=[late]), kind=kind) == 0
+
+
+def test_thoughts_count_for_the_characters_a_token_has() -> None:
+    """100 characters in 25 tokens, of which 20 are reasoning: still 4 characters a token."""
+    thinking = Completion("x" * 20, reasoning="y" * 80, input_tokens=100, output_tokens=25)
+    assert value("silo/context", episode(moves=[asked("A", thinking)]), part="data") == 10
 
 
 def test_behaviour_of_what_is_no_message() -> None:
