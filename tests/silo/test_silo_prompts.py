@@ -166,7 +166,8 @@ def test_who_is_alone_hears_of_no_agents_to_talk_to() -> None:
     system, _ = rendered(turn, "alone")
     assert len(case.seats) == 1 and turn.brief["shard"] in system
     assert "No single agent" not in system and "coordinate with other agents" not in system
-    assert "submit_result" in system and "send_message" not in system
+    assert "<submit_result>answer</submit_result>" in system
+    assert not any(name in system for name in ("send_message", "<wait", "wait()")), "there is nothing to wait for"
 
 
 def test_results_and_messages_are_shown() -> None:
