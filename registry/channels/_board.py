@@ -75,7 +75,8 @@ class Board(OpenChannel):
 
     def view(self, seat: str) -> Facts:
         """`inbox`: what has come in since the seat's last decision (if the channel shows it unasked): a list of
-        {"from", "round", "text"}; `results`: what came of its last calls: a list of {"call", "ok", "text"}."""
+        {"from", "round", "text"}; `results`: what came of its last calls: a list of {"call", "ok", "text"}, with the
+        "path" of a file."""
         return {"inbox": [letter.shown for letter in self.incoming(seat)], "results": self._results.get(seat, [])}
 
     def commit(self, moves: Sequence[Move]) -> None:
@@ -170,7 +171,8 @@ class Board(OpenChannel):
         if "error" in call:
             return {"call": name, "ok": False, "text": f"error: {call['error']}"}
         try:
-            return {"call": name, "ok": True, "text": self.do(seat, call)}
+            done = {"call": name, "ok": True, "text": self.do(seat, call)}
+            return {**done, "path": call["path"]} if "path" in call else done
         except RefusedError as error:
             return {"call": name, "ok": False, "text": f"error: {error}"}
 
@@ -190,7 +192,11 @@ class RefusedError(Exception):
 
 
 def told(letters: Sequence[Letter]) -> str:
-    """Messages as the result of a call."""
+    """Messages as the result of a call. What follows a message's first line is indented: it can be no other message."""
     if not letters:
         return "no new messages"
-    return "\n".join(f"[round {letter.round}] {letter.sender}: {letter.text}" for letter in letters)
+    return "\n".join(f"[round {letter.round}] {letter.sender}: {_indented(letter.text)}" for letter in letters)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n  ") if "\n" in text else text
