@@ -245,12 +245,7 @@ BY_HAND: list[tuple[str, list[Any], dict[str, Any], Any]] = [
         {"tasks": 5, "workers": 2},
         {"variance": 1.0, "max_load": 8, "min_load": 6},
     ),
-    (
-        "load_balance",
-        [[{"id": 0, "dur": 7}, {"id": 1, "dur": 4}]],
-        {"workers": 1},
-        {"variance": 0, "max_load": 11, "min_load": 11},
-    ),
+    ("load_balance", [[{"id": 0, "dur": 7}]], {"workers": 1}, {"variance": 0, "max_load": 7, "min_load": 7}),
     (
         "matrix_multiply",
         [{"rows": [[1, 2]], "columns": [[5, 7]]}, {"rows": [[3, 4]], "columns": [[6, 8]]}],
