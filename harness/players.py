@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
@@ -95,13 +96,20 @@ class ModelPlayer:
 
 
 class PolicyPlayer:
-    """A policy in a seat. Deterministic given its seed, so recalling is choosing again."""
+    """A policy in a seat. Deterministic given its seed, so recalling is choosing again.
+
+    A turn that opens a new thread with another brief is a new start: the policy then remembers nothing either.
+    """
 
     def __init__(self, policy: Policy, seed: int) -> None:
         self.policy, self.seed, self.turns = policy, seed, 0
+        self.brief: Facts | None = None
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
+        if turn.fresh and self.brief is not None and turn.brief != self.brief and is_dataclass(self.policy):
+            self.policy = replace(self.policy)
+        self.brief = turn.brief
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1
         action = self.policy.choose(turn, rng)

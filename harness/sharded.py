@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from harness.api import Action, Case, Facts, Outcome, Range, Task, derive_seed
+from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.replies import Answer, Form, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
@@ -104,9 +104,17 @@ class ShardedTask(Task):
         """An instance for two agents: what is told is the same at every size."""
         return replace(self, agents=min(self.agents, 2))._case(0, 0)
 
+    def source(self) -> tuple[object, ...]:
+        """What an input depends on, besides the seed and its number; problems of one source are put on one input."""
+        return ("sharded", self.problem, self.agents, self.items, self.domain)
+
+    def labels(self, shards: Sequence[Any]) -> Facts:
+        """What result tables can group by."""
+        return {"level": self.level}
+
     def _case(self, sample: int, seed: int) -> Case:
         n = self.agents
-        rng = random.Random(derive_seed("sharded", self.problem, n, self.items, self.domain, seed, sample))
+        rng = random.Random(derive_seed(*self.source(), seed, sample))
         shards, known = self.draw(rng, n)
         answers = self.answers(shards, known)
         if self.whole:
@@ -119,7 +127,7 @@ class ShardedTask(Task):
             public={"known": known},
             private={seat: {"shard": shard} for seat, shard in zip(seats, shards, strict=True)},
             target=answers,
-            labels={"level": self.level, "agents": n, "sample": sample, "alone": self.whole},
+            labels={**self.labels(shards), "agents": n, "sample": sample, "alone": self.whole},
         )
 
     def brief(self, case: Case, seat: str) -> Facts:
@@ -140,7 +148,7 @@ class ShardedTask(Task):
             "known": known,
         }
 
-    def reply(self, case: Case, seat: str) -> Answer:
+    def reply(self, case: Case, seat: str) -> Reply:
         """A value of the problem's form."""
         return Answer(self.form)
 
@@ -170,18 +178,22 @@ class ShardedTask(Task):
     def _marked(self, case: Case, given: Sequence[Action]) -> Iterator[tuple[Action, Any]]:
         return zip(given, case.target, strict=True)
 
+    def informed(self, case: Case, knew: Mapping[str, str]) -> dict[int, bool]:
+        """Agent → whether it could know all it needed when it submitted (`knew`: seat → bits, hexadecimal)."""
+        known, shards = case.public["known"], [case.private[seat]["shard"] for seat in case.seats]
+        return {
+            i: any(need & ~int(knew[seat], 16) == 0 for need in self.needs(i, shards, known))
+            for i, seat in enumerate(case.seats)
+            if seat in knew
+        }
+
     def _failures(
         self, case: Case, knew: Mapping[str, str] | None, given: Sequence[Action], right: Sequence[bool]
     ) -> dict[str, float | None]:
         if knew is None:
             return dict.fromkeys(("premature", "consensus", "computation", "timeout"))
-        known, failed = case.public["known"], not all(right)
-        shards = [case.private[seat]["shard"] for seat in case.seats]
-        informed = {
-            i: any(need & ~int(knew[seat], 16) == 0 for need in self.needs(i, shards, known))
-            for i, seat in enumerate(case.seats)
-            if seat in knew and failed
-        }
+        known = case.public["known"]
+        informed = {} if all(right) else self.informed(case, knew)
         distinct = {
             "" if ok else json.dumps(_rounded(answer, self.digits), sort_keys=True)
             for answer, ok in zip(given, right, strict=True)

@@ -46,13 +46,20 @@ PROTOCOLS = [
               planning=[False, True], calls_per_round=[1, 3]),
     *variants("action_rounds", channel=[{"use": "unreliable", "channel": "mailbox", "loss": 0.3, "delay": 2,
               "duplication": 0.3}], max_rounds=[6]),
+    *variants("command_rounds", channel=["mas/broadcasting", "mas/p2p", "mas/shared_kv"], max_rounds=[6],
+              phases=["one", "two"]),
+    *variants("command_rounds", channel=[{"use": "unreliable", "channel": name, "loss": 0.3, "delay": 2,
+              "duplication": 0.3} for name in ("mas/broadcasting", "mas/shared_kv")], max_rounds=[6]),
+    *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
+    *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {
     "unreliable": {"channel": "mailbox"}, "silo/failure": {"modes": ["timeout"]},
+    "mas/failure": {"modes": ["timeout"]},
     "silo/behaviour": {"kind": "strategy"},
 }  # fmt: skip
 """Parameters without a default."""
-OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds"}
+OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds"}
 """A benchmark's own policies play its own tasks, by its own protocol."""
 
 
@@ -62,7 +69,8 @@ def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
     return [
         (name, given)
         for name, given in PROTOCOLS
-        if BUILTIN.load("protocols", name).needs <= gives and not (name == "action_rounds" and "world" in gives)
+        if BUILTIN.load("protocols", name).needs <= gives
+        and not (name in ("action_rounds", "command_rounds") and "world" in gives)
     ]
 
 

@@ -8,9 +8,10 @@ All of them read in linear time, never raise, and come in two readings:
 """
 
 from ._text import Parsing
-from .answer import Answer, Form, normalise, same
+from .answer import Answer, Form, Integers, normalise, same
 from .calls import Calls, Verb
 from .choice import Choice
+from .commands import Commands
 from .labelled import Labelled
 from .messages import Messages
 from .spoken import Said, Spoken
@@ -19,7 +20,9 @@ __all__ = [
     "Answer",
     "Calls",
     "Choice",
+    "Commands",
     "Form",
+    "Integers",
     "Labelled",
     "Messages",
     "Parsing",

@@ -78,12 +78,12 @@ def _as_json(text: str) -> str:
     out: list[str] = []
     outermost = _Open("", 0)
     opened = [outermost]
-    at, end = 0, len(text.rstrip())
+    at, end, valued = 0, len(text.rstrip()), False
     while at < end:
         token = _TOKEN.match(text, at, end)
-        if token is None:
+        if token is None or (valued and not token["mark"]):  # two values side by side: soon told, however many follow
             raise ValueError(f"no literal at {at}")
-        at = token.end()
+        at, valued = token.end(), not token["mark"]
         if token["mark"]:
             _mark(token["mark"], out, opened)
         elif token["string"]:
@@ -94,7 +94,7 @@ def _as_json(text: str) -> str:
         raise ValueError("a bracket stays open")
     if outermost.comma:  # 1, 2 is a tuple
         _close(out, "[", "]", 0)
-    return " ".join(out)  # so that 12 13 does not become 1213
+    return " ".join(out)
 
 
 def _mark(mark: str, out: list[str], opened: list[_Open]) -> None:

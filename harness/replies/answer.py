@@ -161,3 +161,28 @@ class Answer(Reply):
     def constraint(self) -> Mapping[str, Any]:
         """The form as JSON Schema."""
         return {"json": self.form.schema}
+
+
+@dataclass(frozen=True, slots=True)
+class Integers(Reply):
+    """A list of exactly `length` integers, as JSON or a Python literal; nothing else is one: no truth values, no text,
+    no numbers with a fraction (MAS-Bench, Appendix F.4)."""
+
+    length: int
+
+    def parse(self, text: str) -> Parsed:
+        """The list. An error says what is wrong with it."""
+        value = read(text.strip())
+        wanted = f"a list of exactly {self.length} integers is needed, written like [3, 14]"
+        if not isinstance(value, list):
+            return Parsed(error=f"{wanted}; this is no list: {text.strip()!r:.80}")
+        strange = next((item for item in value if type(item) is not int), None)
+        if strange is not None or None in value:
+            return Parsed(error=f"{wanted}; {strange!r:.80} in it is no integer")
+        if len(value) != self.length:
+            return Parsed(error=f"{wanted}; this one has {len(value)}")
+        return Parsed(value)
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The list as JSON Schema."""
+        return {"json": {**INTEGERS.schema, "minItems": self.length, "maxItems": self.length}}

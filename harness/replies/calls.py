@@ -25,12 +25,14 @@ class Verb:
         arguments: attributes that must be there.
         body: what the text between the tags is called; None for a call without one, such as `<wait/>`.
         optional: attributes that may be left out; they are then "".
+        line: as a command in a fence, its argument takes the rest of the first line, and the body begins on the next.
     """
 
     name: str
     arguments: tuple[str, ...] = ()
     body: str | None = None
     optional: tuple[str, ...] = ()
+    line: bool = False
 
     @property
     def usage(self) -> str:
@@ -65,14 +67,7 @@ class Calls(Reply):
 
     def allows(self, action: Action) -> bool:
         """A list of well-formed calls, at most `limit`."""
-        known = {verb.name: {"call", *verb.arguments, *verb.optional, *_body(verb)} for verb in self.verbs}
-        return (
-            isinstance(action, list)
-            and len(action) <= self.limit
-            and all(
-                isinstance(call, Mapping) and known.get(call.get("call", ""), set()) >= set(call) for call in action
-            )
-        )
+        return well_formed(action, self.verbs, self.limit)
 
     def parse(self, text: str) -> Parsed:
         """The calls in `text`."""
@@ -120,6 +115,16 @@ class Calls(Reply):
         if not tag[1]:  # the next call of the same name begins: this one was never closed
             return None, tag.start()
         return text[at : tag.start()], tag.end()
+
+
+def well_formed(action: Action, verbs: Sequence[Verb], limit: int) -> bool:
+    """Whether an action is a list of at most `limit` calls of these verbs."""
+    known = {verb.name: {"call", *verb.arguments, *verb.optional, *_body(verb)} for verb in verbs}
+    return (
+        isinstance(action, list)
+        and len(action) <= limit
+        and all(isinstance(call, Mapping) and known.get(call.get("call", ""), set()) >= set(call) for call in action)
+    )
 
 
 def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:

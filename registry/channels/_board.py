@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from ._courier import RELIABLE, Courier
 Call = Mapping[str, Any]
 MAX_CHARS = 200_000
 """Characters of one message or file, unless a spec says otherwise."""
+MAX_PATH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class Board(OpenChannel):
         sent: sender → receiver → [messages, characters]; the receiver "*" stands for everybody else.
         received: seat → [messages or files of others that it got, their characters]; a message counts once.
         told: what everybody knows of the channel: `kind`, and for some `inbox` or `reads`.
+        also: calls that the protocol answers, in their place among the others.
+        announced: characters that the channel has passed on by itself, in `submitted`.
     """
 
     kind: ClassVar[str]
@@ -69,6 +72,8 @@ class Board(OpenChannel):
         self.met = dict.fromkeys(case.seats, 0)
         self.sent: dict[str, dict[str, list[int]]] = {}
         self.received = {seat: [0, 0] for seat in case.seats}
+        self.also: dict[str, Callable[[str, Call], str]] = {}
+        self.announced = 0
         self._results: dict[str, list[Facts]] = {}
         self._learned: list[Letter] = []
         self._known_already: list[Letter] = []
@@ -142,6 +147,10 @@ class Board(OpenChannel):
     def deliver(self) -> None:
         """A round has begun."""
 
+    def submitted(self, seat: str, text: str) -> str:
+        """The seat has submitted `text`: what the channel does about it by itself, in words; nothing by default."""
+        return ""
+
     def note(self, sender: str, receiver: str, text: str) -> None:
         """Account for what was sent."""
         entry = self.sent.setdefault(sender, {}).setdefault(receiver, [0, 0])
@@ -171,7 +180,7 @@ class Board(OpenChannel):
         if "error" in call:
             return {"call": name, "ok": False, "text": f"error: {call['error']}"}
         try:
-            done = {"call": name, "ok": True, "text": self.do(seat, call)}
+            done = {"call": name, "ok": True, "text": self.also.get(name, self.do)(seat, call)}
             return {**done, "path": call["path"]} if "path" in call else done
         except RefusedError as error:
             return {"call": name, "ok": False, "text": f"error: {error}"}
@@ -189,6 +198,14 @@ class Board(OpenChannel):
 
 class RefusedError(Exception):
     """A call that cannot be carried out; its text tells the caller why."""
+
+
+def path_of(text: str) -> str:
+    """A text as the name of a file or key: a name and nothing else. Raises `RefusedError`."""
+    path = text.strip().strip("\"'").strip()
+    if not path or len(path) > MAX_PATH or not path.isprintable():
+        raise RefusedError(f"a path has 1 to {MAX_PATH} printable characters, found {path!r:.60}")
+    return path
 
 
 def told(letters: Sequence[Letter]) -> str:

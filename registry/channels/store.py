@@ -9,9 +9,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
-from ._board import MAX_CHARS, Board, Call, Letter, RefusedError
-
-MAX_PATH = 200
+from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
 
 
 @plugin
@@ -49,7 +47,7 @@ class OpenStore(Board):
     verbs = (
         Verb("list_files", (), None, ("prefix",)),
         Verb("read_file", ("path",)),
-        Verb("write_file", ("path",), "content"),
+        Verb("write_file", ("path",), "content", line=True),
         Verb("delete_file", ("path",)),
     )
 
@@ -72,7 +70,7 @@ class OpenStore(Board):
             prefix = call.get("prefix", "")
             paths = sorted(path for path in self._paths(seat) if path.startswith(prefix))
             return "\n".join(paths) if paths else "no files"
-        path = self._path(call["path"])
+        path = path_of(call["path"])
         there = self._version(seat, path)
         if call["call"] == "read_file":
             if there is None:
@@ -105,12 +103,6 @@ class OpenStore(Board):
     def facts(self) -> dict[str, object]:
         """The accounts, and `reads`: writer → reader → how often it read what the writer had written last."""
         return {**super().facts(), "reads": self.reads}
-
-    def _path(self, path: str) -> str:
-        path = path.strip().strip("\"'").strip()
-        if not path or len(path) > MAX_PATH or not path.isprintable():
-            raise RefusedError(f"a path has 1 to {MAX_PATH} printable characters, found {path!r:.60}")
-        return path
 
     def _change(self, seat: str, path: str, file: File | None) -> None:
         self._changes.setdefault(seat, {})[path] = file

@@ -12,6 +12,8 @@ from harness.errors import PluginError
 from harness.replies import Calls, Verb
 
 from ..channels._board import Board
+from . import _phases
+from ._phases import Phases, in_phases
 
 WAIT, SUBMIT = "wait", "submit_result"
 
@@ -37,6 +39,8 @@ class ActionRounds(Protocol):
         max_actions: calls carried out of one reply; None for N + 8.
         planning: begin with one more round in which `submit_result` is refused (Appendix H).
         repairs: how often a reply without any call is asked for again; then the round is lost.
+        phases: "two": when all is over the group begins again, each agent knowing only its own answer (`previous` in
+            its brief); the second run's answers count (MAS-Bench's one-shot commitment).
     """
 
     channel: Channel
@@ -45,14 +49,18 @@ class ActionRounds(Protocol):
     max_actions: Annotated[int, Range(ge=1)] | None = None
     planning: bool = False
     repairs: Annotated[int, Range(ge=0)] = 0
+    phases: Phases = "one"
 
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
-        "met", "reads",
+        "met", "reads", *_phases.FACTS,
     )  # fmt: skip
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields one batch a round (`calls_per_round` at most), of a turn for everybody who is still at it."""
+        return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
+
+    def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         game = _Game(self, task, case, rng)
         for number in range(0 if self.planning else 1, self.max_rounds + 1):
             acting = [seat for seat in seats if seat not in game.submitted]

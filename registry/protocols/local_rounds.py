@@ -13,6 +13,8 @@ from harness.errors import PluginError
 from harness.replies import Choice, Messages, Parsing
 
 from ..tasks.agentsnet._names import NAMES
+from . import _phases
+from ._phases import Phases, in_phases
 
 
 @typing.runtime_checkable
@@ -39,6 +41,8 @@ class LocalRounds(Protocol):
         chain_of_thought: whether every turn asks the model to think step by step first.
         parsing: how replies are read; "reference" is AgentsNet's own code, quirks included.
         max_chars: cut messages to this length; None for no limit.
+        phases: "two": after the answers the group begins again, each agent knowing only its own answer (`previous` in
+            its brief); the second run's answers count (MAS-Bench's one-shot commitment).
     """
 
     channel: Channel
@@ -47,9 +51,10 @@ class LocalRounds(Protocol):
     chain_of_thought: bool = True
     parsing: Parsing = "tolerant"
     max_chars: Annotated[int, Range(ge=1)] | None = None
+    phases: Phases = "one"
 
     needs = frozenset({"topology"})
-    facts = ("rounds", "messages", "characters")
+    facts = ("rounds", "messages", "characters", *_phases.FACTS)
 
     def __post_init__(self) -> None:
         if self.rounds != "paper" and self.rounds < 0:
@@ -57,6 +62,9 @@ class LocalRounds(Protocol):
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields T batches of messages and one of answers; every batch has one turn for every seat."""
+        return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
+
+    def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         channel = self.channel.open(case, rng)
         total = self._rounds(task, case)
         neighbors = case.topology or {}

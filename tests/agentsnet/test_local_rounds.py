@@ -63,6 +63,8 @@ def test_facts_count_what_was_sent() -> None:
     played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, chatter)
     sent = [move.action for batch in played.batches[:-1] for _, move in batch]
     assert played.outcome.facts == {
+        "first": None,
+        "final_from": 0,
         "rounds": 2,
         "messages": sum(map(len, sent)),  # 3 + 2 + 0 + 2 in each of two rounds
         "characters": sum(len(text) for action in sent for text in action.values()),

@@ -1,0 +1,149 @@
+"""Commands in fenced code blocks, one a block (MAS-Bench, Appendices D.1 and F.3):
+
+```
+send_message 3 the sum is 12
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Action, Parsed, Reply
+
+from ._text import literal, valid
+from .calls import Verb, well_formed
+
+FENCE = "```"
+_TAG = re.compile(r"[^\n`]*\n")
+_WORD = re.compile(r"\s*(\S+)[ \t]*")
+UNKNOWN = "unknown command"
+"""The error of a command whose name nobody knows."""
+
+
+def fenced(text: str) -> list[str]:
+    """The contents of all closed fences, without the first line's tag and line breaks at the end.
+
+    Exactly what the paper's expression ```` ```(?:[^\\n`]*\\n)?(.*?)``` ```` finds, in linear time: a fence on one line
+    works; text behind an opening fence, on its line, is a tag and lost if a line break follows; a fence that is never
+    closed holds nothing.
+
+    >>> fenced("First ```\\nwait\\n``` and ```text\\nlist_files\\n\\n```")
+    ['wait', 'list_files']
+    """
+    found, at = [], 0
+    while (start := text.find(FENCE, at)) >= 0:
+        tag = _TAG.match(text, start + 3)
+        begin = tag.end() if tag else start + 3
+        end = text.find(FENCE, begin)
+        if end < 0:
+            break
+        found.append(text[begin:end].rstrip("\r\n"))
+        at = end + 3
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Commands(Reply):
+    """Any number of commands, in the order in which they are written; text outside of fences is not read.
+
+    A command is its verb, then its arguments, each a word, then its body: all that is left, line breaks included. Of a
+    verb with `line` the argument is the rest of the first line and the body what stands below; the last argument of
+    one without a body is all that is left.
+
+    The action is that of `Calls`: a list of mappings {"call": name, argument: text, …}. A command that is not as it
+    should be stays in the list with an "error" that says why; one that nobody knows, an empty one too, with the error
+    `UNKNOWN` and its first line as the name. A text without a closed fence is an error. Commands beyond `limit` are
+    counted, not kept: the last entry is then {"call": "", "skipped": number}.
+
+    Attributes:
+        verbs: the commands there are.
+        limit: how many are kept.
+        rest: what a seat does that does nothing: the name of a verb without arguments.
+    """
+
+    verbs: tuple[Verb, ...]
+    limit: int = 1000
+    rest: str = "wait"
+
+    @property
+    def idle(self) -> Action:
+        """The resting command alone."""
+        return [{"call": self.rest}]
+
+    def allows(self, action: Action) -> bool:
+        """A list of well-formed commands, at most `limit`."""
+        return well_formed(action, self.verbs, self.limit)
+
+    def parse(self, text: str) -> Parsed:
+        """The commands in `text`."""
+        blocks = fenced(text)
+        if not blocks:
+            return Parsed(error="there is no command; write each one in a fenced code block of its own")
+        verbs = {verb.name: verb for verb in self.verbs}
+        calls: list[dict[str, Any]] = [_read(block, verbs) for block in blocks[: self.limit]]
+        if len(blocks) > self.limit:
+            calls.append({"call": "", "skipped": len(blocks) - self.limit})
+        return Parsed(calls)
+
+    def constraint(self) -> Mapping[str, Any]:
+        """One to `limit` (at most eight) commands, each in a fence of its own."""
+        one = "|".join(_pattern(verb) for verb in self.verbs)
+        return {"regex": f"(```\\n({one})\\n```\\n){{1,{min(self.limit, 8)}}}"}
+
+
+def usage(verb: Verb) -> str:
+    """How a command is written; `<…>` stands for what must be given, `[…]` for what may be.
+
+    >>> usage(Verb("write_file", ("path",), "content", line=True))
+    'write_file <path>\\n<content>'
+    """
+    given = "".join(f" <{name}>" for name in verb.arguments) + "".join(f" [{name}]" for name in verb.optional)
+    return verb.name + given + ("" if verb.body is None else f"\n<{verb.body}>" if verb.line else f" <{verb.body}>")
+
+
+def written(call: Mapping[str, Any], verbs: Sequence[Verb]) -> str:
+    """A call of one of the verbs as the text between fences that reads as it."""
+    verb = next(verb for verb in verbs if verb.name == call["call"])
+    words = [str(call[name]) for name in (*verb.arguments, *verb.optional) if call.get(name)]
+    body = "" if verb.body is None else ("\n" if verb.line else " ") + str(call.get(verb.body, ""))
+    return " ".join([verb.name, *words]) + body
+
+
+def _read(block: str, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+    word = _WORD.match(block)
+    verb = verbs.get(word[1].lower()) if word else None
+    if verb is None or word is None:
+        return {"call": valid(block.lstrip().split("\n", 1)[0].strip()[:120]), "error": UNKNOWN}
+    rest = block[word.end() :]
+    names = [*verb.arguments, *verb.optional]
+    given: dict[str, str] = {}
+    if verb.line:
+        first, _, rest = rest.partition("\n")
+        given[names[0]] = valid(first.strip())
+    elif verb.body is None and names:
+        *words, last = rest.split(None, len(names) - 1) if rest.strip() else [""]
+        given = dict(zip(names, map(valid, map(str.strip, (*words, last))), strict=False))
+    else:
+        for name in names:
+            if argument := _WORD.match(rest):
+                given[name], rest = valid(argument[1]), rest[argument.end() :]
+    if verb.body is not None:
+        given[verb.body] = valid(rest if verb.line else rest.strip())
+    wanted = [*verb.arguments, *([verb.body] if verb.body else [])]
+    if missing := next((name for name in wanted if not given.get(name)), None):
+        return {"call": verb.name, "error": f"{missing} is missing; write {usage(verb)!r}"}
+    return {"call": verb.name, **{name: given.get(name, "") for name in names}, **_body(verb, given)}
+
+
+def _body(verb: Verb, given: Mapping[str, str]) -> dict[str, str]:
+    return {} if verb.body is None else {verb.body: given[verb.body]}
+
+
+def _pattern(verb: Verb) -> str:
+    given = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
+    body = "" if verb.body is None else ("\\n" if verb.line else " ") + "[^\\n`]{1,200}"
+    return literal(verb.name) + given + body

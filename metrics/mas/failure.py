@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.api import Episode, Metric, Statistic, plugin
+from harness.errors import PluginError
+
+from .._numbers import grade, total
+
+Mode = Literal["premature", "stale", "hallucination", "boundary", "timeout"]
+
+
+@plugin
+class Failure(Metric):
+    """Failure modes of a run (Section 5.3), decided by rule: 1 if it shows all of `modes`, else 0.
+
+    Only for runs with a wrong answer; they do not exclude one another. premature: somebody submitted before it could
+    know the numbers its answer depends on, by messages or values, directly or through others. stale (shared store):
+    somebody submitted a wrong answer after another agent had changed or deleted a key that it had read, and it had not
+    read it again. hallucination: somebody submitted a number that is in nobody's list, or, able to know all it needed,
+    left out one between its smallest and its largest. boundary: somebody who could know all it needed submitted a slice
+    of the right sequence that begins at another place than its own. timeout: somebody submitted nothing.
+    Missing where a mode cannot be told. `count: true` adds the runs up.
+    """
+
+    modes: list[Mode]
+    count: bool = False
+
+    needs = ("premature", "stale", "hallucination", "boundary", "timeout")
+
+    def __post_init__(self) -> None:
+        if not self.modes:
+            raise PluginError("modes is empty", hint="Name one at least: premature, stale, hallucination, …")
+
+    def measure(self, episode: Episode) -> float | None:
+        found = [grade(episode, mode) for mode in self.modes]
+        return None if None in found else float(all(found))
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return total(numbers) if self.count else super().aggregate(numbers)

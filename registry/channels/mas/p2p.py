@@ -1,0 +1,63 @@
+"""MAS-Bench's P2P messaging (Appendix E.3, Table 5)."""
+
+from __future__ import annotations
+
+import random
+from typing import Annotated
+
+from harness.api import Case, Channel, Range, plugin
+from harness.replies import Verb
+
+from .._board import MAX_CHARS, Board, Call, Letter, RefusedError
+from ._rows import Rows
+
+
+@plugin
+class PeerToPeer(Channel):
+    """MAS-Bench: messages to one agent at a time, who sees them when it next asks; who has submitted gets none.
+
+    Attributes:
+        max_chars: a longer message is refused.
+    """
+
+    max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
+
+    def open(self, case: Case, rng: random.Random) -> Board:
+        """Empty mailboxes."""
+        return OpenPeerToPeer(case, self.max_chars)
+
+
+class OpenPeerToPeer(Rows):
+    """One row for the receiver, unless it is offline."""
+
+    kind = "p2p"
+    word = "from"
+    verbs = (Verb("receive_messages"), Verb("send_message", ("target_id",), "content"))
+
+    def __init__(self, case: Case, max_chars: int) -> None:
+        super().__init__(case, max_chars)
+        self._offline: set[str] = set()
+
+    def do(self, seat: str, call: Call) -> str:
+        """receive_messages or send_message."""
+        if call["call"] == "receive_messages":
+            return self.receive(seat)
+        receiver = self.find(call["target_id"])
+        if receiver is None:
+            last = self.seats[-1]
+            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.seats[0]} to {last}")
+        if receiver == seat:
+            raise RefusedError("a message to yourself is not sent; you know its content already")
+        if receiver in self._offline:
+            raise RefusedError(f"{receiver} has submitted its result and is offline; the message was not delivered")
+        text = self.checked(call["content"], "message")
+        if not text.strip():
+            raise RefusedError("the message is empty; nothing was sent")
+        self.note(seat, receiver, text)
+        self.insert(Letter(seat, text, self.round, self.known[seat]), [receiver])
+        return f"delivered to {receiver}"
+
+    def submitted(self, seat: str, text: str) -> str:
+        """The seat is offline from now on; nobody is told."""
+        self._offline.add(seat)
+        return ""

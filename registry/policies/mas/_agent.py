@@ -1,0 +1,25 @@
+"""What MAS-Bench's scripted agents share: how they read the replies of the three backends."""
+
+from __future__ import annotations
+
+import re
+
+from harness.api import Facts
+
+from ..silo._agent import Agent
+
+_FROM = re.compile(r"(?:broadcast )?from Agent-\d+: ")
+
+
+class Commander(Agent):
+    """A scripted agent of sharded tasks who sees what its commands return."""
+
+    def _texts(self, view: Facts) -> list[str]:
+        """Messages and values that it has just been given."""
+        texts = []
+        for result in view["results"]:
+            if result["ok"] and result["call"] == "receive_messages":
+                texts += _FROM.split(result["text"])
+            elif result["ok"] and result["call"] == "read_file":
+                texts.append(result["text"].removeprefix("content="))
+        return [text.removesuffix(" | ") for text in texts]

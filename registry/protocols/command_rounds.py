@@ -1,0 +1,164 @@
+"""Rounds of fenced commands, carried out one agent after another (MAS-Bench, Appendix F, Algorithms 2 and 3)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
+from harness.errors import PluginError
+from harness.replies import Commands, Verb
+from harness.replies.commands import UNKNOWN, usage, written
+
+from ..channels._board import Board, Call, RefusedError
+from . import _phases
+from ._phases import Phases, in_phases
+
+WAIT, SUBMIT = "wait", "submit_result"
+FAILED = "Environment could not process that step"
+"""What an agent is told whose model call failed (Appendix F.3, μ_err)."""
+NOTHING = "No commands detected in last reply."
+"""What an agent is told whose reply held no command (Appendix F.3, μ_noCmd)."""
+
+
+@plugin
+class CommandRounds(Protocol):
+    """Agents give fenced commands round by round until each has submitted its result; all are carried out at once.
+
+    In a round everybody who has not submitted replies at the same time; then the replies are carried out one after
+    another, in order of seats, each command in order of writing, on the live state of the channel. So who comes later
+    in the order can receive in a round what those before it have sent in it, and sees it with its next reply. The
+    first valid result is final; later commands of the same reply are still carried out.
+
+    Turns: `round`. The view has `results` (a list of {"call", "ok", "text"}: what came of the last commands),
+    `inbox` (what the channel shows unasked; MAS-Bench's channels show nothing), `round` (from 1) and `rounds_left`
+    (this one included). The brief is the task's, `actions` (the `name` of each command and its `usage`), `channel` (its
+    `kind`, and more), `max_rounds` and `max_actions`; in a second run also `previous`.
+
+    Attributes:
+        channel: what the commands act on: mas/broadcasting, mas/p2p or mas/shared_kv.
+        phases: "two": when all is over the group begins again, each agent knowing only what it had submitted; the
+            second run's results count (one-shot commitment).
+        max_rounds: R_max, in each phase.
+        max_actions: commands carried out of one reply. The paper sets no bound; this one keeps out floods.
+        repairs: how often a reply without any command is asked for again; then the round is lost.
+    """
+
+    channel: Channel
+    phases: Phases = "one"
+    max_rounds: Annotated[int, Range(ge=1)] = 100
+    max_actions: Annotated[int, Range(ge=1)] = 1000
+    repairs: Annotated[int, Range(ge=0)] = 0
+
+    facts = (
+        "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
+        "met", "reads", "communication", "stale", *_phases.FACTS,
+    )  # fmt: skip
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields one batch a round, of a turn for everybody who has not submitted."""
+        return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
+
+    def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        bench = _Bench(self, task, case, rng)
+        for number in range(1, self.max_rounds + 1):
+            acting = [seat for seat in seats if seat not in bench.results]
+            if not acting:
+                break
+            bench.board.round = bench.rounds = number
+            moves = yield [bench.turn(seat) for seat in acting]
+            bench.carry_out(moves)
+            bench.board.next_round()
+        return Outcome(answers={seat: bench.results.get(seat) for seat in seats}, facts=bench.facts())
+
+
+class _Bench:
+    """One phase: the channel, and who has submitted what and when."""
+
+    def __init__(self, rules: CommandRounds, task: Task, case: Case, rng: random.Random) -> None:
+        board = rules.channel.open(case, rng)
+        if not isinstance(board, Board):
+            raise PluginError(
+                f"{type(rules.channel).__name__} has no commands",
+                hint="command_rounds needs a channel such as mas/broadcasting, mas/p2p or mas/shared_kv.",
+            )
+        self.rules, self.task, self.case, self.board = rules, task, case, board
+        self.board.also = {WAIT: lambda seat, call: "acknowledged", SUBMIT: self.submit}
+        self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
+        self.names = {verb.name for verb in self.verbs}
+        self.form = Commands(self.verbs, rules.max_actions)
+        actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
+        told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
+        told |= {"max_actions": rules.max_actions}
+        self.briefs = {seat: {**task.brief(case, seat), **told} for seat in case.seats}
+        self.told: dict[str, list[Facts]] = {}
+        self.results: dict[str, Action] = {}
+        self.submitted: dict[str, int] = {}
+        self.knew: dict[str, str] = {}
+        self.stale: dict[str, list[str]] = {}
+        self.refused = self.rounds = self.communication = 0
+
+    def turn(self, seat: str) -> Turn:
+        """What the seat is asked: what came of its last commands."""
+        view = {
+            "inbox": self.board.view(seat)["inbox"],
+            "results": self.told.get(seat, []),
+            "round": self.board.round,
+            "rounds_left": self.rules.max_rounds - self.board.round + 1,
+        }
+        return Turn(seat, "round", view, self.form, self.briefs[seat], self.rules.repairs)
+
+    def carry_out(self, moves: Sequence[Move]) -> None:
+        """Let all commands happen, seat by seat."""
+        self.board.commit(moves)
+        for move in moves:
+            done = self.board.view(move.seat)["results"]
+            if move.action is None:
+                done = [{"call": "", "ok": False, "text": NOTHING if move.error_kind == "parse" else FAILED}]
+            self.told[move.seat] = [self._worded(result) for result in done]
+            self.refused += sum(not result["ok"] for result in done)
+            for call, result in zip(move.action or (), done, strict=False):
+                if call["call"] in self.names and call["call"] not in (WAIT, SUBMIT) and "error" not in call:
+                    self.communication += len(written(call, self.verbs)) + len(result["text"])
+
+    def submit(self, seat: str, call: Call) -> str:
+        """Take a result. Raises `RefusedError` if it is none, or not the first."""
+        if seat in self.results:
+            raise RefusedError("your result is recorded already and final")
+        text = str(call["answer"]).strip()
+        parsed = self.task.reply(self.case, seat).parse(text)
+        if parsed.error is not None:
+            raise RefusedError(parsed.error)
+        self.results[seat], self.submitted[seat] = parsed.action, self.board.round
+        self.knew[seat] = f"{self.board.known[seat]:x}"
+        if stale := getattr(self.board, "stale", None):
+            self.stale[seat] = stale(seat)
+        announced = self.board.submitted(seat, text)
+        return f"recorded {text}" + (f" | {announced}" if announced else "")
+
+    def facts(self) -> dict[str, Any]:
+        """What the protocol declares."""
+        sent = [entry for receivers in self.board.sent.values() for entry in receivers.values()]
+        return {
+            "rounds": self.rounds,
+            "max_rounds": self.rules.max_rounds,
+            "messages": sum(count for count, _ in sent),
+            "characters": sum(length for _, length in sent),
+            "refused": self.refused,
+            "submitted": self.submitted,
+            "knew": self.knew,
+            "reads": None,
+            "communication": self.communication + self.board.announced,
+            "stale": self.stale if hasattr(self.board, "stale") else None,
+            **self.board.facts(),
+        }
+
+    def _worded(self, result: Mapping[str, Any]) -> Facts:
+        """A result as Table 5 and Appendix F.4 word it."""
+        text = result["text"]
+        if not result["ok"] and result["call"] in self.names:
+            text = f"{result['call']} -> {text}"
+        elif result["text"] == f"error: {UNKNOWN}":
+            text = f"Unknown command: {result['call']}"
+        return {**result, "text": text}

@@ -1,0 +1,32 @@
+"""MAS-Bench's distributed maximum (Appendix G.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.api import Facts, plugin
+
+from ._mas import MasTask
+
+
+@plugin
+class Maximum(MasTask):
+    """Distributed maximum: everybody submits the largest of all numbers; loosely coupled."""
+
+    problem = "maximum"
+    level = "loose"
+    goal = "maximum"
+    question = (
+        "Together the {n} agents hold {n} lists of {items} integers, all of them different. Every agent must submit "
+        "the largest of all the integers, as a list with this one number."
+    )
+    checker = (
+        "def check_results(xs, ys):  # xs[i]: the list of Agent-i, ys[i]: what Agent-i has submitted\n"
+        "    largest = max(x for part in xs for x in part)\n"
+        "    return all(y == [largest] for y in ys)"
+    )
+    sliced = False
+
+    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[list[int]]:
+        """The same for all."""
+        return [[max(map(max, shards))]] * len(shards)
