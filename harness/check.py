@@ -18,6 +18,7 @@ from harness.api import (
     Case,
     Channel,
     Episode,
+    Facts,
     Metric,
     Move,
     Outcome,
@@ -29,6 +30,7 @@ from harness.api import (
 )
 from harness.errors import PromptError, SpecError, near
 from harness.plan import Condition, Plan
+from harness.players import begins_anew
 from harness.prompts import PromptSet
 from harness.worlds import SteppedTask
 
@@ -302,9 +304,13 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
     def once() -> tuple[Drive, list[str]]:
         seats = {seat: make() for seat in case.seats}
         rngs = {seat: random.Random(f"{seed}/{seat}") for seat in case.seats}
+        briefs: dict[str, Facts] = {}
         broken = []
 
         def answer(turn: Turn) -> Action:
+            if begins_anew(turn, briefs.get(turn.seat)):
+                seats[turn.seat] = make()
+            briefs[turn.seat] = turn.brief
             action = seats[turn.seat].choose(turn, rngs[turn.seat])
             if not turn.reply.allows(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is none of {turn.reply.options!r}")

@@ -95,6 +95,11 @@ class ModelPlayer:
         return variables
 
 
+def begins_anew(turn: Turn, brief: Facts | None) -> bool:
+    """Whether the turn is the start of another run for a seat that was told `brief` last (None: nothing yet)."""
+    return turn.fresh and brief is not None and turn.brief != brief
+
+
 class PolicyPlayer:
     """A policy in a seat. Deterministic given its seed, so recalling is choosing again.
 
@@ -107,7 +112,7 @@ class PolicyPlayer:
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
-        if turn.fresh and self.brief is not None and turn.brief != self.brief and is_dataclass(self.policy):
+        if begins_anew(turn, self.brief) and is_dataclass(self.policy):
             self.policy = replace(self.policy)
         self.brief = turn.brief
         rng = random.Random(derive_seed(self.seed, self.turns))

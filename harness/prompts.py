@@ -115,11 +115,14 @@ class PromptSet:
                 raise PromptError(f"template does not compile: {error.message}", place=place) from None
             except (OSError, UnicodeDecodeError) as error:
                 raise PromptError(f"template cannot be read: {error}", place=Place(str(file))) from None
-            free = meta.find_undeclared_variables(tree)
             names = list(tree.find_all(jinja2.nodes.Name))
+            # Who asks whether a name is defined allows for its absence, in what it includes too.
+            asked = [test.node for test in tree.find_all(jinja2.nodes.Test) if test.name == "defined"]
+            optional = {node.name for node in asked if isinstance(node, jinja2.nodes.Name)}
+            free = meta.find_undeclared_variables(tree) - optional
             self._readings[template] = _Reading(
                 {n.name: Place(str(file), n.lineno, 1) for n in names if n.name in free},
-                frozenset(n.name for n in names if n.ctx == "store"),
+                frozenset(n.name for n in names if n.ctx == "store") | optional,
                 tuple(name.removesuffix(SUFFIX) for name in meta.find_referenced_templates(tree) if name),
             )
         return self._readings[template]

@@ -49,7 +49,7 @@ class Oracle(Commander):
         """What the plan says for this round."""
         if self.n == 1:
             return [submit(self.solve()[0])]
-        return next(self._steps)
+        return next(self._steps, [])
 
     @property
     def _own(self) -> str:

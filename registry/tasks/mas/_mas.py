@@ -91,7 +91,7 @@ class MasTask(ShardedTask):
         """
         graded = super().grade(case, outcome)
         shards = [case.private[seat]["shard"] for seat in case.seats]
-        given = [outcome.answers.get(seat) for seat in case.seats]
+        given = [_list(outcome.answers.get(seat)) for seat in case.seats]
         wrong = {
             i: answer
             for i, (answer, truth) in enumerate(zip(given, case.target, strict=True))
@@ -114,7 +114,7 @@ class MasTask(ShardedTask):
             "inversion_rate": inversion_rate(list(chain.from_iterable(shards))),
         }
 
-    def check(self, shards: Sequence[Sequence[int]], given: Sequence[Action]) -> bool:
+    def check(self, shards: Sequence[Sequence[int]], given: Sequence[list[int] | None]) -> bool:
         """CHECK: whether the submissions, taken together, solve the problem."""
         return all(answer == truth for answer, truth in zip(given, self.answers(shards, {}), strict=True))
 
@@ -146,14 +146,23 @@ def inversion_rate(values: Sequence[int]) -> float:
     return inversions / (n * (n - 1) / 2)
 
 
+def _list(answer: Action) -> list[int] | None:
+    """What was submitted; nothing else than a list of integers gets here from a protocol that asks `reply`."""
+    if answer is None:
+        return None
+    return answer if isinstance(answer, list) and all(type(item) is int for item in answer) else []
+
+
 def _slice_of(answer: Sequence[int], whole: Sequence[int]) -> bool:
     """Whether the answer stands in `whole` in one piece."""
     n = len(answer)
-    return any(whole[i : i + n] == answer for i, first in enumerate(whole) if first == answer[0])
+    return n > 0 and any(whole[i : i + n] == answer for i, first in enumerate(whole) if first == answer[0])
 
 
 def _skips(answer: Sequence[int], ordered: Sequence[int]) -> bool:
     """Whether numbers between the answer's smallest and largest are missing from it."""
+    if not answer:
+        return False
     first, last = bisect_left(ordered, min(answer)), bisect_left(ordered, max(answer))
     return last - first + 1 > len(set(answer))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from harness.api import Action, Facts, plugin
+from harness.api import Facts, plugin
 
 from ._mas import MasTask
 
@@ -34,9 +34,8 @@ class Sorting(MasTask):
         k = len(ordered) // len(shards)
         return [ordered[i * k : (i + 1) * k] for i in range(len(shards))]
 
-    def check(self, shards: Sequence[Sequence[int]], given: Sequence[Action]) -> bool:
+    def check(self, shards: Sequence[Sequence[int]], given: Sequence[list[int] | None]) -> bool:
         """CHECK: every submission has the length of a list, and one after the other they are the sorted union."""
-        lengths = [len(shard) for shard in shards]
-        return [len(answer or ()) for answer in given] == lengths and list(
-            chain.from_iterable(answer or () for answer in given)
-        ) == sorted(chain.from_iterable(shards))
+        submitted = [answer or [] for answer in given]
+        right_lengths = [len(answer) for answer in submitted] == [len(shard) for shard in shards]
+        return right_lengths and list(chain(*submitted)) == sorted(chain(*shards))
