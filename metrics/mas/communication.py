@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from harness.api import Episode, Metric, plugin
+from harness.api import Episode, Metric, Statistic, plugin
 
+from .._numbers import total as summed
 from ._phases import Phase, calls, facts, total_tokens
 
 
@@ -14,12 +16,13 @@ class Communication(Metric):
     Communication is the text of commands that send, receive, list, read, write or delete, what they return, and what a
     submission makes known by itself, each counted once; not the submitted list, and no reasoning. The protocol counts
     it in characters; they are converted by the characters a token of the run's own replies and reasoning has.
-    `of: tokens` gives the tokens instead of their share. `phase: final` looks at the last phase only. Missing where no
+    `of: tokens` gives the tokens instead of their share, `over: run` with it those of all episodes together. `phase: final` looks at the last phase only. Missing where no
     call reported tokens.
     """
 
     of: Literal["share", "tokens"] = "share"
     phase: Phase = "all"
+    over: Literal["episode", "run"] = "episode"
 
     needs = ("communication", "first", "final_from")
 
@@ -38,3 +41,6 @@ class Communication(Metric):
             return None
         communication: float = characters * tokens / length
         return communication if self.of == "tokens" else communication / total
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return summed(numbers) if self.over == "run" else super().aggregate(numbers)
