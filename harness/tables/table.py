@@ -17,6 +17,8 @@ Errors = ErrorKind | Mapping[str, ErrorKind] | None
 INTERVALS: Final = frozenset({"wilson", "t"})
 ErrorStyle = Literal["parentheses", "plus_minus"]
 Unit = Literal["thousands", "percent"]
+Form = Literal["quantity", "plain", "count", "pvalue"]
+"""How a column's numbers are shown: in the table's unit and digits, its digits alone, whole, as a p-value."""
 
 
 def text(value: Any) -> str:
@@ -67,6 +69,7 @@ class Column:
     names: tuple[str, ...]
     metric: str | None = None
     overall: bool = False
+    form: Form = "quantity"
 
 
 @dataclass(frozen=True, slots=True)
