@@ -237,8 +237,8 @@ def _about_pairs(wanted: Compare, tests: Sequence[_Test]) -> Iterable[str]:
     pairs = _range([test.pairs for test in tests])
     keys = ", ".join(wanted.paired_by)
     yield (
-        f"paired p: two-sided paired t tests (n = {pairs} pairs); a pair has equal {keys}, and the mean of its episodes "
-        f"where a side has several."
+        f"paired p: two-sided paired t tests (n = {pairs} pairs); a pair has equal {keys}, and the mean of "
+        f"its episodes where a side has several."
     )
     yield from _corrected("paired p", known)
     if alone := sum(test.keys - test.pairs for test in tests):
