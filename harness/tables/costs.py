@@ -37,7 +37,7 @@ class Price:
     output: float
 
     def __str__(self) -> str:
-        return f"{self.input:g} in, {self.output:g} out"
+        return f"{self.input:.10g} in, {self.output:.10g} out"
 
 
 Prices = Mapping[str, Price]
