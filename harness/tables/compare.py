@@ -71,15 +71,11 @@ def compare(table: TableSpec, wanted: Compare, scores: Sequence[EpisodeScore]) -
     tests = _tests(table, wanted, rows, chosen)
     statistics = {**_WELCH, **(_PAIRED if wanted.paired_by else {})}
     adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
-    made = [
-        Row(
-            rows.values(test.key),
-            tuple(map(rows.shown, test.key)),
-            tuple(_cells(test, welch, paired)[name] for name in statistics),
-            test.metric,
-        )
-        for test, welch, paired in zip(tests, *adjusted, strict=True)
-    ]
+    made = []
+    for test, welch, paired in zip(tests, *adjusted, strict=True):
+        cells = _cells(test, welch, paired)
+        shown = tuple(cells[name] for name in statistics)
+        made.append(Row(rows.values(test.key), tuple(map(rows.shown, test.key)), shown, test.metric))
     titles = {"base": rows.shown(wanted.base)}
     if len(wanted.others) == 1:
         titles["with"] = rows.shown(wanted.others[0])
