@@ -26,7 +26,7 @@ from harness.redaction import without_secrets
 from harness.run import Options, run
 from harness.score import rescore
 from harness.spec import Spec
-from harness.tables import EpisodeScore, Published, Table, TableSpec, build, load_scores, rows
+from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
 from harness.tables import check as check_table
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Run:
     @property
     def tables(self) -> list[Table]:
         """The spec's tables as plain data."""
-        return [build(table, self.scores, self.metrics) for table in self.table_specs]
+        return self.with_published(())
 
     @property
     def table_specs(self) -> list[TableSpec]:
@@ -87,7 +87,12 @@ class Run:
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with the papers' figures as marked rows."""
         known = list(published)
-        return [build(table, self.scores, self.metrics, known) for table in self.table_specs]
+        return [build(table, self.scores, self.metrics, known, self.prices) for table in self.table_specs]
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """The spec's `prices:`, model → USD per million tokens."""
+        return read_prices(self.spec.get("prices"))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -331,7 +336,7 @@ def _describe(plan: Plan, folder: Path) -> dict[str, Any]:
 
 def _identity(plan: Plan) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
-    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables")}
+    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     identity = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
     made: dict[str, Any] = json.loads(_json(identity))

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.params import REFERENCE
 from harness.tables import JSON_SCHEMA as TABLE
+from harness.tables import PRICES_SCHEMA as PRICES
 
 _TEXT = {"type": "string"}
 _FREE: dict[str, Any] = {}
@@ -79,6 +80,7 @@ SPEC: dict[str, Any] = {
         "limit": {"type": "integer", "minimum": 1, "description": "at most so many cases a condition"},
         "metrics": {"type": "array", "minItems": 1, "items": _METRIC},
         "tables": {"type": "array", "items": TABLE},
+        "prices": PRICES,
     },
     "additionalProperties": False,
 }

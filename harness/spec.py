@@ -19,7 +19,7 @@ from harness.errors import CombinedSpecError, Place, SpecError, near
 from harness.project import Project
 
 # What a reader of two result tables would not call a difference of the benchmark.
-PRESENTATION = ("name", "description", "tables", "baseline", "generation_kwargs", "models")
+PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generation_kwargs", "models")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
 # Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.
 DEFAULTS = {"seed": 0, "repeats": 1}
@@ -58,7 +58,7 @@ class Spec:
     def variants(self) -> list[Variant]:
         """One variant for every combination of matrix values, the last variable turning fastest."""
         matrix: dict[str, list[Any]] = self.get("matrix", {})
-        body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "name", "description")}
+        body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "prices", "name", "description")}
         made = []
         for combination in itertools.product(*matrix.values()):
             values = dict(zip(matrix, combination, strict=True))
@@ -227,6 +227,8 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     place = Place(f"--set {assignment}")
     path, equals, text = assignment.partition("=")
     keys = [key.strip() for key in path.split(".")]
+    if keys[0] == "prices":  # what follows is one model's name, whatever dots it has
+        keys = [key.strip() for key in path.split(".", 1)]
     keys[0] = ALIASES.get(keys[0], keys[0])
     if not equals or not all(keys):
         raise SpecError("expected path=value, e.g. --set task.samples=1", place=place)
@@ -291,7 +293,7 @@ def _check_matrix(spec: Spec) -> None:
                         hint=hint,
                     )
                 )
-    for path, text in _texts({k: v for k, v in spec.data.items() if k not in ("matrix", "tables")}, ()):
+    for path, text in _texts({k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "prices")}, ()):
         for variable in _VARIABLE.findall(text):
             name, *keys = variable.split(".")
             used.add(name)

@@ -31,7 +31,7 @@ class Comparison:
     Attributes:
         difference: mean of the first sample minus mean of the second.
         statistic: the test's own statistic (t, or a count); None where undefined.
-        pvalue: two-sided; None where undefined (fewer than two observations, no variance at all).
+        pvalue: two-sided; None where undefined (fewer than two observations, no variance but that of rounding).
         df: degrees of freedom of a t test.
     """
 
@@ -156,7 +156,7 @@ def welch(a: Sequence[float], b: Sequence[float]) -> Comparison:
     if first.stderr is None or second.stderr is None or difference is None:
         return Comparison(difference, None, None)
     stderr = math.hypot(first.stderr, second.stderr)
-    if stderr == 0:
+    if _is_rounding(stderr, (*a, *b)):
         return Comparison(difference, None, None)
     from scipy.stats import t
 
@@ -174,7 +174,7 @@ def paired_t(a: Sequence[float], b: Sequence[float]) -> Comparison:
     """
     differences = _differences(a, b)
     stat = mean(differences)
-    if not stat.stderr or stat.value is None:
+    if stat.stderr is None or stat.value is None or _is_rounding(stat.stderr, (*a, *b)):
         return Comparison(stat.value, None, None)
     from scipy.stats import t
 
@@ -246,6 +246,11 @@ def holm(pvalues: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(pvalues) - rank) * pvalues[index]))
         adjusted[index] = highest
     return adjusted
+
+
+def _is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
+    """Whether what varies is only how numbers of this size are rounded: 0.3 − 0.1 and 0.4 − 0.2 are one difference."""
+    return stderr <= 1e-14 * max(map(abs, numbers))
 
 
 def _check_level(level: float) -> None:

@@ -166,6 +166,16 @@ def test_paired_t_is_scipys(pairs: list[tuple[int, int]]) -> None:
     assert (ours.statistic, ours.pvalue) == (near(theirs.statistic), near(theirs.pvalue))
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-3, 1.0, 1e9])
+def test_what_varies_by_rounding_only_has_no_pvalue(scale: float) -> None:
+    a, b = [0.3 * scale, 0.4 * scale], [0.1 * scale, 0.2 * scale]
+    assert stats.paired_t(a, b).pvalue is None
+    assert stats.paired_t([a[0] * (1 + 1e-9), a[1]], b).pvalue is not None  # it is small, but it is there
+    flat = [(0.1 + 0.2) * scale, 0.3 * scale]
+    assert stats.welch(flat, [0.5 * scale] * 2).pvalue is None
+    assert stats.welch(flat, b).pvalue is not None
+
+
 def test_paired_permutation_is_exact_for_few_pairs() -> None:
     result = stats.paired_permutation([1, 1, 1, 1], [0, 0, 0, 0])
     assert (result.difference, result.pvalue) == (1.0, 2 / 16)  # only all-plus and all-minus are as extreme

@@ -89,7 +89,7 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
     [
         ("solved", "a table is a mapping with title, rows and cell, found 'solved'"),
         ({"rows": "model", "cell": "solved"}, "title is missing: a text"),
-        ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns?"),
+        ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns"),
         ({**SOLVED, 4: "x"}, "unknown key 4. There are:"),
         ({**SOLVED, "rows": []}, "rows must be a label or a list of distinct labels"),
         ({**SOLVED, "rows": ["model", "model"]}, "rows must be a label or a list of distinct labels"),

@@ -55,7 +55,7 @@ def messages(options: argparse.Namespace) -> int:
 def leaderboard(options: argparse.Namespace) -> int:
     """Merge runs of the same benchmark."""
     runs = [Run.load(Path(folder)) for folder in options.runs]
-    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics) for run in runs]
+    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices) for run in runs]
     tables = merge(entries, published(options.with_published))
     show(chosen(tables, options), options.format, runs[0].spec.name, options.output)
     return 0

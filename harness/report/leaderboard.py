@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.api import Metric
 from harness.errors import DataError
-from harness.tables import EpisodeScore, Published, Table, TableSpec, build, text
+from harness.tables import EpisodeScore, Price, Prices, Published, Table, TableSpec, build, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,15 @@ class RunScores:
     scores: Sequence[EpisodeScore]
     tables: Sequence[TableSpec]
     metrics: Mapping[str, Metric]
+    prices: Prices = field(default_factory=dict)
 
 
 def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) -> list[Table]:
     """The tables of the runs' common spec over all their episodes.
 
     Tables that do not group by model are split by it. A model that was run more than once appears once for each
-    run, as `<model> (<run id>)`. Where the runs' `generation_kwargs` differ, every table says how.
+    run, as `<model> (<run id>)`. Where the runs' `generation_kwargs` differ, every table says how. All costs of a model
+    go by one price: that of the first run that gives one.
 
     Raises:
         DataError: without runs, if a run is given twice, or if runs come from different specs.
@@ -35,10 +37,17 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
         raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
     _refuse_incomparable(runs)
     published = list(published)
-    scores = _merged(runs)
-    note = _differences(runs)
-    tables = [build(table, scores, runs[0].metrics, published) for table in runs[0].tables]
-    return [replace(table, notes=(*table.notes, note)) if note else table for table in tables]
+    names = _names(runs)
+    scores = _merged(runs, names)
+    prices, disputed = _prices(runs)
+    differences = _differences(runs)
+    known = {name: prices[model] for (_, model), name in names.items() if model in prices}
+    found = []
+    for entry in runs[0].tables:
+        table = build(entry, scores, runs[0].metrics, published, known)
+        further = (disputed if entry.costs else None, differences)
+        found.append(replace(table, notes=(*table.notes, *filter(None, further))))
+    return found
 
 
 def _id(run: RunScores) -> str:
@@ -62,15 +71,43 @@ def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
             raise DataError(f"run {name} is given {count} times")
 
 
-def _merged(runs: Sequence[RunScores]) -> list[EpisodeScore]:
-    """All scores; models of the same name in different runs are told apart by the run's id."""
-    owners = Counter(model for run in runs for model in {score.model for score in run.scores})
+def _names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
+    """(run's id, model) → its name here: models of the same name in different runs are told apart by the run's id."""
+    models = {_id(run): list(dict.fromkeys(score.model for score in run.scores)) for run in runs}
+    owners = Counter(model for found in models.values() for model in found)
+    return {
+        (run, model): f"{model} ({run})" if owners[model] > 1 else model
+        for run, found in models.items()
+        for model in found
+    }
+
+
+def _merged(runs: Sequence[RunScores], names: Mapping[tuple[str, str], str]) -> list[EpisodeScore]:
+    """All scores, under their models' names here."""
     found = []
     for run in runs:
         for score in run.scores:
-            name = f"{score.model} ({_id(run)})" if owners[score.model] > 1 else score.labels.get("model")
-            found.append(replace(score, labels={**score.labels, "model": name}))
+            name = names[_id(run), score.model]
+            label = score.labels.get("model") if name == score.model else name
+            found.append(replace(score, labels={**score.labels, "model": label}))
     return found
+
+
+def _prices(runs: Sequence[RunScores]) -> tuple[dict[str, Price], str | None]:
+    """Model → the first price that a run gives for it; a note on the models for which another one gives another."""
+    found: dict[str, Price] = {}
+    source: dict[str, str] = {}
+    disputed: dict[str, None] = {}
+    played = {score.model for run in runs for score in run.scores}
+    for run in runs:
+        for model, price in run.prices.items():
+            if found.setdefault(model, price) != price and model in played:
+                disputed[model] = None
+            source.setdefault(model, _id(run))
+    if not disputed:
+        return found, None
+    listed = ", ".join(f"{model} costs what run {source[model]} says" for model in disputed)
+    return found, f"The runs give different prices: {listed}."
 
 
 def _differences(runs: Sequence[RunScores]) -> str | None:

@@ -9,11 +9,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from harness.errors import UserError, near
-from harness.tables import INTERVALS, Cell, ErrorKind, Table, error_of, text
+from harness.tables import INTERVALS, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -56,6 +56,15 @@ def number(x: float | None, table: Table) -> str:
     return rounded + suffix
 
 
+def statistic(x: float | None, form: Form, table: Table) -> str:
+    """A statistic, which has no unit: `-2.31`, the count `75`, the p-value `0.024` or `<0.001`."""
+    if x is None or not math.isfinite(x):
+        return NOTHING
+    if form == "pvalue":
+        return "<0.001" if x < 0.001 else f"{x:.3f}"
+    return f"{x:.0f}" if form == "count" else number(x, replace(table, unit=None))
+
+
 @dataclass(frozen=True, slots=True)
 class Grid:
     """What there is to read: header levels for each column, rows of cells as shown, how many columns hold names."""
@@ -82,9 +91,15 @@ def grid(table: Table) -> Grid:
         names = list(row.names)
         if row.published and names:
             names[0] += " †"
-        kinds = [error_of(table.error, column.metric or row.metric) for column in table.columns]
-        body.append(names + [shown(cell, kind, table) for cell, kind in zip(row.cells, kinds, strict=True)])
+        cells = zip(table.columns, row.cells, strict=True)
+        body.append(names + [_shown(column, row, cell, table) for column, cell in cells])
     return Grid(header, body, len(table.row_names)).map(clean)
+
+
+def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:
+    if column.form != "quantity":
+        return statistic(cell.value, column.form, table)
+    return shown(cell, error_of(table.error, column.metric or row.metric), table)
 
 
 def _tidy_grid(table: Table) -> Grid:

@@ -5,19 +5,24 @@ table = build(spec, scores, metrics)
 """
 
 from .build import build
+from .costs import PRICES_SCHEMA, Price, Prices, read_prices
 from .scores import NOT_RUN, EpisodeScore, load_scores, rows
 from .spec import JSON_SCHEMA, TableSpec, check
-from .table import INTERVALS, SCHEMA, Cell, Column, ErrorKind, Published, Record, Row, Table, error_of, text
+from .table import INTERVALS, SCHEMA, Cell, Column, ErrorKind, Form, Published, Record, Row, Table, error_of, text
 
 __all__ = [
     "INTERVALS",
     "JSON_SCHEMA",
     "NOT_RUN",
+    "PRICES_SCHEMA",
     "SCHEMA",
     "Cell",
     "Column",
     "EpisodeScore",
     "ErrorKind",
+    "Form",
+    "Price",
+    "Prices",
     "Published",
     "Record",
     "Row",
@@ -27,6 +32,7 @@ __all__ = [
     "check",
     "error_of",
     "load_scores",
+    "read_prices",
     "rows",
     "text",
 ]

@@ -7,19 +7,18 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from harness import stats
 from harness.api import Metric, Statistic
 from harness.errors import SpecError, near
 
+from .axis import Axis, Key, meets
+from .compare import compare
+from .costs import Prices, cost, cost_notes
 from .notes import notes
 from .scores import EpisodeScore, aggregate, by_condition, finite, numbers
 from .spec import Means, TableSpec
-from .table import Cell, Column, ErrorKind, Published, Record, Row, Table, error_of, text
-
-Key = tuple[str, ...]
-"""Label values as text, in the order of an axis's labels."""
+from .table import Cell, Column, ErrorKind, Published, Record, Table, error_of, text
 
 
 def build(
@@ -27,6 +26,7 @@ def build(
     scores: Sequence[EpisodeScore],
     metrics: Mapping[str, Metric],
     published: Iterable[Published] = (),
+    prices: Prices | None = None,
 ) -> Table:
     """Fill a table.
 
@@ -41,15 +41,19 @@ def build(
         scores: the episodes; those that failed are counted and never averaged.
         metrics: name → metric, for every name in `table.cells`.
         published: published tables, among them those that `table.published` names; empty: show none.
+        prices: model → price, for `table.costs`; a model without one has no cost.
 
     Raises:
         SpecError: for a metric, a label or a published table that does not exist.
     """
     _refuse_unknown(table, scores, metrics)
-    chosen = [score for score in scores if _meets(score.labels, table.where)]
+    chosen = [score for score in scores if meets(score.labels, table.where)]
+    if table.compare:
+        return compare(table, table.compare, chosen)
+    prices = prices or {}
     references = _references(table, published)
     table = _placed(table, chosen, references)
-    rows, columns = _Axis(table.rows, table), _Axis(table.columns, table)
+    rows, columns = Axis(table.rows, table), Axis(table.columns, table)
     ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
     for score, metric in product(chosen, table.cells):
         labels = {**score.labels, "metric": metric}
@@ -58,7 +62,7 @@ def build(
 
     slots = _slots(table, columns)
     made = [
-        rows.row(key, [_cell(table, metrics, slot, rows.metric(key), ours[key]) for slot in slots])
+        rows.row(key, [_cell(table, metrics, prices, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     ]
     for source, found in theirs:
@@ -81,48 +85,11 @@ def build(
         unit=table.unit,
         figure=table.figure,
     )
-    return replace(done, notes=notes(table, done, chosen, references, unplaced))
+    told = [*notes(table, done, chosen, references, unplaced), *cost_notes(table, chosen, prices)]
+    return replace(done, notes=tuple(told))
 
 
 # ------------------------------------------------------------------------------------------ layout
-
-
-class _Axis:
-    """The rows or the columns: the values of their labels in order of appearance, and how they are shown."""
-
-    def __init__(self, labels: tuple[str, ...], table: TableSpec) -> None:
-        self.labels = labels
-        self.keys: dict[Key, None] = {}
-        self._display = table.labels
-        first = {"metric": table.cells, **table.order}
-        self._rank = {label: {value: i for i, value in enumerate(first.get(label, ()))} for label in labels}
-        self._raw: dict[str, dict[str, Any]] = {label: {} for label in labels}
-
-    def key(self, found: Mapping[str, Any]) -> Key:
-        """The key of these labels; new values are put last."""
-        key = tuple(text(found.get(label)) for label in self.labels)
-        if key not in self.keys:
-            self.keys[key] = None
-            for label, value in zip(self.labels, key, strict=True):
-                self._rank[label].setdefault(value, len(self._rank[label]))
-                self._raw[label].setdefault(value, found.get(label))
-        return key
-
-    def sorted(self, keys: Iterable[Key]) -> list[Key]:
-        """The keys, by their first label's order, then the second's, …"""
-        return sorted(keys, key=lambda key: [self._rank[x][v] for x, v in zip(self.labels, key, strict=True)])
-
-    def metric(self, key: Key) -> str | None:
-        return key[self.labels.index("metric")] if "metric" in self.labels else None
-
-    def shown(self, value: str) -> str:
-        return self._display.get(value, value)
-
-    def values(self, key: Key) -> dict[str, Any]:
-        return {label: self._raw[label][value] for label, value in zip(self.labels, key, strict=True)}
-
-    def row(self, key: Key, cells: Sequence[Cell], published: str | None = None) -> Row:
-        return Row(self.values(key), tuple(map(self.shown, key)), tuple(cells), self.metric(key), published)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +101,7 @@ class _Slot:
     column: Column
 
 
-def _slots(table: TableSpec, columns: _Axis) -> list[_Slot]:
+def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
     slots = []
     for key in columns.sorted(columns.keys):
         metric = columns.metric(key)
@@ -168,17 +135,14 @@ def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequen
     return replace(table, rows=rows, columns=columns)
 
 
-def _meets(labels: Mapping[str, Any], where: Mapping[str, tuple[str, ...]]) -> bool:
-    return all(text(labels.get(label)) in wanted for label, wanted in where.items())
-
-
 def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
     made_of = [part for pair in table.derived.values() for part in pair]
     for name in [*(name for name in table.cells if name not in table.derived), *made_of]:
         if name not in metrics:
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
     known = {"model", "metric"}.union(*(score.labels for score in scores))
-    for label in (*table.rows, *table.columns, *table.where):
+    compared = (table.compare.label, *table.compare.paired_by) if table.compare else ()
+    for label in (*table.rows, *table.columns, *table.where, *compared):
         if scores and label not in known:
             raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, known))
 
@@ -189,6 +153,7 @@ def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: M
 def _cell(
     table: TableSpec,
     metrics: Mapping[str, Metric],
+    prices: Prices,
     slot: _Slot,
     row_metric: str | None,
     row: Mapping[Key, Sequence[EpisodeScore]],
@@ -206,6 +171,8 @@ def _cell(
         return _ratio(scores, table.ratios[name], failed)
     if name in table.losses:
         return _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
+    if name in table.costs:
+        return cost(scores, table.costs[name], prices, failed)
     values = numbers(scores, name)
     stat = _mean(metrics[name], scores, name, how)
     return Cell(
@@ -274,7 +241,7 @@ def _references(table: TableSpec, published: Iterable[Published]) -> list[Publis
         if name not in known:
             raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, known))
     return [
-        replace(known[name], records=tuple(r for r in known[name].records if _meets(r.labels, table.where)))
+        replace(known[name], records=tuple(r for r in known[name].records if meets(r.labels, table.where)))
         for name in table.published
     ]
 
@@ -283,7 +250,7 @@ _Found = dict[Key, dict[tuple[Key | None, str], Record]]
 
 
 def _place(
-    references: Sequence[Published], table: TableSpec, rows: _Axis, columns: _Axis
+    references: Sequence[Published], table: TableSpec, rows: Axis, columns: Axis
 ) -> tuple[list[tuple[str, _Found]], int]:
     """Per source, row → (column or None for overall, metric) → figure; and how many figures fit nowhere."""
     row_labels, column_labels = set(table.rows) - {"metric"}, set(table.columns) - {"metric"}

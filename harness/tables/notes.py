@@ -28,9 +28,9 @@ def notes(
     found += _kinds(table)
     if not scores:
         found.append("There are no episodes to show.")
-    found += _left_out(scores)
+    found += left_out(scores)
     for metric in (name for name in table.cells if name not in table.derived):
-        found += _without_number(table, scores, metric)
+        found += without_number(table, scores, metric)
         found += _without_error(table, made, scores, metric)
     for reference in references:
         found.append(f"† published: {reference.source}; not run here.")
@@ -65,7 +65,8 @@ def _mark(table: TableSpec, kind: ErrorKind) -> str:
     return "after ±" if table.error_style == "plus_minus" else "in parentheses"
 
 
-def _left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """How many episodes failed or were not run, and where."""
     absent = [score for score in scores if score.error == NOT_RUN]
     failed = [score for score in scores if score.failed]
     if failed:
@@ -74,7 +75,8 @@ def _left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         yield f"{len(absent)} of {len(scores)} episodes were not run: {_where(absent)}."
 
 
-def _without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
+def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
+    """What a metric's means do not cover, though the episodes were played."""
     played = [score for score in scores if score.error is None]
     known = len(numbers(played, metric))
     if known < len(played):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import SpecError, near
@@ -39,6 +41,25 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
             "additionalProperties": {"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2},
             "description": "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to "
             "the second, 1 − mean of the second / mean of the first",
+        },
+        "cost": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"input": _NAME, "output": _NAME},
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+            "description": "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of "
+            "them: the USD that so many tokens cost at the spec's prices, over all episodes",
+        },
+        "compare": {
+            "type": "object",
+            "properties": {"label": _NAME, "base": _VALUE, "with": _VALUES, "paired_by": _NAMES},
+            "required": ["label", "base", "with"],
+            "additionalProperties": False,
+            "description": "a mapping with label, base, with (a value or a list of values of the label) and perhaps "
+            "paired_by (labels): t tests of the difference between episodes, instead of columns",
         },
         "where": {
             "type": "object",
@@ -87,6 +108,16 @@ RESERVED: Final = frozenset({"value", "stderr", "n", "failed", "missing", "low",
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Which values of a label are compared with which one, and the labels by which episodes make pairs (if any)."""
+
+    label: str
+    base: str
+    others: tuple[str, ...]
+    paired_by: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
     """What a table shows; `JSON_SCHEMA` describes the fields as they are written in YAML.
@@ -94,7 +125,8 @@ class TableSpec:
     Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or columns to
     place it, else it becomes the last column level when there are several. A name in `ratios` stands for the sum of
     one metric over the sum of another, over all episodes of a cell that have both, whatever `aggregate` says; one in
-    `losses` for 1 − mean of the second over mean of the first, as `aggregate` takes means. Neither has an error.
+    `losses` for 1 − mean of the second over mean of the first, as `aggregate` takes means; one in `costs` for what the
+    tokens that its metrics count cost at the prices "input" and "output". None of them has an error.
     """
 
     title: str
@@ -103,6 +135,8 @@ class TableSpec:
     cells: tuple[str, ...]
     ratios: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    costs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    compare: Compare | None = None
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
     overall: Means | None = None
@@ -119,8 +153,8 @@ class TableSpec:
 
     @property
     def derived(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of cells that are no metrics: ratios and losses, with the metrics they are made of."""
-        return {**self.ratios, **self.losses}
+        """Names of cells that are no metrics: ratios, losses and costs, with the metrics they are made of."""
+        return {**self.ratios, **self.losses, **{name: tuple(parts.values()) for name, parts in self.costs.items()}}
 
     @classmethod
     def parse(cls, entry: Any) -> TableSpec:
@@ -159,7 +193,12 @@ def check(
     found = []
     for key, used in (("rows", entry.rows), ("columns", entry.columns), ("where", entry.where), ("order", entry.order)):
         found += [f"{key}: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
-    for key, chosen in (("where", entry.where), ("order", entry.order)):
+    compared: dict[str, tuple[str, ...]] = {}
+    if entry.compare:
+        compared = {entry.compare.label: (entry.compare.base, *entry.compare.others)}
+        used = (entry.compare.label, *entry.compare.paired_by)
+        found += [f"compare: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
+    for key, chosen in (("where", entry.where), ("order", entry.order), ("compare", compared)):
         for label, wanted in chosen.items():
             known = list(map(text, values.get(label, ())))
             found += [f"{key}: {label} is never {v!r}. {near(v, known)}" for v in wanted if known and v not in known]
@@ -167,6 +206,7 @@ def check(
     asked = [("cell", name) for name in entry.cells if name not in entry.derived]
     asked += [("ratio", part) for pair in entry.ratios.values() for part in pair]
     asked += [("loss", part) for pair in entry.losses.values() for part in pair]
+    asked += [("cost", part) for parts in entry.costs.values() for part in parts.values()]
     found += [f"{key}: unknown metric {name!r}. {near(name, choices)}" for key, name in asked if name not in choices]
     if published is not None:
         ids = list(published)
@@ -186,6 +226,8 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         cells=_tuple(entry["cell"]),
         ratios={name: tuple(pair) for name, pair in entry.get("ratio", {}).items()},
         losses={name: tuple(pair) for name, pair in entry.get("loss", {}).items()},
+        costs={name: dict(parts) for name, parts in entry.get("cost", {}).items()},
+        compare=_compare(entry["compare"]) if "compare" in entry else None,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
@@ -193,12 +235,21 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         figure="bar" if figure is True else figure or None,
     )
     problems = _sense_problems(made)
+    if made.compare:
+        if entry.get("aggregate", "pooled") != "pooled":
+            problems.append("compare: a test is one of episodes, not of conditions: aggregate can only be pooled")
+        made = replace(made, aggregate="pooled")
     return (None if problems else made), problems
 
 
 _AS_IS: Final = frozenset(
     {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "note"}
 )
+
+
+def _compare(entry: Mapping[str, Any]) -> Compare:
+    others = tuple(map(text, _tuple(entry["with"])))
+    return Compare(entry["label"], text(entry["base"]), others, _tuple(entry.get("paired_by", ())))
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -228,14 +279,17 @@ def _shape_problems(entry: Any) -> list[str]:
 def _sense_problems(spec: TableSpec) -> list[str]:
     """Values that are fine alone and wrong together."""
     found = []
-    placed = (*spec.rows, *spec.columns)
-    taken = RESERVED | _DRAWN if spec.figure else RESERVED
+    placed = (*spec.rows, *spec.columns, *([spec.compare.label] if spec.compare else ()))
+    taken = RESERVED | (_DRAWN if spec.figure else set()) | ({"statistic"} if spec.compare else set())
     found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
     found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
-    for key, made in (("ratio", spec.ratios), ("loss", spec.losses)):
-        found += [f"{key}: cell does not use {name!r}" for name in made if name not in spec.cells]
-    found += [f"{name!r} is both a ratio and a loss" for name in spec.ratios if name in spec.losses]
+    made = {"ratio": spec.ratios, "loss": spec.losses, "cost": spec.costs}
+    found += [f"{key}: cell does not use {x!r}" for key, names in made.items() for x in names if x not in spec.cells]
+    for (one, names), (other, others) in combinations(made.items(), 2):
+        found += [f"{x!r} is both a {one} and a {other}" for x in names if x in others]
+    if spec.compare:
+        return found + _compare_problems(spec, spec.compare)
     if isinstance(spec.error, Mapping):
         found += [f"error: cell has no metric {x!r}. {near(x, spec.cells)}" for x in spec.error if x not in spec.cells]
     kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]
@@ -254,6 +308,37 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     return found
 
 
+def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
+    """What makes no sense in a table of tests, or beside one."""
+    label, base = compare.label, compare.base
+    found = [f"compare: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
+    found += [
+        f"compare: {name!r} is a {kind}, which episodes have no numbers of: compare its metrics"
+        for kind, names in (("ratio", spec.ratios), ("loss", spec.losses), ("cost", spec.costs))
+        for name in names
+        if name in spec.cells
+    ]
+    if label in spec.rows:
+        found.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
+    if "metric" in (label, *compare.paired_by):
+        found.append("compare: use cell to choose metrics, each is compared with itself")
+    if label in compare.paired_by:
+        found.append(f"compare: no pair can agree in {label!r}, which tells its two sides apart")
+    if base in compare.others:
+        found.append(f"compare: {base!r} is compared with itself")
+    found += [f"compare: with has {x!r} twice" for x, n in Counter(compare.others).items() if n > 1]
+    wanted = spec.where.get(label, (base, *compare.others))
+    found += [f"compare: where leaves out {label} {x!r}" for x in (base, *compare.others) if x not in wanted]
+    return found
+
+
+_BESIDE: Final = {
+    "columns": "its columns are statistics; name labels in rows",
+    "overall": "its columns are statistics, which have no mean",
+    "figure": "tests are shown as a table",
+    "published": "published figures are not tested",
+    "error": "the tests say how sure a difference is",
+}
 _POOLED: Final = {"std": "standard deviation", "wilson": "Wilson interval", "t": "t interval"}
 
 

@@ -17,6 +17,8 @@ Errors = ErrorKind | Mapping[str, ErrorKind] | None
 INTERVALS: Final = frozenset({"wilson", "t"})
 ErrorStyle = Literal["parentheses", "plus_minus"]
 Unit = Literal["thousands", "percent"]
+Form = Literal["quantity", "plain", "count", "pvalue"]
+"""How a column's numbers are shown: in the table's unit and digits, its digits alone, whole, as a p-value."""
 
 
 def text(value: Any) -> str:
@@ -67,6 +69,7 @@ class Column:
     names: tuple[str, ...]
     metric: str | None = None
     overall: bool = False
+    form: Form = "quantity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class Table:
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
         high in a table that asks for intervals, std in one that asks for standard deviations (None where they do
-        not belong to the row's metric).
+        not belong to the row's metric). In a table of tests the label `statistic` says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.

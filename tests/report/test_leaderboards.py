@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,16 @@ def test_published_rows_can_stand_below() -> None:
     )
     _, second = board(run("r1", 1), run("r2", 0, model="b"), published=[paper])
     assert values(second) == {("m", "p"): [1.0], ("b", "p"): [0.0], ("X", "p"): [0.1]}
+
+
+def test_models_of_different_runs_can_be_tested_against_each_other() -> None:
+    entry = {"title": "T", "rows": "problem", "cell": "solved"}
+    table = TableSpec.parse({**entry, "compare": {"label": "model", "base": "a", "with": "b"}})
+    runs = [replace(run("r1", 0, 1, model="a"), tables=[table]), replace(run("r2", 1, 1, model="b"), tables=[table])]
+    both, alone = board(*runs)[0], board(runs[0])[0]
+    assert values(both) == {("p",): [0.5, 1.0, 0.5, pytest.approx(1.0), 1.0, pytest.approx(0.5), pytest.approx(0.5)]}
+    assert values(alone) == {("p",): [0.5, *[None] * 6]}
+    assert "No episode has model 'b'. There are: a." in alone.notes
 
 
 def test_what_cannot_be_compared_is_named() -> None:

@@ -1,0 +1,259 @@
+"""A table of tests: does a number differ between the episodes of two conditions?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harness import stats
+from harness.errors import near
+
+from .axis import Axis, Key
+from .notes import left_out, without_number
+from .scores import EpisodeScore, finite, numbers
+from .spec import Compare, TableSpec
+from .table import Cell, Column, Form, Row, Table, text
+
+_WELCH: Final[dict[str, tuple[str, Form]]] = {
+    "base": ("base", "quantity"),
+    "with": ("with", "quantity"),
+    "difference": ("difference", "quantity"),
+    "t": ("t", "plain"),
+    "df": ("df", "plain"),
+    "p": ("p", "pvalue"),
+    "p_holm": ("p (Holm)", "pvalue"),
+}
+_PAIRED: Final[dict[str, tuple[str, Form]]] = {
+    "pairs": ("pairs", "count"),
+    "paired_difference": ("paired difference", "quantity"),
+    "paired_p": ("paired p", "pvalue"),
+    "paired_p_holm": ("paired p (Holm)", "pvalue"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """One row: the episodes of both sides, Welch's test, and the paired one over what makes pairs."""
+
+    key: Key
+    metric: str
+    base: Sequence[EpisodeScore]
+    other: Sequence[EpisodeScore]
+    welch: stats.Comparison
+    pairs: int
+    keys: int
+    paired: stats.Comparison
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many numbers each side has."""
+        return len(numbers(self.base, self.metric)), len(numbers(self.other, self.metric))
+
+
+def compare(table: TableSpec, wanted: Compare, scores: Sequence[EpisodeScore]) -> Table:
+    """One row for each row key, metric and value compared; one column for each statistic.
+
+    Means and Welch's t test are over the numbers of all episodes of a side; the paired t test is over the means of
+    those that agree in the labels of `wanted.paired_by`. All tests are two-sided; differences are value − base. Holm's
+    correction runs over all of Welch's tests in the table, and over all the paired ones. What has no p-value
+    (fewer than two numbers or pairs, no variance) is left empty and told in a note.
+
+    Args:
+        table: what to show; its `rows` do not name `wanted.label`.
+        wanted: its `compare`.
+        scores: the episodes that its `where` lets through.
+    """
+    sides = (wanted.base, *wanted.others)
+    chosen = [score for score in scores if text(score.labels.get(wanted.label)) in sides]
+    table = replace(table, order={**table.order, wanted.label: wanted.others})
+    rows = Axis(_row_labels(table, wanted, chosen), table)
+    tests = _tests(table, wanted, rows, chosen)
+    statistics = {**_WELCH, **(_PAIRED if wanted.paired_by else {})}
+    adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
+    made = []
+    for test, welch, paired in zip(tests, *adjusted, strict=True):
+        cells = _cells(test, welch, paired)
+        shown = tuple(cells[name] for name in statistics)
+        made.append(Row(rows.values(test.key), tuple(map(rows.shown, test.key)), shown, test.metric))
+    titles = {"base": rows.shown(wanted.base)}
+    if len(wanted.others) == 1:
+        titles["with"] = rows.shown(wanted.others[0])
+    return Table(
+        title=table.title,
+        row_labels=rows.labels,
+        column_labels=("statistic",),
+        columns=tuple(
+            Column({"statistic": name}, (titles.get(name) or rows.shown(title),), form=form)
+            for name, (title, form) in statistics.items()
+        ),
+        rows=tuple(made),
+        row_names=tuple(rows.shown(label) for label in rows.labels),
+        digits=table.digits,
+        unit=table.unit,
+        notes=tuple(_notes(table, wanted, tests, chosen, scores)),
+    )
+
+
+def _row_labels(table: TableSpec, wanted: Compare, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
+    """The entry's, and what else tells tests apart: several models, metrics, values compared with the base."""
+    labels = table.rows
+    if len({score.model for score in scores}) > 1 and "model" not in (*labels, wanted.label):
+        labels = ("model", *labels)
+    if len(table.cells) > 1 and "metric" not in labels:
+        labels = (*labels, "metric")
+    return (*labels, wanted.label) if len(wanted.others) > 1 else labels
+
+
+def _tests(table: TableSpec, wanted: Compare, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Test]:
+    """Every test of the table, in the order of its rows."""
+    raw = {text(value): value for score in scores if (value := score.labels.get(wanted.label)) is not None}
+    sides: dict[Key, tuple[list[EpisodeScore], list[EpisodeScore]]] = {}
+    metrics: dict[Key, str] = {}
+    for score in scores:
+        side = text(score.labels.get(wanted.label))
+        for metric in table.cells:
+            for other in wanted.others:
+                key = rows.key({**score.labels, "metric": metric, wanted.label: raw.get(other, other)})
+                pair = sides.setdefault(key, ([], []))
+                metrics[key] = metric
+                if side in (wanted.base, other):
+                    pair[side == other].append(score)
+    return [_test(key, metrics[key], *sides[key], wanted.paired_by) for key in rows.sorted(sides)]
+
+
+def _test(
+    key: Key, metric: str, base: Sequence[EpisodeScore], other: Sequence[EpisodeScore], paired_by: Sequence[str]
+) -> _Test:
+    before, after = _by_pair(base, metric, paired_by), _by_pair(other, metric, paired_by)
+    both = [pair for pair in before if pair in after]
+    return _Test(
+        key,
+        metric,
+        base,
+        other,
+        stats.welch(numbers(other, metric), numbers(base, metric)),
+        len(both),
+        len(before.keys() | after.keys()),
+        stats.paired_t([after[pair] for pair in both], [before[pair] for pair in both]),
+    )
+
+
+def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[str]) -> dict[Key, float]:
+    """Pairing key → mean of the numbers of its episodes."""
+    groups: dict[Key, list[EpisodeScore]] = {}
+    for score in scores:
+        groups.setdefault(tuple(text(score.labels.get(label)) for label in paired_by), []).append(score)
+    means = {key: stats.mean(numbers(group, metric)).value for key, group in groups.items()}
+    return {key: mean for key, mean in means.items() if mean is not None}
+
+
+def _holm(tests: Sequence[stats.Comparison]) -> list[float | None]:
+    """The corrected p-values, None for what has none and so was no test."""
+    adjusted = iter(stats.holm([test.pvalue for test in tests if test.pvalue is not None]))
+    return [None if test.pvalue is None else next(adjusted) for test in tests]
+
+
+def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mapping[str, Cell]:
+    base, other = _mean(test.base, test.metric), _mean(test.other, test.metric)
+    n = sum(test.counts)
+    failed, missing = base.failed + other.failed, base.missing + other.missing
+    found: dict[str, Cell] = {"base": base, "with": other}
+    welch, paired = test.welch, test.paired
+    for name, value in (
+        ("difference", welch.difference),
+        ("t", welch.statistic),
+        ("df", welch.df),
+        ("p", welch.pvalue),
+        ("p_holm", holm),
+    ):
+        found[name] = Cell(finite(value), None, n, failed, missing)
+    for name, value in (
+        ("pairs", test.pairs if all(test.counts) else None),
+        ("paired_difference", paired.difference),
+        ("paired_p", paired.pvalue),
+        ("paired_p_holm", paired_holm),
+    ):
+        found[name] = Cell(finite(value), None, test.pairs, failed, missing)
+    return found
+
+
+def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
+    stat = stats.mean(numbers(scores, metric))
+    failed = sum(score.failed for score in scores)
+    return Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - stat.n)
+
+
+# ------------------------------------------------------------------------------------------- notes
+
+
+def _notes(
+    table: TableSpec,
+    wanted: Compare,
+    tests: Sequence[_Test],
+    chosen: Sequence[EpisodeScore],
+    scores: Sequence[EpisodeScore],
+) -> Iterable[str]:
+    if table.note:
+        yield table.note
+    if not scores:
+        yield "There are no episodes to show."
+        return
+    there = {text(score.labels[wanted.label]) for score in scores if wanted.label in score.labels}
+    for value in (wanted.base, *wanted.others):
+        if value not in there:
+            yield f"No episode has {wanted.label} {value!r}. {near(value, there)}"
+    yield from left_out(chosen)
+    for metric in table.cells:
+        yield from without_number(table, chosen, metric)
+    yield from _about_welch(wanted, tests)
+    if wanted.paired_by:
+        yield from _about_pairs(wanted, tests)
+
+
+def _about_welch(wanted: Compare, tests: Sequence[_Test]) -> Iterable[str]:
+    others = ", ".join(wanted.others)
+    known = sum(test.welch.pvalue is not None for test in tests)
+    base, other = (_range([test.counts[side] for test in tests]) for side in (0, 1))
+    yield (
+        f"p: two-sided Welch t tests over episodes, {others} against {wanted.base} (n = {other} and {base}); "
+        f"difference: the former − {wanted.base}."
+    )
+    yield from _corrected("p", known)
+    few = sum(min(test.counts) < 2 for test in tests)
+    flat = len(tests) - known - few
+    if few:
+        yield f"{few} of {len(tests)} rows have no p: fewer than two numbers on a side."
+    if flat:
+        yield f"{flat} of {len(tests)} rows have no p: the numbers of neither side vary."
+
+
+def _about_pairs(wanted: Compare, tests: Sequence[_Test]) -> Iterable[str]:
+    known = sum(test.paired.pvalue is not None for test in tests)
+    pairs = _range([test.pairs for test in tests])
+    keys = ", ".join(wanted.paired_by)
+    yield (
+        f"paired p: two-sided paired t tests (n = {pairs} pairs); a pair has equal {keys}, and the mean of "
+        f"its episodes where a side has several."
+    )
+    yield from _corrected("paired p", known)
+    if alone := sum(test.keys - test.pairs for test in tests):
+        every = sum(test.keys for test in tests)
+        yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."
+    few = sum(test.pairs < 2 for test in tests)
+    flat = len(tests) - known - few
+    if few:
+        yield f"{few} of {len(tests)} rows have no paired p: fewer than two pairs."
+    if flat:
+        yield f"{flat} of {len(tests)} rows have no paired p: the difference is the same in all pairs."
+
+
+def _corrected(name: str, tests: int) -> Iterable[str]:
+    if tests:
+        listed = "the one such test" if tests == 1 else f"all {tests} such tests"
+        yield f"{name} (Holm): {name} after Holm's correction for {listed} in this table."
+
+
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts, default=0), max(counts, default=0)
+    return f"{low}" if low == high else f"{low} to {high}"

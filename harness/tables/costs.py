@@ -1,0 +1,93 @@
+"""What tokens cost: a spec's `prices:`, and the cells and notes of a table's `cost:`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from .scores import EpisodeScore, finite
+from .spec import TableSpec
+from .table import Cell, text
+
+_USD: Final = {"type": "number", "minimum": 0, "maximum": 1_000_000}
+PRICES_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "properties": {
+            "input": {**_USD, "description": "USD per million input tokens"},
+            "output": {**_USD, "description": "USD per million output tokens"},
+        },
+        "required": ["input", "output"],
+        "additionalProperties": False,
+    },
+    "description": "what models cost, by the names that tables show: {MODEL: {input: USD, output: USD}} per million "
+    "tokens; tables show it with `cost:`",
+}
+"""JSON Schema of a spec's `prices:`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float
+    output: float
+
+    def __str__(self) -> str:
+        return f"{self.input:.10g} in, {self.output:.10g} out"
+
+
+Prices = Mapping[str, Price]
+"""Model, as tables name it → price."""
+
+
+def read_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
+    """The prices that a spec's `prices:` states, which fit `PRICES_SCHEMA`."""
+    return {text(model): Price(price["input"], price["output"]) for model, price in (entry or {}).items()}
+
+
+def cost(scores: Sequence[EpisodeScore], parts: Mapping[str, str], prices: Prices, failed: int) -> Cell:
+    """USD: the sum over all episodes of tokens × price of the episode's model / 10⁶. A total, it has no error.
+
+    Args:
+        scores: the episodes; those that lack one of the numbers are left out and counted as missing.
+        parts: "input" and "output", or one of them → the metric that counts the tokens billed at that price.
+        prices: where one of the models has none, the cell has no value: part of a sum would pass for all of it.
+        failed: how many of the episodes failed.
+    """
+    billed = [(score.model, tokens) for score in scores if (tokens := _tokens(score, parts)) is not None]
+    value = None
+    if billed and all(model in prices for model, _ in billed):
+        value = math.fsum(x * getattr(prices[model], kind) for model, tokens in billed for kind, x in tokens) / 1e6
+    return Cell(finite(value), None, len(billed), failed, len(scores) - failed - len(billed))
+
+
+def cost_notes(table: TableSpec, scores: Sequence[EpisodeScore], prices: Prices) -> Iterable[str]:
+    """Which prices a table's costs go by, which are lacking, and which episodes are in no sum."""
+    played = [score for score in scores if score.error is None]
+    models: dict[str, None] = {}
+    short = []
+    for name, parts in table.costs.items():
+        billed = [score for score in played if _tokens(score, parts) is not None]
+        models |= dict.fromkeys(score.model for score in billed)
+        if len(billed) < len(played):
+            lacking = " or ".join(parts.values())
+            short.append(f"{name} leaves out {len(played) - len(billed)} of {len(played)} episodes: no {lacking}.")
+    if known := [f"{model} {prices[model]}" for model in models if model in prices]:
+        yield f"Prices in USD per million tokens: {'; '.join(known)}."
+    if unknown := [model for model in models if model not in prices]:
+        yield (
+            f"No cost without a price, and there is none for {', '.join(unknown)}: give it in the spec as "
+            f"prices: {{{unknown[0]}: {{input: …, output: …}}}}, in USD per million tokens."
+        )
+    yield from short
+
+
+def _tokens(score: EpisodeScore, parts: Mapping[str, str]) -> list[tuple[str, float]] | None:
+    """(price's name, tokens) of an episode; None if it lacks one."""
+    found = [(kind, score.number(metric)) for kind, metric in parts.items()]
+    known = [(kind, x) for kind, x in found if x is not None]
+    return known if len(known) == len(found) else None

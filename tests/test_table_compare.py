@@ -1,0 +1,349 @@
+"""Tests of a difference: values against scipy and by hand, what has no p-value, what is refused, how it is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import Episode, Metric
+from harness.errors import SpecError
+from harness.report import FORMATS, page, render
+from harness.tables import NOT_RUN, EpisodeScore, Published, Record, Table, TableSpec, build, check
+
+
+class Mean(Metric):
+    def measure(self, episode: Episode) -> float | None:
+        return None
+
+
+METRICS: dict[str, Metric] = {"solved": Mean(), "tokens": Mean()}
+COMPARE = {"label": "condition", "base": "Base", "with": "CAMOC"}
+ENTRY = {"title": "T", "rows": "backend", "cell": "solved", "compare": COMPARE}
+BASE, CAMOC = [0.1, 0.4, 0.2, 0.5], [0.9, 0.6, 0.8, 0.3, 0.7]
+
+
+def episodes(condition: str, numbers: Iterable[float | None], backend: str = "p2p", **more: Any) -> list[EpisodeScore]:
+    """One episode a number, the number of agents counting up from 1."""
+    return [
+        EpisodeScore(
+            f"{backend}-{condition}/{i}/0",
+            f"{backend}-{condition}",
+            {"model": "m", "backend": backend, "condition": condition, "agents": i, **more},
+            {"solved": x, "tokens": None if x is None else 100 * x},
+        )
+        for i, x in enumerate(numbers, 1)
+    ]
+
+
+def made(scores: Sequence[EpisodeScore], compare: dict[str, Any] | None = None, **entry: Any) -> Table:
+    return build(TableSpec.parse({**ENTRY, "compare": {**COMPARE, **(compare or {})}, **entry}), scores, METRICS)
+
+
+def values(table: Table) -> dict[tuple[str, ...], dict[str, float | None]]:
+    """Row → statistic → number."""
+    names = [column.key["statistic"] for column in table.columns]
+    return {row.names: dict(zip(names, (cell.value for cell in row.cells), strict=True)) for row in table.rows}
+
+
+def line(table: Table, row: int = 0) -> list[str]:
+    shown = render(table, "markdown").replace("\\", "").splitlines()[4 + row]
+    return [cell.strip() for cell in shown.strip("|").split("|")]
+
+
+BOTH = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC)]
+
+
+# ------------------------------------------------------------------------------------------- values
+
+
+def test_welch_is_scipys_with_the_difference_seen_from_the_base() -> None:
+    table = made(BOTH)
+    theirs = scipy.stats.ttest_ind(CAMOC, BASE, equal_var=False)
+    assert values(table) == {
+        ("p2p",): {
+            "base": pytest.approx(0.3),
+            "with": pytest.approx(0.66),
+            "difference": pytest.approx(0.36),
+            "t": pytest.approx(theirs.statistic),
+            "df": pytest.approx(theirs.df),
+            "p": pytest.approx(theirs.pvalue),
+            "p_holm": pytest.approx(theirs.pvalue),  # the only test
+        }
+    }
+    assert [cell.n for cell in table.rows[0].cells] == [4, 5, 9, 9, 9, 9, 9]
+    assert table.rows[0].cells[0].stderr == pytest.approx(scipy.stats.sem(BASE))
+    assert table.notes == (
+        "p: two-sided Welch t tests over episodes, CAMOC against Base (n = 5 and 4); difference: the former − Base.",
+        "p (Holm): p after Holm's correction for the one such test in this table.",
+    )
+
+
+def test_pairs_are_scipys_over_what_both_sides_have() -> None:
+    table = made(BOTH, {"paired_by": "agents"})
+    theirs = scipy.stats.ttest_rel(CAMOC[:4], BASE)
+    found = values(table)["p2p",]
+    assert {name: found[name] for name in ("pairs", "paired_difference", "paired_p", "paired_p_holm")} == {
+        "pairs": 4,
+        "paired_difference": pytest.approx(0.35),  # (0.8 + 0.2 + 0.6 − 0.2) / 4
+        "paired_p": pytest.approx(theirs.pvalue),
+        "paired_p_holm": pytest.approx(theirs.pvalue),
+    }
+    assert table.notes[2:] == (
+        "paired p: two-sided paired t tests (n = 4 pairs); a pair has equal agents, and the mean of its episodes "
+        "where a side has several.",
+        "paired p (Holm): paired p after Holm's correction for the one such test in this table.",
+        "1 of 5 combinations of agents have numbers on one side only and are in no pair.",
+    )
+
+
+def test_several_episodes_of_a_pair_are_averaged_first() -> None:
+    twice = [*episodes("Base", [0.0, 0.2, 0.9]), *episodes("Base", [1.0, 0.4, None]), *episodes("CAMOC", [1, 1, 1, 1])]
+    found = values(made(twice, {"paired_by": ["agents", "backend"]}))["p2p",]
+    theirs = scipy.stats.ttest_rel([1, 1, 1], [0.5, 0.3, 0.9])
+    assert (found["pairs"], found["paired_p"]) == (3, pytest.approx(theirs.pvalue))
+    assert found["base"] == pytest.approx(2.5 / 5)  # the mean and Welch's test are over episodes
+
+
+# p of Welch's test, smaller from row to row: the differences grow over the same spread.
+SHIFTS = {"a": 0.1, "b": 0.2, "c": 0.4}
+THREE = [
+    score
+    for backend, shift in SHIFTS.items()
+    for condition, by in (("Base", 0.0), ("CAMOC", shift))
+    for score in episodes(condition, [0.1 + by, 0.2 + by, 0.3 + by + by / 10], backend)
+]
+
+
+def test_holm_by_hand_over_all_tests_of_the_table() -> None:
+    found = values(made(THREE, {"paired_by": "agents"}))
+    for p, holm in (("p", "p_holm"), ("paired_p", "paired_p_holm")):
+        one, two, three = sorted((row[p] for row in found.values()), key=lambda x: x or 0)
+        assert one is not None and two is not None and three is not None
+        steps = [3 * one, max(3 * one, 2 * two), max(3 * one, 2 * two, three)]
+        assert sorted(row[holm] or 0 for row in found.values()) == [pytest.approx(min(1, x)) for x in steps]
+    assert "p (Holm): p after Holm's correction for all 3 such tests in this table." in made(THREE).notes
+
+
+def test_what_is_no_test_does_not_count_in_the_correction() -> None:
+    scores = [*BOTH, *episodes("Base", [1.0], "sfs"), *episodes("CAMOC", [0.0, 1.0], "sfs")]
+    found = values(made(scores))
+    assert found["p2p",]["p"] == found["p2p",]["p_holm"]
+    assert found["sfs",]["difference"] == -0.5
+    assert [found["sfs",][x] for x in ("t", "df", "p", "p_holm")] == [None] * 4
+    assert made(scores).notes[-1] == "1 of 2 rows have no p: fewer than two numbers on a side."
+
+
+def test_metrics_and_values_compared_make_rows() -> None:
+    scores = [*BOTH, *episodes("Alone", [0.0, 0.1])]
+    table = made(scores, {"with": ["CAMOC", "Alone"]}, cell=["tokens", "solved"], labels={"Alone": "N = 1"})
+    assert table.row_labels == ("backend", "metric", "condition")
+    found = values(table)
+    assert list(found) == [("p2p", x, y) for x in ("tokens", "solved") for y in ("CAMOC", "N = 1")]
+    assert [found[key]["with"] for key in found] == [pytest.approx(x) for x in (66, 5, 0.66, 0.05)]
+    assert [found[key]["base"] for key in found] == [pytest.approx(x) for x in (30, 30, 0.3, 0.3)]
+    assert [column.names for column in table.columns][:3] == [("Base",), ("with",), ("difference",)]
+    placed = made(scores, cell=["tokens", "solved"], rows=["metric", "backend"])
+    assert [row.names for row in placed.rows] == [("tokens", "p2p"), ("solved", "p2p")]
+
+
+def test_several_models_are_never_in_one_test_unless_they_are_compared() -> None:
+    scores = [*BOTH, *episodes("Base", [0.3, 0.5], model="n"), *episodes("CAMOC", [0.4, 0.4], model="n")]
+    table = made(scores)
+    assert table.row_labels == ("model", "backend")
+    assert [values(table)[model, "p2p"]["with"] for model in "mn"] == [pytest.approx(0.66), 0.4]
+    models = made(scores, {"label": "model", "base": "m", "with": "n", "paired_by": ["condition", "agents"]})
+    assert models.row_labels == ("backend",)
+    assert values(models)["p2p",]["pairs"] == 4
+
+
+def test_where_chooses_episodes_and_values_that_are_not_compared_do_not_matter() -> None:
+    scores = [*BOTH, *episodes("Base", [9.0], "sfs"), *episodes("Other", [9.0])]
+    assert values(made(scores, where={"backend": "p2p"})) == values(made(BOTH))
+
+
+samples = st.lists(st.floats(-1e6, 1e6), max_size=8)
+
+
+@given(samples, samples, st.integers(1, 3))
+def test_there_is_a_number_or_nothing_and_never_nan(base: list[float], other: list[float], keys: int) -> None:
+    scores = [*episodes("Base", base), *episodes("CAMOC", other)]
+    for score in scores:
+        score.labels["agents"] %= keys  # type: ignore[index]
+    table = made(scores, {"paired_by": "agents"})
+    numbers = [cell.value for row in table.rows for cell in row.cells]
+    assert all(x is None or math.isfinite(x) for x in numbers)
+    for row in values(table).values():
+        assert (row["p"] is None) == (row["p_holm"] is None) == (row["t"] is None)
+        if row["p"] is not None:
+            assert 0 <= row["p"] <= 1 and min(len(base), len(other)) > 1
+    json.loads(render(table, "json"))
+
+
+# -------------------------------------------------------------------------------- what has no p
+
+
+def test_numbers_that_do_not_vary_have_no_p() -> None:
+    scores = [*episodes("Base", [0.1, 0.1]), *episodes("CAMOC", [0.3, 0.3])]
+    table = made(scores, {"paired_by": "agents"})
+    assert line(table) == ["p2p", "0.10", "0.30", "0.20", "–", "–", "–", "–", "2", "0.20", "–", "–"]
+    assert table.notes[1] == "1 of 1 rows have no p: the numbers of neither side vary."
+    assert table.notes[-1] == "1 of 1 rows have no paired p: the difference is the same in all pairs."
+    assert not any("Holm" in note for note in table.notes)
+
+
+def test_a_constant_difference_has_no_paired_p_however_it_is_rounded() -> None:
+    scores = [*episodes("Base", [0.1, 0.2]), *episodes("CAMOC", [0.3, 0.4])]  # 0.3 − 0.1 ≠ 0.4 − 0.2 in binary
+    found = values(made(scores, {"paired_by": "agents"}))["p2p",]
+    assert found["p"] == pytest.approx(scipy.stats.ttest_ind([0.3, 0.4], [0.1, 0.2], equal_var=False).pvalue)
+    assert (found["paired_difference"], found["paired_p"], found["paired_p_holm"]) == (pytest.approx(0.2), None, None)
+
+
+def test_one_observation_a_side_has_a_difference_and_no_tests() -> None:
+    table = made([*episodes("Base", [0.5]), *episodes("CAMOC", [0.75])], {"paired_by": "agents"})
+    assert line(table)[1:] == ["0.50", "0.75", "0.25", "–", "–", "–", "–", "1", "0.25", "–", "–"]
+    assert [note for note in table.notes if "rows" in note] == [
+        "1 of 1 rows have no p: fewer than two numbers on a side.",
+        "1 of 1 rows have no paired p: fewer than two pairs.",
+    ]
+
+
+def test_without_a_common_key_there_are_no_pairs() -> None:
+    scores = [*episodes("Base", BASE, items=1), *episodes("CAMOC", CAMOC, items=2)]
+    table = made(scores, {"paired_by": ["agents", "items"]})
+    assert line(table)[-4:] == ["0", "–", "–", "–"]
+    assert "9 of 9 combinations of agents, items have numbers on one side only and are in no pair." in table.notes
+
+
+def test_a_value_without_episodes_is_told_and_leaves_its_cells_empty() -> None:
+    table = made(episodes("Base", BASE), {"with": "CAMOK", "paired_by": "agents"})
+    assert line(table) == ["p2p", "0.30", *["–"] * 10]
+    assert "No episode has condition 'CAMOK'. There are: Base." in table.notes
+    assert made([]).rows == () and made([]).notes == ("There are no episodes to show.",)
+
+
+def test_failed_and_missing_episodes_are_counted_and_in_no_test() -> None:
+    failed = EpisodeScore("x/0/0", "x", {**BOTH[0].labels}, {"solved": 1.0}, "boom")
+    never = EpisodeScore("y/0/0", "y", {**BOTH[-1].labels}, {}, NOT_RUN)
+    table = made([*BOTH, failed, never, *episodes("CAMOC", [None])], note="Mind this.")
+    assert values(table) == values(made(BOTH))
+    assert [(cell.failed, cell.missing) for cell in table.rows[0].cells[:3]] == [(1, 0), (0, 2), (1, 2)]
+    assert table.notes[:4] == (
+        "Mind this.",
+        "1 of 12 episodes failed and count in no number: x (1).",
+        "1 of 12 episodes were not run: y (1).",
+        "solved has no number in 1 of 10 episodes.",
+    )
+
+
+# ------------------------------------------------------------------------------------------- shown
+
+FAR = [*episodes("Base", [0.01, 0.02, 0.03, 0.02]), *episodes("CAMOC", [0.91, 0.92, 0.93, 0.92])]
+
+
+def test_small_p_values_are_bounds_to_read_and_numbers_in_rows() -> None:
+    table = made(FAR, unit="percent", digits=1)
+    welch = scipy.stats.ttest_ind([0.91, 0.92, 0.93, 0.92], [0.01, 0.02, 0.03, 0.02], equal_var=False)
+    assert line(table) == ["p2p", "2.0%", "92.0%", "90.0%", f"{welch.statistic:.1f}", "6.0", "<0.001", "<0.001"]
+    tidy = {row["statistic"]: row for row in table.long()}
+    assert 0 < tidy["p"]["value"] < 1e-6
+    assert (tidy["p"]["metric"], tidy["p"]["backend"], tidy["base"]["n"]) == ("solved", "p2p", 4)
+    found = {row["statistic"]: row["value"] for row in csv.DictReader(io.StringIO(render(table, "csv")))}
+    assert float(found["p"]) == pytest.approx(welch.pvalue)
+    data = json.loads(render(table, "json"))
+    assert data["rows"][0]["cells"][5]["value"] == pytest.approx(welch.pvalue)
+    assert [c["form"] for c in data["columns"]] == ["quantity"] * 3 + ["plain"] * 2 + ["pvalue"] * 2
+    assert r"\textless{}0.001" in render(table, "latex") and "&lt;0.001" in page("t", [table])
+    plain = scipy.stats.ttest_ind(CAMOC, BASE, equal_var=False).pvalue
+    assert line(made(BOTH, digits=1))[-1] == f"{plain:.3f}"  # p-values have their own digits
+
+
+HOSTILE = "a|b\x1b[31m\n</td><script>&$_{}=SUM(1)"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_hostile_values_stay_data(form: str) -> None:
+    scores = [*episodes(HOSTILE, BASE, HOSTILE), *episodes("=1+1", CAMOC, HOSTILE)]
+    table = made(scores, {"base": HOSTILE, "with": "=1+1", "paired_by": "backend"})
+    assert values(table)[HOSTILE,]["p"] == values(made(BOTH))["p2p",]["p"]
+    shown = render(table, form)
+    assert "\x1b" not in shown
+    assert not any(cell.startswith("=") for row in csv.reader(io.StringIO(shown)) for cell in row if form == "csv")
+    if form == "markdown":
+        assert "<script>" not in shown.replace("\\<script\\>", "")
+    assert "<script>" not in page("t", [table])
+
+
+# ----------------------------------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"columns": "agents"}, "compare: columns cannot stand beside it: its columns are statistics"),
+        ({"overall": "pooled"}, "compare: overall cannot stand beside it"),
+        ({"figure": "bar"}, "compare: figure cannot stand beside it: tests are shown as a table"),
+        ({"published": "x/t"}, "compare: published cannot stand beside it: published figures are not tested"),
+        ({"error": "sem"}, "compare: error cannot stand beside it: the tests say how sure a difference is"),
+        ({"aggregate": "mean_of_conditions"}, "compare: a test is one of episodes, not of conditions: aggregate can"),
+        (
+            {"cell": "each", "ratio": {"each": ["tokens", "solved"]}},
+            "compare: 'each' is a ratio, which episodes have no numbers of: compare its metrics",
+        ),
+        ({"cell": "lost", "loss": {"lost": ["tokens", "solved"]}}, "compare: 'lost' is a loss"),
+        ({"cell": "usd", "cost": {"usd": {"input": "tokens"}}}, "compare: 'usd' is a cost"),
+        ({"rows": ["backend", "condition"]}, "compare: rows must not have 'condition'"),
+        ({"rows": "statistic"}, "a table cannot group by 'statistic': the name is taken"),
+        ({"cell": "sovled"}, "cell: unknown metric 'sovled'. Did you mean solved?"),
+        ({"where": {"condition": "Base"}}, "compare: where leaves out condition 'CAMOC'"),
+        ({"compare": ["Base", "CAMOC"]}, "compare must be a mapping with label, base, with"),
+        ({"compare": {"label": "condition", "base": "Base"}}, "compare must be a mapping with label, base, with"),
+        ({"compare": {**COMPARE, "paired_bye": "x"}}, "compare must be a mapping with label, base, with"),
+        ({"compare": {**COMPARE, "with": []}}, "compare must be a mapping with label, base, with"),
+        ({"compare": {**COMPARE, "label": "conditon"}}, "compare: unknown label 'conditon'. Did you mean condition?"),
+        ({"compare": {**COMPARE, "paired_by": "agent"}}, "compare: unknown label 'agent'. Did you mean agents?"),
+        ({"compare": {**COMPARE, "base": "base"}}, "compare: condition is never 'base'. Did you mean Base?"),
+        ({"compare": {**COMPARE, "with": ["CAMOC", "CAMOK"]}}, "compare: condition is never 'CAMOK'. Did you mean CA"),
+        ({"compare": {**COMPARE, "with": ["CAMOC", "Base"]}}, "compare: 'Base' is compared with itself"),
+        ({"compare": {**COMPARE, "with": ["CAMOC", "CAMOC"]}}, "compare: with has 'CAMOC' twice"),
+        ({"compare": {**COMPARE, "paired_by": "condition"}}, "compare: no pair can agree in 'condition'"),
+        ({"compare": {**COMPARE, "paired_by": "metric"}}, "compare: use cell to choose metrics"),
+        ({"compare": {**COMPARE, "label": "metric", "base": "a", "with": "b"}}, "compare: use cell to choose metrics"),
+        ({"compare": {"label": "value", "base": "a", "with": "b"}}, "a table cannot group by 'value'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(entry: dict[str, Any], problem: str) -> None:
+    labels = {"backend": [], "agents": [], "statistic": [], "condition": ["Base", "CAMOC"]}
+    assert [text[: len(problem)] for text in check({**ENTRY, **entry}, labels, METRICS, ["x/t"])] == [problem]
+
+
+def test_a_right_entry_has_no_problems() -> None:
+    entry = {**ENTRY, "aggregate": "pooled", "error": None, "compare": {**COMPARE, "paired_by": ["agents"]}}
+    assert check(entry, {"backend": [], "agents": [], "condition": ["Base", "CAMOC"]}, METRICS) == []
+    sizes = {"label": "size", "base": 4, "with": [8, "16"]}
+    assert check({**ENTRY, "compare": sizes}, {"backend": [], "size": [4, 8, 16]}, METRICS) == []
+    scores = [*episodes("Base", BASE, size=4), *episodes("Base", CAMOC, size=8)]
+    table = made(scores, sizes)
+    assert values(table)["p2p", "8"]["p"] == values(made(BOTH))["p2p",]["p"]
+    assert [row["size"] for row in table.long()][::7] == [8, "16"]  # the labels' own values, where there are any
+
+
+def test_building_refuses_labels_that_no_episode_has() -> None:
+    with pytest.raises(SpecError, match=r"no episode has the label 'agent'\n.*Did you mean agents"):
+        made(BOTH, {"paired_by": "agent"})
+    with pytest.raises(SpecError, match=r"no episode has the label 'conditions'\n.*Did you mean condition"):
+        made(BOTH, {"label": "conditions"})
+
+
+def test_published_figures_stay_away() -> None:
+    paper = Published("x/t", "Paper", "T", (Record({"backend": "p2p"}, "solved", 0.5),))
+    table = build(TableSpec.parse(ENTRY), BOTH, METRICS, [paper])
+    assert table == made(BOTH)
