@@ -29,6 +29,14 @@ def fact(episode: Episode, name: str) -> float | None:
     return _number(episode.outcome.facts.get(name) if episode.outcome else None, f"the protocol's fact {name!r}")
 
 
+def fact_of_all(episode: Episode, name: str) -> float | None:
+    """The same of a whole episode: of both runs together where the protocol played the case twice."""
+    last = fact(episode, name)
+    first = episode.outcome.facts.get("first") if episode.outcome else None
+    before = _number(first["facts"].get(name), f"the protocol's fact {name!r}") if first else 0
+    return None if last is None or before is None else last + before
+
+
 def _number(found: Any, what: str) -> float | None:
     if found is None:
         return None

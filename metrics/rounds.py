@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from harness.api import Episode, Metric, plugin
 
-from ._numbers import fact
+from ._numbers import fact_of_all
 
 
 @plugin
@@ -12,4 +12,4 @@ class Rounds(Metric):
     needs = ("rounds",)
 
     def measure(self, episode: Episode) -> float | None:
-        return fact(episode, "rounds")
+        return fact_of_all(episode, "rounds")

@@ -16,8 +16,8 @@ class Communication(Metric):
     Communication is the text of commands that send, receive, list, read, write or delete, what they return, and what a
     submission makes known by itself, each counted once; not the submitted list, and no reasoning. The protocol counts
     it in characters; they are converted by the characters a token of the run's own replies and reasoning has.
-    `of: tokens` gives the tokens instead of their share, `over: run` with it those of all episodes together. `phase: final` looks at the last phase only. Missing where no
-    call reported tokens.
+    `of: tokens` gives the tokens instead of their share, `over: run` with it those of all episodes together.
+    `phase: final` looks at the last phase only. Missing where no call reported tokens.
     """
 
     of: Literal["share", "tokens"] = "share"
