@@ -19,8 +19,9 @@ class Failure(Metric):
     know the numbers its answer depends on, by messages or values, directly or through others. stale (shared store):
     somebody submitted a wrong answer after another agent had changed or deleted a key that it had read, and it had not
     read it again. hallucination: somebody submitted a number that is in nobody's list, or, able to know all it needed,
-    left out one between its smallest and its largest. boundary: somebody who could know all it needed submitted a slice
-    of the right sequence that begins at another place than its own. timeout: somebody submitted nothing.
+    one number twice, or left out one between its smallest and its largest. boundary: somebody who could know all it
+    needed submitted a slice of the right sequence that begins at another place than its own. timeout: somebody
+    submitted nothing.
     Missing where a mode cannot be told. `count: true` adds the runs up.
     """
 

@@ -84,10 +84,10 @@ class MasTask(ShardedTask):
 
         Besides the failure modes of every sharded task: `boundary` (mismatch): somebody who could know all it needed
         submitted a slice of the right sequence that begins at another place than its own. `hallucination`: somebody
-        submitted a number that is in nobody's list, or, able to know all it needed, left out a number that lies between
-        its smallest and its largest one. `stale` (reads): somebody submitted a wrong answer after another agent had
-        changed a key that it had read, and it had not read it again. Modes are 0 for a run without a wrong answer, and
-        None where they cannot be told. `elements` is N·K, `inversion_rate` ρ (equation 3).
+        submitted a number that is in nobody's list, or, able to know all it needed, one number twice, or left out one
+        that lies between its smallest and its largest. `stale` (reads): somebody submitted a wrong answer after another
+        agent had changed a key that it had read, and it had not read it again. Modes are 0 for a run without a wrong
+        answer, and None where they cannot be told. `elements` is N·K, `inversion_rate` ρ (equation 3).
         """
         graded = super().grade(case, outcome)
         shards = [case.private[seat]["shard"] for seat in case.seats]
@@ -124,7 +124,7 @@ class MasTask(ShardedTask):
         ordered = sorted(chain.from_iterable(shards))
         known = set(ordered)
         return _any(
-            not known.issuperset(answer) or (self.sliced and informed.get(i) and _skips(answer, ordered))
+            not known.issuperset(answer) or (self.sliced and informed.get(i) and _drops(answer, ordered))
             for i, answer in wrong.items()
         )
 
@@ -159,12 +159,12 @@ def _slice_of(answer: Sequence[int], whole: Sequence[int]) -> bool:
     return n > 0 and any(whole[i : i + n] == answer for i, first in enumerate(whole) if first == answer[0])
 
 
-def _skips(answer: Sequence[int], ordered: Sequence[int]) -> bool:
-    """Whether numbers between the answer's smallest and largest are missing from it."""
-    if not answer:
-        return False
+def _drops(answer: Sequence[int], ordered: Sequence[int]) -> bool:
+    """Whether numbers between the answer's smallest and largest are missing from it, or one stands in it twice."""
+    if not answer or len(set(answer)) < len(answer):
+        return bool(answer)
     first, last = bisect_left(ordered, min(answer)), bisect_left(ordered, max(answer))
-    return last - first + 1 > len(set(answer))
+    return last - first + 1 > len(answer)
 
 
 def _any(flags: Iterable[object]) -> float:
