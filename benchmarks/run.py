@@ -9,6 +9,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     steps     DPBench (five philosophers, simultaneous): decisions a second with a policy and with the mock engine,
               and 20 concurrent episodes when every reply takes 50 ms
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
+    mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     startup   wall time and peak memory of --help, list, validate
 """
@@ -26,6 +27,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import mas
 import silo
 from tabulate import tabulate
 
@@ -251,6 +253,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "scaling": scaling,
     "steps": steps,
     "silo": lambda smoke: silo.teams(measured, smoke),
+    "mas": lambda smoke: mas.teams(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "startup": startup,
 }
