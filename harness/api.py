@@ -1,7 +1,6 @@
 """The whole vocabulary: the values that travel and the interfaces that plugins implement.
 
-Standard library only; everything else in the project speaks in these words.
-Read `Turn`, `Move` and `Protocol` first: a protocol yields batches of turns and receives their moves.
+Standard library only. Read `Turn`, `Move`, `Protocol` first: a protocol yields batches of turns, receives their moves.
 """
 
 from __future__ import annotations
@@ -141,9 +140,7 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Completion:
     """One finished model call. Tokens are counts, latency is in seconds; None where the engine does not say.
-
-    `reasoning` is kept apart from `text` and never enters the conversation again.
-    """
+    `reasoning` is kept apart from `text` and never enters the conversation again."""
 
     text: str
     reasoning: str | None = None
@@ -229,10 +226,12 @@ class Task(ABC):
     Class attributes:
         gives: what its cases offer a protocol, e.g. {"topology", "rounds"}; a protocol `needs` them.
         grades: the names that `grade` returns; metrics need them.
+        executes_code: whether grading runs programs that models wrote (then slowly, and only where that is allowed).
     """
 
     gives: ClassVar[frozenset[str]] = frozenset()
     grades: ClassVar[tuple[str, ...]] = ()
+    executes_code: ClassVar[bool] = False
 
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:

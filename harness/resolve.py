@@ -274,7 +274,7 @@ def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
     try:
         return cls(**arguments)
     except UserError as error:
-        raise type(error)(error.message, place=error.place or place_of(), hint=error.hint) from None
+        raise type(error)(error.message, place=error.place or place_of(*error.at), hint=error.hint) from None
     except (ValueError, TypeError) as error:  # how a __post_init__ says what it thinks of its parameters
         raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
     except Exception as error:

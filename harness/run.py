@@ -19,7 +19,8 @@ from typing import Any
 
 from harness import store
 from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
-from harness.engines.wrappers import Cache, Limiter, Recorder
+from harness.engines.turns import in_turns
+from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
@@ -40,12 +41,16 @@ class Options:
         use_cache: file of the response cache, or None.
         log_samples: also write whole conversations to samples.jsonl.
         log_requests: also write every raw model exchange to requests.jsonl.
+        take_turns: start one engine at a time, where not all fit.
+        allow_code_execution: whether programs that models wrote may be run to grade them.
     """
 
     max_concurrency: int = 256
     use_cache: Path | None = None
     log_samples: bool = False
     log_requests: bool = False
+    take_turns: bool = False
+    allow_code_execution: bool = False
 
 
 class RunStoppedError(UserError):
@@ -97,6 +102,8 @@ class _Episodes:
         self.plan, self.folder, self.options = plan, folder, options
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
+        self.shares = bool(plan.spec.get("share_calls", False))
+        self.shared: dict[str, Shared] = {}
 
     async def play_all(self) -> None:
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
@@ -105,17 +112,22 @@ class _Episodes:
             if self.options.log_samples:
                 samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
-            for name, engine in self.plan.engines.items():
-                self.engines[name] = wrapped = self._wrapped(engine)
+            engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
+            for name, engine in engines.items():
+                self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             await self._workers()
 
-    def _wrapped(self, engine: Engine) -> Engine:
+    def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self.folder / "requests.jsonl")
         engine = Limiter(engine, self.options.max_concurrency)
-        return Cache(engine, self.options.use_cache) if self.options.use_cache else engine
+        if self.options.use_cache:
+            engine = Cache(engine, self.options.use_cache)
+        if self.shares:
+            engine = self.shared[name] = Shared(engine, self.folder / "shared.sqlite")
+        return engine
 
     async def _workers(self) -> None:
         jobs = (job for job in self.plan.episodes() if episode_id(*job) not in self.scores)
@@ -141,6 +153,8 @@ class _Episodes:
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)
         seed = derive_seed(self.plan.seed, name)
+        # Where calls are shared, who sits in a seat draws the same for a case in every condition.
+        seat_seed = derive_seed(self.plan.seed, "shared", case.id, repeat) if self.shares else seed
         players: dict[str, Player] = {}
         recorded: Recorded = self.progress.moves.pop(name, {})
         batches: list[list[Move]] = []
@@ -156,7 +170,7 @@ class _Episodes:
         outcome: Outcome | None = None
         error: str | None = None
         try:
-            players.update((seat, self._player(condition, case, name, seat, seed)) for seat in case.seats)
+            players.update((seat, self._player(condition, case, name, seat, seat_seed)) for seat in case.seats)
             rng = random.Random(derive_seed(seed, "protocol"))
             came = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
@@ -176,7 +190,11 @@ class _Episodes:
             outcome,
             error=error,
         )
-        self._finish(grade(episode, condition, case), case, players)
+        if condition.task.executes_code:  # takes its time; others go on meanwhile
+            graded = await asyncio.to_thread(grade, episode, condition, case)
+        else:
+            graded = grade(episode, condition, case)
+        self._finish(graded, case, players)
 
     def _player(self, condition: Condition, case: Case, episode: str, seat: str, seed: int) -> Player:
         group = _group(condition, case, seat)

@@ -75,6 +75,10 @@ SPEC: dict[str, Any] = {
         "baseline": {**REFERENCE, "description": "the policy that sits when no --model is given"},
         "generation_kwargs": {"type": "object", "description": "sampling: temperature, max_tokens, top_p, stop, …"},
         "constrained": {"type": "boolean", "description": "decode within the reply's form (recorded in results)"},
+        "share_calls": {
+            "type": "boolean",
+            "description": "ask identical calls of different conditions once, and bill each as if alone",
+        },
         "seed": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
         "repeats": {"type": "integer", "minimum": 1, "description": "how often each case is played"},
         "limit": {"type": "integer", "minimum": 1, "description": "at most so many cases a condition"},

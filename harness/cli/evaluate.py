@@ -37,6 +37,8 @@ def evaluate(options: argparse.Namespace) -> int:
         use_cache=Path(options.use_cache) if options.use_cache else None,
         log_samples=options.log_samples,
         log_requests=options.log_requests,
+        take_turns=options.take_turns,
+        allow_code_execution=options.allow_code_execution,
     )
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
     try:

@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
     score = _command(commands, "score", "results:score", "recompute a run's metrics from its journal, with no model")
     score.add_argument("run", metavar="RUN", help="the run's folder")
+    _execution(score)
     _format(score)
 
     report = _command(commands, "report", "results:report", "print a run's tables again")
@@ -113,6 +114,14 @@ def _model(command: argparse.ArgumentParser) -> None:
     group.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="sampling, over the spec's generation_kwargs")
 
 
+def _execution(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--allow_code_execution",
+        action="store_true",
+        help="run programs that models wrote, in a sandbox, to grade them",
+    )
+
+
 def _running(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("running")
     group.add_argument("--output_path", metavar="DIR", help="the run's folder (default: results/<spec>-<model>)")
@@ -125,6 +134,8 @@ def _running(command: argparse.ArgumentParser) -> None:
     group.add_argument("--use_cache", metavar="FILE", help="keep model responses here and use them again")
     group.add_argument("--log_samples", action="store_true", help="write whole conversations to samples.jsonl")
     group.add_argument("--log_requests", action="store_true", help="write every raw exchange to requests.jsonl")
+    group.add_argument("--take_turns", action="store_true", help="start one model at a time, where not all fit")
+    _execution(group)
     group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
 
 

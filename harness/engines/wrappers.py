@@ -133,6 +133,43 @@ class Cache(Wrapper):
         return hashlib.sha256(_history(request.thread) + _canonical(facts)).digest()
 
 
+class Shared(Cache):
+    """A cache of one run, in which also calls that are in flight at the same time are asked once.
+
+    With `share_calls` the seed of a call does not depend on the condition, so that equal questions of different
+    conditions are one call. Every one of them is given its answer with its tokens, as if it had asked alone.
+    """
+
+    def __init__(self, inner: Engine, path: str | Path) -> None:
+        super().__init__(inner, path)
+        self._flying: dict[bytes, asyncio.Future[Completion]] = {}
+
+    async def complete(self, request: Request) -> Completion:
+        key = self._key(request)
+        flying = self._flying.get(key)
+        if flying is not None:
+            self.hits += 1
+            return await asyncio.shield(flying)
+        asked = self._flying[key] = asyncio.get_running_loop().create_future()
+        try:
+            answer = await super().complete(request)
+        except BaseException as error:
+            if isinstance(error, EngineError):
+                asked.set_exception(error)
+                asked.exception()  # seen: nobody else may be waiting for it
+            else:
+                asked.cancel()
+            raise
+        else:
+            asked.set_result(answer)
+            return answer
+        finally:
+            del self._flying[key]
+
+    def report(self) -> Facts:
+        return {**self.inner.report(), "calls_asked": self.misses, "calls_shared": self.hits}
+
+
 class Recorder(Wrapper):
     """Appends every call to a JSONL file that the engine `replay` can answer from.
 

@@ -1,0 +1,119 @@
+"""How an answer to a data set's question is written: the `answer:` of a task, and what goes with each form."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.api import Action, Reply
+from harness.errors import PluginError, near
+from harness.replies import Boxed, Code, FreeText, Label, Letter, Number
+from harness.replies.boxed import math_canonical
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of answer.
+
+    Attributes:
+        name: as specs write it.
+        make: the reply form, from a row's choices (None where it has none).
+        instruction: how the answer is to be written, in words.
+        metric: how it is graded unless `metric_list` says so.
+        letters: whether an answer is the letter of one of the choices.
+        canonical: one text for all answers that are the same.
+    """
+
+    name: str
+    make: Callable[[Sequence[str] | None], Reply]
+    instruction: str
+    metric: str = "exact_match"
+    letters: bool = False
+    canonical: Callable[[Action], str] = field(default=lambda action: re.sub(r"\s+", " ", str(action)).strip())
+
+    def reply(self, choices: Sequence[str] | None) -> Reply:
+        """The reply form for a row."""
+        return self.make(choices)
+
+
+def form_of(answer: Mapping[str, Any]) -> Form:
+    """The form that a task's `answer:` declares. Raises `PluginError` for one there is not, and for its parameters."""
+    given = dict(answer)
+    name = str(given.pop("form", ""))
+    if name not in FORMS:
+        what = f"there is no answer form {name!r}" if name else "answer has no form"
+        raise PluginError(what, hint=near(name, FORMS), at=("answer", "form") if name else ("answer",))
+    maker, settings = FORMS[name]
+    wanted = inspect.signature(maker).parameters
+    known = [parameter for parameter in wanted if parameter != "choices"]
+    for key in given:
+        if key not in known:
+            raise PluginError(f"the answer form {name} has no {key!r}", hint=near(key, known), at=("answer", key))
+
+    def make(choices: Sequence[str] | None) -> Reply:
+        more = {"choices": choices} if "choices" in wanted else {}
+        return maker(**more, **given)
+
+    try:
+        if "choices" not in wanted:
+            make(None)
+    except (TypeError, ValueError) as error:
+        raise PluginError(f"the answer form {name}: {error}", at=("answer",)) from None
+    return Form(name, make, **settings)
+
+
+def _letter(choices: Sequence[str] | None, options: int | None = None) -> Reply:
+    if choices is None and options is None:
+        raise PluginError(
+            "the answer form letter needs choices", hint="Give doc_to_choice, or options: N.", at=("answer",)
+        )
+    return Letter(len(choices) if choices is not None else options or 0, tuple(choices or ()))
+
+
+def _label(choices: Sequence[str] | None, labels: list[str] | None = None) -> Reply:
+    found = labels or choices
+    if not found:
+        message = "the answer form label needs labels"
+        raise PluginError(message, hint="Give labels: […], or doc_to_choice.", at=("answer",))
+    return Label(tuple(found))
+
+
+FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
+    "letter": (
+        _letter,
+        {
+            "instruction": "End your reply with the letter of your choice, like this: The answer is (X).",
+            "letters": True,
+        },
+    ),
+    "label": (
+        _label,
+        {
+            "instruction": "End your reply with a line like this, with one of the allowed answers: Final Answer: …",
+            "canonical": lambda action: str(action).casefold(),
+        },
+    ),
+    "boxed": (
+        Boxed,
+        {
+            "instruction": "Work step by step, and end your reply with the final answer in \\boxed{}.",
+            "metric": "math_equal",
+            "canonical": lambda action: math_canonical(str(action)),
+        },
+    ),
+    "number": (
+        Number,
+        {
+            "instruction": "End your reply with a line like this: The answer is 42.",
+            "metric": "number_equal",
+            "canonical": lambda action: json.dumps(action),
+        },
+    ),
+    "code": (Code, {"instruction": "", "metric": "exact_match", "canonical": str}),
+    "text": (FreeText, {"instruction": ""}),
+}
+"""Name → what makes the reply form (`choices` is the row's), and the rest of it."""

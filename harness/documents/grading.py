@@ -1,0 +1,146 @@
+"""How an answer is graded: the `metric_list` of a task. A measure takes an answer and what is right, and gives 0 to 1."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness.api import Action
+from harness.errors import PluginError, SetupError, near
+
+Measure = Callable[[Action, Mapping[str, Any]], float]
+"""(answer, target) → a number; the target's `answers` are those of which any one is right."""
+IGNORED = ("aggregation", "higher_is_better")
+"""Keys that lm-eval's lists have and that change nothing here: means are means, and tables say what is better."""
+
+
+def measures_of(listed: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]:
+    """Name → measure. Raises `PluginError` for a metric or parameter there is not."""
+    found: dict[str, Measure] = {}
+    for i, entry in enumerate(listed):
+        given = {"metric": entry} if isinstance(entry, str) else dict(entry)
+        metric = str(given.pop("metric", ""))
+        name = str(given.pop("name", metric))
+        if name in found:
+            raise PluginError(f"two metrics are called {name!r}; give one a name:", at=("metric_list", i))
+        if given.get("aggregation", "mean") != "mean":
+            message = f"aggregation {given['aggregation']!r} is not known here"
+            raise PluginError(message, hint="Results are means; tables aggregate.", at=("metric_list", i))
+        given = {key: value for key, value in given.items() if key not in IGNORED}
+        if metric.startswith("hf:"):
+            found[name] = _evaluated(metric.removeprefix("hf:"), given)
+        elif metric in MEASURES:
+            try:
+                found[name] = MEASURES[metric](**given)
+            except TypeError as error:
+                raise PluginError(f"metric {metric}: {error}", at=("metric_list", i)) from None
+        else:
+            hint = near(metric, [*MEASURES, "hf:NAME"])
+            raise PluginError(f"there is no metric {metric!r} for answers", hint=hint, at=("metric_list", i))
+    return found
+
+
+def _any(same: Callable[[str, str], bool]) -> Measure:
+    return lambda answer, target: float(any(same(str(answer), str(right)) for right in target["answers"]))
+
+
+def exact_match(
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    ignore_numbers: bool = False,
+    regexes_to_ignore: Sequence[str] = (),
+) -> Measure:
+    """The same text, but for what is to be ignored, and for blanks at both ends."""
+    patterns = [re.compile(pattern) for pattern in regexes_to_ignore]
+    dropped = (string.punctuation if ignore_punctuation else "") + (string.digits if ignore_numbers else "")
+    table = str.maketrans("", "", dropped)
+
+    def plain(text: str) -> str:
+        for pattern in patterns:
+            text = pattern.sub("", text)
+        return (text.lower() if ignore_case else text).translate(table).strip()
+
+    return _any(lambda answer, right: plain(answer) == plain(right))
+
+
+def math_equal() -> Measure:
+    """Mathematically the same, by math-verify."""
+
+    def same(answer: str, right: str) -> bool:
+        from harness.replies.boxed import math_equal as equal
+
+        return equal(answer, right)
+
+    return _any(same)
+
+
+def math_strict() -> Measure:
+    """The same after bringing both into one form, without any calculation."""
+
+    def same(answer: str, right: str) -> bool:
+        from harness.replies.boxed import math_canonical
+
+        return math_canonical(answer) == math_canonical(right)
+
+    return _any(same)
+
+
+def number_equal(tolerance: float = 0.0, relative: float = 0.0) -> Measure:
+    """The same number, within an absolute or a relative tolerance."""
+
+    def same(answer: str, right: str) -> bool:
+        from harness.replies import Number
+
+        a, b = (Number().parse(text).action for text in (answer, right))
+        if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+            return False
+        return a == b or abs(a - b) <= max(tolerance, relative * abs(b))
+
+    return _any(same)
+
+
+MEASURES: dict[str, Callable[..., Measure]] = {
+    "exact_match": exact_match,
+    "math_equal": math_equal,
+    "math_strict": math_strict,
+    "number_equal": number_equal,
+}
+
+
+def _evaluated(name: str, settings: Mapping[str, Any]) -> Measure:
+    """A metric of the `evaluate` library, or a local metric module (a file or folder), on one answer at a time."""
+
+    def measure(answer: Action, target: Mapping[str, Any]) -> float:
+        loaded = _load(name)
+        best = 0.0
+        for right in target["answers"]:
+            try:
+                made = loaded.compute(predictions=[str(answer)], references=[str(right)], **settings)
+            except Exception as error:  # whatever a metric's code does
+                raise PluginError(f"the metric hf:{name} fails: {type(error).__name__}: {error}") from error
+            numbers = [value for value in (made or {}).values() if isinstance(value, (int, float))]
+            if not numbers:
+                raise PluginError(f"the metric hf:{name} gives no number but {json.dumps(made, default=str):.100}")
+            best = max(best, float(made.get(name, numbers[0])))
+        return best
+
+    return measure
+
+
+@lru_cache(maxsize=16)
+def _load(name: str) -> Any:
+    try:
+        import evaluate
+    except ImportError as error:
+        hint = "pip install 'mas-eval-harness[data]'"
+        raise SetupError(f"the metric hf:{name} needs the `evaluate` package", hint=hint) from error
+    try:
+        return evaluate.load(str(Path(name).expanduser()) if "/" in name or name.endswith(".py") else name)
+    except Exception as error:  # the package raises dozens of kinds
+        hint = "Without a connection: give a local metric module, e.g. metric: hf:./metrics/exact_match.py."
+        raise SetupError(f"the metric hf:{name} cannot be loaded: {error}", hint=hint) from error

@@ -1,0 +1,194 @@
+"""Rows of a data set, one at a time: from local JSON, JSONL, CSV or Parquet files, or through Hugging Face `datasets`.
+
+Local JSON lines and CSV are read without any package, line by line: `datasets` alone takes more memory than a run.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DataError, Place, SetupError, near
+
+Row = Mapping[str, Any]
+LOADERS = ("json", "csv", "parquet")
+"""Values of `dataset_path` that name a kind of files instead of a data set, as in `datasets.load_dataset`."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from.
+
+    Attributes:
+        dataset_path: a data set on the hub, a local folder, or json, csv, parquet for `data_files`.
+        dataset_name: which configuration of it.
+        data_files: a file, several (patterns allowed), or split → file or files.
+        data_dir: where files are looked for; without `data_files` the split's name finds them.
+        kwargs: more for `datasets.load_dataset`, e.g. revision.
+    """
+
+    dataset_path: str | None = None
+    dataset_name: str | None = None
+    data_files: str | Sequence[str] | Mapping[str, Any] | None = None
+    data_dir: str | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return str(self.data_dir or self.dataset_path or self.data_files)
+
+    @property
+    def local(self) -> bool:
+        """Whether its files are named, or in a folder that is named."""
+        return bool(self.data_files or self.data_dir or (self.dataset_path and Path(self.dataset_path).is_dir()))
+
+    def rows(self, split: str) -> Iterator[tuple[Place, Row]]:
+        """The rows of a split with their places.
+
+        Raises:
+            DataError: if a file is not there or no rows can be read from it.
+            SetupError: if a package is missing or the hub cannot be reached.
+        """
+        if self.local:
+            return read_files(self.files(split))
+        return _hub(self, split)
+
+    def files(self, split: str) -> list[Path]:
+        """The split's local files. Raises `DataError` if there are none, or it is not clear which."""
+        folder = Path(self.data_dir or (self.dataset_path if self.dataset_path not in LOADERS else None) or ".")
+        folder = folder.expanduser()
+        named = self.data_files
+        if isinstance(named, Mapping):
+            if split not in named:
+                raise DataError(f"data_files has no split {split!r}", hint=near(split, map(str, named)))
+            named = named[split]
+        if named:
+            return [file for name in ([named] if isinstance(named, str) else named) for file in _found(folder, name)]
+        if folder.is_file():
+            return [folder]
+        there = sorted(file for file in folder.rglob("*") if file.suffix in READERS) if folder.is_dir() else []
+        if not there:
+            raise DataError("there is nothing to read", place=Place(str(folder)), hint=_KINDS)
+        return _of_split(split, there, folder)
+
+
+def _found(folder: Path, name: str) -> list[Path]:
+    path = Path(name).expanduser()
+    path = path if path.is_absolute() else folder / path
+    files = sorted(path.parent.glob(path.name)) if re.search(r"[*?\[]", path.name) else [path]
+    if not files or not files[0].is_file():
+        others = [file.name for file in path.parent.glob("*") if file.suffix in READERS]
+        raise DataError("there is no such file", place=Place(str(path)), hint=near(path.name, others))
+    return files
+
+
+def _of_split(split: str, files: list[Path], folder: Path) -> list[Path]:
+    """The files whose name, or whose folder's, is the split's; else those in which it is a word; else the only file."""
+    for fits in (
+        lambda file: file.stem == split or re.fullmatch(rf"{re.escape(split)}-\d+-of-\d+", file.stem),
+        lambda file: split in re.split(r"[^a-z0-9]+", file.stem.lower()),
+        lambda file: split in file.relative_to(folder).parts[:-1],
+        lambda file: len(files) == 1,
+    ):
+        found = [file for file in files if fits(file)]
+        if found:
+            return found
+    names = ", ".join(str(file.relative_to(folder)) for file in files[:10])
+    hint = f"Files there: {names}. Say which, e.g. data_files: {{{split}: {files[0].name}}}."
+    raise DataError(f"no file for the split {split!r}", place=Place(str(folder)), hint=hint)
+
+
+# --------------------------------------------------------------------------------------------- files
+
+
+def read_files(files: Iterable[Path]) -> Iterator[tuple[Place, Row]]:
+    """Rows of files, by suffix. Raises `DataError` with the place for what cannot be read or is no object."""
+    for file in files:
+        reader = READERS.get(file.suffix)
+        if reader is None:
+            raise DataError(f"cannot read {file.suffix or 'this'} files", place=Place(str(file)), hint=_KINDS)
+        try:
+            for line, row in reader(file):
+                if not isinstance(row, Mapping):
+                    raise DataError(f"row {line} is no object but {row!r:.60}", place=Place(str(file), line, 1))
+                yield Place(str(file), line, 1), row
+        except (OSError, ValueError, RecursionError, csv.Error) as error:
+            raise DataError(f"the file cannot be read: {error}", place=Place(str(file))) from error
+
+
+def _json(file: Path) -> Iterator[tuple[int, Any]]:
+    with file.open(encoding="utf-8") as opened:
+        found = json.load(opened)
+    if isinstance(found, Mapping) and isinstance(found.get("data"), list):
+        found = found["data"]
+    yield from enumerate(found if isinstance(found, list) else [found], 1)
+
+
+def _jsonl(file: Path) -> Iterator[tuple[int, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield number, json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise DataError(f"not JSON: {error}", place=Place(str(file), number, 1)) from error
+
+
+def _csv(file: Path) -> Iterator[tuple[int, Any]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        reader = csv.DictReader(lines, delimiter="\t" if file.suffix == ".tsv" else ",")
+        for row in reader:
+            if None in row:
+                message = f"the row has more values than the heading has columns ({', '.join(reader.fieldnames or ())})"
+                raise DataError(message, place=Place(str(file), reader.line_num, 1))
+            yield reader.line_num, row
+
+
+def _parquet(file: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise SetupError("reading Parquet files needs the `pyarrow` package", hint=_INSTALL) from error
+    number = 0
+    for batch in parquet.ParquetFile(file).iter_batches(batch_size=1000):
+        for row in batch.to_pylist():
+            number += 1
+            yield number, row
+
+
+READERS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {
+    ".json": _json,
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".parquet": _parquet,
+}
+_KINDS = f"Files that can be read: {', '.join(READERS)}."
+_INSTALL = "pip install 'mas-eval-harness[data]'"
+
+
+# ----------------------------------------------------------------------------------------------- hub
+
+
+def _hub(source: Source, split: str) -> Iterator[tuple[Place, Row]]:
+    if not source.dataset_path or source.dataset_path in LOADERS:
+        raise DataError("no data is named", hint="Give dataset_path, data_files, or --data_dir.")
+    try:
+        import datasets
+    except ImportError as error:
+        raise SetupError(f"the data set {source} needs the `datasets` package", hint=_INSTALL) from error
+    wanted = {key: value for key, value in source.kwargs.items() if key not in ("data_files", "data_dir")}
+    try:
+        found = datasets.load_dataset(source.dataset_path, source.dataset_name, split=split, **wanted)
+    except Exception as error:  # the package raises dozens of kinds
+        named = f" ({source.dataset_name})" if source.dataset_name else ""
+        raise SetupError(
+            f"the data set {source.dataset_path}{named}, split {split}, cannot be loaded: {error}",
+            hint="Without a connection: give a folder with its files, --data_dir FOLDER (or task.data_files in the spec).",
+        ) from error
+    for number, row in enumerate(found, 1):
+        yield Place(f"{source.dataset_path}[{split}]", number, 1), row

@@ -1,0 +1,356 @@
+"""Tasks declared over a data set's rows with lm-eval's words: where rows come from, what is asked, what is right."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
+from harness.errors import DataError, Place, PluginError, near
+from harness.replies._literals import NOTHING, read
+
+from .forms import form_of
+from .grading import Measure, measures_of
+from .rows import Row, Source
+from .templates import DocTemplate
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(kw_only=True)
+class DatasetTask(Task):
+    """Questions from the rows of a data set, each with a right answer.
+
+    Templates (`doc_to_…`, `labels`, `process_docs`) are a column's name or Jinja over the columns.
+
+    Attributes:
+        dataset_path: a data set on the hub, a local folder, or json, csv, parquet with `data_files`.
+        dataset_name: which configuration of it.
+        dataset_kwargs: more for `datasets.load_dataset`, e.g. revision, data_files.
+        data_files: a local file, several, or split → file or files; JSON, JSONL, CSV, TSV or Parquet.
+        data_dir: the folder of local files (`--data_dir`); without `data_files` the split's name finds them.
+        test_split: whose rows are asked; if None, those of `validation_split`.
+        training_split, validation_split: where examples come from, in this order, unless `fewshot_split` says so.
+        fewshot_split: where examples come from.
+        num_fewshot: how many solved examples stand before a question.
+        fewshot_config: `sampler`: "first_n", or "default": drawn anew for each question; `samples`: rows written out.
+        process_docs: `where`: rows for which it renders to nothing, false or 0 are left out; `set`: new column → template.
+        doc_to_text: the question.
+        doc_to_target: the right answer; with choices its index, its letter or its text.
+        doc_to_choice: the options: a list, a column that holds one, or a template that renders to one.
+        doc_to_id: what names a row; by default its column id, task_id or question_id, else its number.
+        description: stands before everything.
+        target_delimiter: between an example's question and its answer.
+        fewshot_delimiter: between examples.
+        answer: how an answer is written: `form`, and the form's own parameters.
+        instruction: how the answer is to be written, in words, after the question; by default the form's own.
+        metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
+        labels: what result tables can group by: label → template.
+        agents: how many seats every question is put to.
+    """
+
+    dataset_path: str | None = None
+    dataset_name: str | None = None
+    dataset_kwargs: dict[str, Any] = field(default_factory=dict)
+    data_files: str | list[str] | dict[str, Any] | None = None
+    data_dir: str | None = None
+    training_split: str | None = None
+    validation_split: str | None = None
+    test_split: str | None = None
+    fewshot_split: str | None = None
+    num_fewshot: Annotated[int, Range(ge=0, le=100)] = 0
+    fewshot_config: dict[str, Any] = field(default_factory=dict)
+    process_docs: dict[str, Any] = field(default_factory=dict)
+    doc_to_text: str
+    doc_to_target: str | int | None = None
+    doc_to_choice: str | list[str] | None = None
+    doc_to_id: str | None = None
+    description: str = ""
+    target_delimiter: str = " "
+    fewshot_delimiter: str = "\n\n"
+    answer: dict[str, Any]
+    instruction: str | None = None
+    metric_list: list[str | dict[str, Any]] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    agents: Annotated[int, Range(ge=1, le=1000)] = 1
+
+    gives: ClassVar[frozenset[str]] = frozenset({"question"})
+
+    def __post_init__(self) -> None:
+        self._source = Source(
+            self.dataset_path,
+            self.dataset_name,
+            self.data_files or self.dataset_kwargs.get("data_files"),
+            self.data_dir or self.dataset_kwargs.get("data_dir"),
+            self.dataset_kwargs,
+        )
+        self._form = form_of(self.answer)
+        self._text = DocTemplate("doc_to_text", self.doc_to_text)
+        self._target = _template("doc_to_target", self.doc_to_target)
+        self._choice = _template("doc_to_choice", self.doc_to_choice if isinstance(self.doc_to_choice, str) else None)
+        self._id = _template("doc_to_id", self.doc_to_id)
+        self._labels = {name: DocTemplate(f"labels.{name}", source) for name, source in self.labels.items()}
+        unknown = self.process_docs.keys() - {"where", "set"}
+        if unknown:
+            raise PluginError(
+                f"process_docs has no {min(unknown)!r}", hint="It has where: and set:.", at=("process_docs",)
+            )
+        self._where = _template("process_docs.where", self.process_docs.get("where"))
+        made = self.process_docs.get("set", {})
+        self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in made.items()}
+        self._measures = self.measures()
+        self.grades = tuple(dict.fromkeys([*self._measures, "score", "answered", "samples", "correct"]))  # type: ignore[misc]
+
+    # ------------------------------------------------------------------------- for each benchmark
+
+    def measures(self) -> dict[str, Measure]:
+        """Name → how an answer is graded, the score first."""
+        return measures_of(self.metric_list or [self._form.metric])
+
+    def prepare(self, doc: dict[str, Any]) -> dict[str, Any] | None:
+        """A row before templates see it; None leaves it out. What `process_docs` cannot say in YAML goes here."""
+        return doc
+
+    # ---------------------------------------------------------------------------------------- rows
+
+    def docs(self, split: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+        """The prepared rows of a split."""
+        for place, row in self._source.rows(split):
+            doc = self._prepared(place, row)
+            if doc is not None:
+                yield place, doc
+
+    def _prepared(self, place: Place, row: Row) -> dict[str, Any] | None:
+        try:
+            doc = self.prepare(dict(row))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            there = ", ".join(map(str, row))
+            what = f"column {error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+            message = f"{type(self).__name__} cannot read the row: {what}"
+            raise DataError(message, place=place, hint=f"Columns there are: {there}.") from None
+        if doc is None or (self._where is not None and not _true(self._where(doc))):
+            return None
+        return {**doc, **{name: template(doc) for name, template in self._set.items()}}
+
+    @property
+    def split(self) -> str:
+        """The split that is asked."""
+        return self.test_split or self.validation_split or "test"
+
+    def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
+        """One case a row, in the order of the file.
+
+        Raises:
+            DataError: for no rows, rows of one id, and rows that make no question.
+        """
+        shots = self._shots()
+        seen: dict[str, Place] = {}
+        for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split), limit)):
+            name = self._name(doc, number)
+            if name in seen:
+                message = f"the id {name!r} stands at {seen[name]} already"
+                raise DataError(message, place=place, hint="Give doc_to_id a template that tells rows apart.")
+            seen[name] = place
+            yield self._case(
+                name, doc, place, lambda asked, name=name: shots(derive_seed("fewshot", seed, name), asked)
+            )
+        if not seen:
+            what = "" if self._where is None else ", or `process_docs: where` leaves all of them out"
+            raise DataError(f"{self._source} has no rows in the split {self.split!r}{what}")
+
+    def example(self) -> Case:
+        """The first row where data are at hand; else made-up columns, so that nothing is fetched to check a spec."""
+        if self._source.local:
+            return next(iter(self.cases(1, 0)))
+        names = set().union(*(t.columns for t in (self._text, self._target, self._choice, self._id) if t is not None))
+        names |= {t.source for t in (self._text, self._target) if t is not None and t.source.isidentifier()}
+        choices = self.doc_to_choice if isinstance(self.doc_to_choice, list) else ["one", "two"]
+        targets = [LETTERS[0] if self._form.letters else "1"]
+        question = f"{self.description}(columns of {self._source}: {', '.join(sorted(names))})"
+        options = choices if self.doc_to_choice is not None else None
+        return self._made("example", question, options, targets, {name: "–" for name in self._labels}, {})
+
+    def _name(self, doc: Mapping[str, Any], number: int) -> str:
+        if self._id is not None:
+            return str(self._id(doc))
+        found = next((doc[name] for name in ("id", "task_id", "question_id") if doc.get(name) is not None), number)
+        return str(found)
+
+    def _case(self, name: str, doc: dict[str, Any], place: Place, examples: Callable[[str], Iterable[str]]) -> Case:
+        try:
+            options = self._options(doc)
+            asked = self._asked(doc, options)
+            question = f"{self.description}{''.join(examples(asked))}{asked}"
+            labels = {label: str(template(doc)) for label, template in self._labels.items()}
+            return self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
+        except (PluginError, DataError) as error:
+            raise DataError(error.message, place=error.place or place, hint=error.hint) from None
+
+    def _made(
+        self,
+        name: str,
+        question: str,
+        options: Sequence[str] | None,
+        targets: Sequence[str],
+        labels: Facts,
+        more: Facts,
+    ) -> Case:
+        seats = tuple(f"Agent-{i}" for i in range(self.agents))
+        public = {"question": question, "choices": list(options) if options is not None else None}
+        return Case(id=name, seats=seats, public=public, target={"answers": list(targets), **more}, labels=labels)
+
+    def hidden(self, doc: Mapping[str, Any]) -> Facts:
+        """What grading needs besides the right answer."""
+        return {}
+
+    # ------------------------------------------------------------------------------------- answers
+
+    def _asked(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
+        """The question, with its options below where an answer is one of their letters and they are no letters."""
+        text = str(self._text(doc))
+        if options is None or not self._form.letters or [*options] == [*LETTERS[: len(options)]]:
+            return text
+        return "\n".join([text, *(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))])
+
+    def _options(self, doc: Mapping[str, Any]) -> list[str] | None:
+        """The choices of a row; None where it has none."""
+        if isinstance(self.doc_to_choice, list):
+            return [str(choice) for choice in self.doc_to_choice]
+        if self._choice is None:
+            return None
+        found = self._choice(doc)
+        if isinstance(found, str):
+            found = read(found)
+        if isinstance(found, Mapping):
+            found = list(found.values())
+        if found is NOTHING or not isinstance(found, (list, tuple)) or not found:
+            raise PluginError("doc_to_choice gives no list of options", at=("doc_to_choice",))
+        return [str(choice) for choice in found]
+
+    def _targets(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> list[str]:
+        """The right answers, any one of which will do; letters or texts as the form wants them."""
+        if self._target is None:
+            return [] if self.doc_to_target is None else self._chosen(self.doc_to_target, options)
+        found = self._target(doc)
+        if found is None or found == "":
+            raise DataError("the row has no right answer: doc_to_target is empty")
+        listed = found if isinstance(found, (list, tuple)) else [found]
+        return [target for one in listed for target in self._chosen(one, options)]
+
+    def _chosen(self, found: Any, options: Sequence[str] | None) -> list[str]:
+        if options is None:
+            return [str(found)]
+        text = str(found).strip()
+        place = LETTERS.find(text.upper()) if len(text) == 1 and text.isalpha() and text not in options else -1
+        if text in options:
+            place = list(options).index(text)
+        elif text.isdecimal():
+            place = int(text)
+        if not 0 <= place < len(options):
+            choices = ", ".join(options)
+            raise DataError(f"the right answer {text!r:.60} is none of the choices", hint=f"They are: {choices:.300}.")
+        return [LETTERS[place] if self._form.letters else options[place]]
+
+    def brief(self, case: Case, seat: str) -> Facts:
+        """`question` (with examples before it and options below it), `choices` (None where there are none),
+        `instruction` (how the answer is to be written), `name` of the seat and `n` seats."""
+        return {
+            "name": seat,
+            "n": len(case.seats),
+            "question": case.public["question"],
+            "choices": case.public["choices"],
+            "instruction": self._form.instruction if self.instruction is None else self.instruction,
+        }
+
+    def reply(self, case: Case, seat: str) -> Reply:
+        """The declared form."""
+        return self._form.reply(case.public["choices"])
+
+    def canonical(self, case: Case, action: Action) -> str:
+        """One text for all answers that are the same, for counting votes."""
+        return self._form.canonical(action)
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """Every metric of `metric_list`, `score` (the first of them), and how many answers there were.
+
+        Graded is the group's answer; where each seat, or each of several samples, counts by itself, their mean.
+        `samples`: how many answers were asked for, `correct`: how many of them score 1, `answered`: the share of them
+        that could be read. No answer scores 0.
+        """
+        samples = outcome.facts.get("samples")
+        each = list(samples) if samples is not None else list(outcome.answers.values())
+        judged = [outcome.group] if samples is None or outcome.group is not None else each
+        known: dict[str, dict[str, float]] = {}
+
+        def of(action: Action) -> dict[str, float]:
+            if action is None:
+                return dict.fromkeys(self._measures, 0.0)
+            key = repr(action)
+            if key not in known:
+                known[key] = {name: measure(action, case.target) for name, measure in self._measures.items()}
+            return known[key]
+
+        scored = [of(action) for action in judged]
+        first = next(iter(self._measures))
+        graded: dict[str, float | None] = {
+            name: sum(one[name] for one in scored) / len(scored) if scored else None for name in self._measures
+        }
+        return {
+            **graded,
+            "score": graded[first],
+            "samples": len(each),
+            "correct": sum(of(action)[first] == 1 for action in each),
+            "answered": sum(action is not None for action in each) / len(each) if each else None,
+        }
+
+    # ------------------------------------------------------------------------------------ examples
+
+    def _shots(self) -> Callable[[int, str], Sequence[str]]:
+        """What gives, for a seed and a question, the examples before it: never the question itself."""
+        wanted, config = self.num_fewshot, self.fewshot_config
+        if not wanted:
+            return lambda seed, asked: ()
+        sampler = config.get("sampler", "default")
+        if sampler not in ("default", "first_n"):
+            hint = near(str(sampler), ["default", "first_n"])
+            raise PluginError(f"there is no sampler {sampler!r}", hint=hint, at=("fewshot_config",))
+        given = config.get("samples")
+        split = self.fewshot_split or self.training_split or self.validation_split
+        if given is None and split is None:
+            hint = "Give fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
+            raise PluginError("num_fewshot needs rows to take examples from", hint=hint, at=("num_fewshot",))
+        rows = ((Place("fewshot_config"), dict(row)) for row in given) if given is not None else self.docs(str(split))
+        # The first rows are enough for first_n; one more, in case one of them is the question.
+        solved = [self._shot(doc) for _, doc in itertools.islice(rows, wanted + 1 if sampler == "first_n" else None)]
+
+        if len(solved) < wanted:
+            where = split if given is None else "fewshot_config"
+            raise DataError(f"{wanted} examples are wanted, and {where} has {len(solved)}")
+
+        def choose(seed: int, asked: str) -> Sequence[str]:
+            drawn = min(wanted + 1, len(solved))
+            places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(solved)), drawn)
+            return [solved[i][1] for i in places if solved[i][0] != asked][:wanted]
+
+        return choose
+
+    def _shot(self, doc: dict[str, Any]) -> tuple[str, str]:
+        """An example's question, and how it stands before another."""
+        options = self._options(doc)
+        asked = self._asked(doc, options)
+        return asked, f"{asked}{self.target_delimiter}{self.solved(doc, options)}{self.fewshot_delimiter}"
+
+    def solved(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
+        """An example's answer as it is shown."""
+        return self._targets(doc, options)[0]
+
+
+def _template(parameter: str, source: Any) -> DocTemplate | None:
+    return None if source is None or isinstance(source, int) else DocTemplate(parameter, str(source))
+
+
+def _true(rendered: Any) -> bool:
+    return str(rendered).strip().lower() not in ("", "false", "0", "none", "no")

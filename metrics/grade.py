@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._numbers import grade
+
+
+@plugin
+class Grade(Metric):
+    """Any number that the task's grade has, by its name: what a data set's `metric_list` names, `answered`, …"""
+
+    of: str
+
+    def __post_init__(self) -> None:
+        self.needs = (self.of,)  # type: ignore[misc]
+
+    def measure(self, episode: Episode) -> float | None:
+        return grade(episode, self.of)

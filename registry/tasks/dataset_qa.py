@@ -1,0 +1,11 @@
+"""Any data set as a task, in YAML alone."""
+
+from __future__ import annotations
+
+from harness.api import plugin
+from harness.documents import DatasetTask
+
+
+@plugin
+class DatasetQA(DatasetTask):
+    """Questions from a data set on the hub or from local files, declared in YAML with lm-eval's words."""
