@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import PluginError
-from tests.mas.mas_kit import BACKENDS, FAMILIES, TASKS, Played, play
+from tests.mas.mas_teams import BACKENDS, FAMILIES, TASKS, Played, play
 
 
 def perfect(played: Played) -> None:
