@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, fenced, usage, written
-from tests.mas.mas_kit import BACKENDS, fence, play
+from tests.mas.mas_kit import BACKENDS, BROADCASTING, KV, P2P, fence, play
 
 # The forms that agents really get, one a backend.
 FORMS: dict[str, Commands] = {name: next(iter(play(name, {}).turns())).reply for name in BACKENDS}  # type: ignore[misc]
-BROADCASTING, P2P, KV = BACKENDS
 SENT = {"call": "send_message", "target_id": "1", "content": "hello there"}
 WROTE = {"call": "write_file", "path": "plan", "content": "a\nb"}
 WAIT = {"call": "wait"}

@@ -10,7 +10,8 @@ from harness.api import Turn
 from harness.check import Drive, drive
 
 BUILTIN = project.builtin()
-BACKENDS = ("mas/broadcasting", "mas/p2p", "mas/shared_kv")
+BACKENDS = BROADCASTING, P2P, KV = ("mas/broadcasting", "mas/p2p", "mas/shared_kv")
+MESSAGING = (BROADCASTING, P2P)
 Script = Mapping[tuple[int, int], str]
 """(number of the agent, round) → its reply; it waits where there is none."""
 
@@ -33,6 +34,15 @@ def unreliable(channel: str, **faults: Any) -> Any:
 def fence(*commands: str) -> str:
     """Each command in a block of its own."""
     return "\n".join(f"```\n{command}\n```" for command in commands)
+
+
+def post(backend: str, text: str, to: int = 1) -> str:
+    """A message as the backend sends it."""
+    return f"broadcast_message {text}" if backend == BROADCASTING else f"send_message {to} {text}"
+
+
+def word(backend: str) -> str:
+    return "broadcast from" if backend == BROADCASTING else "from"
 
 
 def play(
