@@ -145,5 +145,5 @@ def _body(verb: Verb, given: Mapping[str, str]) -> dict[str, str]:
 
 def _pattern(verb: Verb) -> str:
     given = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
-    body = "" if verb.body is None else ("\\n" if verb.line else " ") + "[^\\n`]{1,200}"
+    body = "" if verb.body is None else ("\\n" if verb.line else " ") + "[^\\s`][^\\n`]{0,199}"  # not blank
     return literal(verb.name) + given + body
