@@ -114,16 +114,16 @@ def test_what_is_read(backend: str, block: str, call: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("backend", "block", "name", "why"),
     [
-        (BROADCASTING, "broadcast_message", "broadcast_message", "content is missing; write 'broadcast_message <cont"),
+        (BROADCASTING, "broadcast_message", "broadcast_message", "content is missing; write:\nbroadcast_message <cont"),
         (BROADCASTING, "broadcast_message  \n ", "broadcast_message", "content is missing"),
-        (P2P, "send_message", "send_message", "target_id is missing; write 'send_message <target_id> <content>'"),
+        (P2P, "send_message", "send_message", "target_id is missing; write:\nsend_message <target_id> <content>"),
         (P2P, "send_message 1", "send_message", "content is missing"),
         (P2P, "send_message 1  \n\t", "send_message", "content is missing"),
-        (P2P, "submit_result", "submit_result", "answer is missing; write 'submit_result <answer>'"),
+        (P2P, "submit_result", "submit_result", "answer is missing; write:\nsubmit_result <answer>"),
         (P2P, "submit_result \n ", "submit_result", "answer is missing"),
-        (KV, "read_file", "read_file", "path is missing; write 'read_file <path>'"),
-        (KV, "delete_file  ", "delete_file", "path is missing; write 'delete_file <path>'"),
-        (KV, "write_file", "write_file", r"path is missing; write 'write_file <path>\n<content>'"),
+        (KV, "read_file", "read_file", "path is missing; write:\nread_file <path>"),
+        (KV, "delete_file  ", "delete_file", "path is missing; write:\ndelete_file <path>"),
+        (KV, "write_file", "write_file", "path is missing; write:\nwrite_file <path>\n<content>"),
         (KV, "write_file\nplan\na", "write_file", "path is missing"),  # the key stands on the first line
         (KV, "write_file plan", "write_file", "content is missing"),
         (KV, "write_file plan a", "write_file", "content is missing"),  # and nothing else does

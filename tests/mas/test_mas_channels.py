@@ -95,7 +95,7 @@ def test_ways_to_name_a_receiver(target: str) -> None:
         (P2P, "send_message -1 x", "send_message -> error: there is no agent '-1'; there are Agent-0 to Agent-2"),
         (P2P, "send_message all x", "send_message -> error: there is no agent 'all'; there are Agent-0 to Agent-2"),
         (P2P, "send_message 0 x", "send_message -> error: a message to yourself is not sent; you know its content"),
-        (P2P, "send_message 1", "send_message -> error: content is missing; write 'send_message <target_id>"),
+        (P2P, "send_message 1", "send_message -> error: content is missing; write:\nsend_message <target_id>"),
         (P2P, "SEND_MESSAGE", "send_message -> error: target_id is missing"),
         (BROADCASTING, "broadcast_message", "broadcast_message -> error: content is missing"),
         (KV, "read_file", "read_file -> error: path is missing"),
