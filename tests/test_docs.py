@@ -76,10 +76,9 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
             continue
         if line.startswith("cd "):
             where = where / line.removeprefix("cd ").strip()
-            for note, body in [b for kind in ("python", "jinja", "yaml") for b in blocks(page, kind)]:
-                if note.startswith("plugin: "):
-                    (where / note.removeprefix("plugin: ")).parent.mkdir(parents=True, exist_ok=True)
-                    (where / note.removeprefix("plugin: ")).write_text(body)
+            for file, body in plugin_files(page):
+                (where / file).parent.mkdir(parents=True, exist_ok=True)
+                (where / file).write_text(body)
             continue
         arguments = shlex.split(line)[1:]
         if "--model" in arguments:  # the smallest piece of the benchmark, on the fake server
@@ -95,6 +94,13 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
         shown.append(done.stdout)
     for _, body in blocks(page, "text"):
         assert any(body.strip() in output for output in shown), f"{page.name} shows what no command prints"
+
+
+def plugin_files(page: Path) -> list[tuple[str, str]]:
+    """(path, body) of the blocks noted as plugins, after those of the pages that this one goes on from."""
+    before = [page.parent / name for name in re.findall(r"<!-- plugins of (\S+) -->", page.read_text("utf-8"))]
+    found = [block for one in (*before, page) for kind in ("python", "jinja", "yaml") for block in blocks(one, kind)]
+    return [(note.removeprefix("plugin: "), body) for note, body in found if note.startswith("plugin: ")]
 
 
 def named_files(page: Path) -> list[tuple[str, str]]:

@@ -118,13 +118,20 @@ class Calls(Reply):
 
 
 def well_formed(action: Action, verbs: Sequence[Verb], limit: int) -> bool:
-    """Whether an action is a list of at most `limit` calls of these verbs."""
-    known = {verb.name: {"call", *verb.arguments, *verb.optional, *_body(verb)} for verb in verbs}
+    """Whether an action is a list of at most `limit` calls of these verbs, each with all that it needs and no more."""
+    known = {verb.name: verb for verb in verbs}
     return (
         isinstance(action, list)
         and len(action) <= limit
-        and all(isinstance(call, Mapping) and known.get(call.get("call", ""), set()) >= set(call) for call in action)
+        and all(isinstance(call, Mapping) and _complete(call, known.get(call.get("call", ""))) for call in action)
     )
+
+
+def _complete(call: Mapping[str, Any], verb: Verb | None) -> bool:
+    if verb is None:
+        return False
+    needed = {"call", *verb.arguments, *_body(verb)}
+    return needed <= set(call) <= {*needed, *verb.optional}
 
 
 def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:

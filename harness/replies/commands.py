@@ -135,7 +135,7 @@ def _read(block: str, verbs: Mapping[str, Verb]) -> dict[str, Any]:
         given[verb.body] = valid(rest if verb.line else rest.strip())
     wanted = [*verb.arguments, *([verb.body] if verb.body else [])]
     if missing := next((name for name in wanted if not given.get(name)), None):
-        return {"call": verb.name, "error": f"{missing} is missing; write {usage(verb)!r}"}
+        return {"call": verb.name, "error": f"{missing} is missing; write:\n{usage(verb)}"}
     return {"call": verb.name, **{name: given.get(name, "") for name in names}, **_body(verb, given)}
 
 
@@ -145,5 +145,5 @@ def _body(verb: Verb, given: Mapping[str, str]) -> dict[str, str]:
 
 def _pattern(verb: Verb) -> str:
     given = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
-    body = "" if verb.body is None else ("\\n" if verb.line else " ") + "[^\\n`]{1,200}"
+    body = "" if verb.body is None else ("\\n" if verb.line else " ") + "[^\\s`][^\\n`]{0,199}"  # not blank
     return literal(verb.name) + given + body

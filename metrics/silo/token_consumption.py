@@ -4,7 +4,7 @@ from typing import Literal
 
 from harness.api import Episode, Metric, plugin
 
-from .._numbers import calls, fact
+from .._numbers import calls, fact, fact_of_all
 
 
 @plugin
@@ -21,7 +21,7 @@ class TokenConsumption(Metric):
     needs = ("rounds", "max_rounds")
 
     def measure(self, episode: Episode) -> float | None:
-        rounds = fact(episode, "max_rounds" if self.over == "limit" else "rounds")
+        rounds = fact(episode, "max_rounds") if self.over == "limit" else fact_of_all(episode, "rounds")
         tokens = [
             call.output_tokens + (call.input_tokens or 0 if self.inputs else 0)
             for call in calls(episode)

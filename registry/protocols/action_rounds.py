@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
 from harness.errors import PluginError
+from harness.phases import FACTS as PHASE_FACTS
+from harness.phases import Phases, in_phases
 from harness.replies import Calls, Verb
 
 from ..channels._board import Board
-from . import _phases
-from ._phases import Phases, in_phases
 
 WAIT, SUBMIT = "wait", "submit_result"
 
@@ -53,7 +53,7 @@ class ActionRounds(Protocol):
 
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
-        "met", "reads", *_phases.FACTS,
+        "met", "reads", *PHASE_FACTS,
     )  # fmt: skip
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
 from harness.errors import PluginError
+from harness.phases import FACTS as PHASE_FACTS
+from harness.phases import Phases, in_phases
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 
 from ..channels._board import Board, Call, RefusedError
-from . import _phases
-from ._phases import Phases, in_phases
 
 WAIT, SUBMIT = "wait", "submit_result"
 FAILED = "Environment could not process that step"
@@ -53,7 +53,7 @@ class CommandRounds(Protocol):
 
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
-        "met", "reads", "communication", "stale", *_phases.FACTS,
+        "met", "reads", "communication", "stale", *PHASE_FACTS,
     )  # fmt: skip
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
 from harness.errors import PluginError
+from harness.phases import FACTS as PHASE_FACTS
+from harness.phases import Phases, in_phases
 from harness.replies import Choice, Messages, Parsing
 
 from ..tasks.agentsnet._names import NAMES
-from . import _phases
-from ._phases import Phases, in_phases
 
 
 @typing.runtime_checkable
@@ -54,7 +54,7 @@ class LocalRounds(Protocol):
     phases: Phases = "one"
 
     needs = frozenset({"topology"})
-    facts = ("rounds", "messages", "characters", *_phases.FACTS)
+    facts = ("rounds", "messages", "characters", *PHASE_FACTS)
 
     def __post_init__(self) -> None:
         if self.rounds != "paper" and self.rounds < 0:

@@ -1,78 +1,76 @@
-"""One episode of a MAS-Bench task with scripted agents, without an engine."""
+"""Episodes of MAS-Bench with scripted replies, from their text on, without an engine."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import Any
 
-from harness import check, project
-from harness.api import Case, Completion, Episode, Move, Outcome, Policy, Turn
-from harness.players import PolicyPlayer
+from harness import project
+from harness.api import Turn
+from harness.check import Drive, drive
 
 BUILTIN = project.builtin()
-TASKS = ("maximum", "prefix_sum", "sorting")
-BACKENDS = ("broadcasting", "p2p", "shared_kv")
-FAMILIES = ("asc", "near_asc", "random", "near_desc", "desc")
-MODES = ("premature", "stale", "hallucination", "boundary", "timeout")
+BACKENDS = BROADCASTING, P2P, KV = ("mas/broadcasting", "mas/p2p", "mas/shared_kv")
+MESSAGING = (BROADCASTING, P2P)
+Script = Mapping[tuple[int, int], str]
+"""(number of the agent, round) → its reply; it waits where there is none."""
 
 
-class Played:
-    """What came of it: the grade, the facts, the batches of moves."""
-
-    def __init__(self, case: Case, batches: Sequence[Sequence[Move]], outcome: Outcome, grade: Mapping[str, Any]):
-        self.case, self.batches, self.outcome, self.facts, self.grade = case, batches, outcome, outcome.facts, grade
-
-    @property
-    def flags(self) -> set[str]:
-        return {mode for mode in MODES if self.grade[mode]}
-
-    def measured(self, name: str, **parameters: Any) -> float | None:
-        metric = BUILTIN.load("metrics", name)(**parameters)
-        labels = {**self.case.labels}
-        episode = Episode("e", "c", self.case.id, 0, labels, {}, self.batches, self.outcome, self.grade)
-        number: float | None = metric.measure(episode)
-        return number
-
-    def with_calls(self, text: str = "abcd", input_tokens: int = 10, output_tokens: int = 2) -> "Played":
-        """The same as if a model had made every move by one call of this text and these tokens."""
-        call = Completion(text, input_tokens=input_tokens, output_tokens=output_tokens)
-        batches = [[Move(m.seat, m.turn, m.action, calls=(call,)) for m in batch] for batch in self.batches]
-        return Played(self.case, batches, self.outcome, self.grade)
+def load(kind: str, name: str, **parameters: Any) -> Any:
+    """A plugin, ready to use."""
+    return BUILTIN.load(kind, name)(**parameters)
 
 
-def task_of(name: str, **parameters: Any) -> Any:
-    return BUILTIN.load("tasks", f"mas/{name}")(**parameters)
+def rounds(channel: Any, **parameters: Any) -> Any:
+    """The protocol on a channel: a name, or an object."""
+    on = load("channels", channel) if isinstance(channel, str) else channel
+    return load("protocols", "command_rounds", channel=on, **{"max_rounds": 5, **parameters})
+
+
+def unreliable(channel: str, **faults: Any) -> Any:
+    return load("channels", "unreliable", channel=load("channels", channel), **faults)
+
+
+def fence(*commands: str) -> str:
+    """Each command in a block of its own."""
+    return "\n".join(f"```\n{command}\n```" for command in commands)
+
+
+def post(backend: str, text: str, to: int = 1) -> str:
+    """A message as the backend sends it."""
+    return f"broadcast_message {text}" if backend == BROADCASTING else f"send_message {to} {text}"
+
+
+def word(backend: str) -> str:
+    return "broadcast from" if backend == BROADCASTING else "from"
 
 
 def play(
-    task: str, backend: str, agents: int, policy: str = "mas/oracle", *, items: int = 5, family: str = "random",
-    phases: str = "one", rounds: int = 100, seed: int = 0, whole: bool = False, **parameters: Any,
-) -> Played:  # fmt: skip
-    """`parameters` are the policy's."""
-    made = task_of(task, agents=agents, items=items, family=family, whole=whole)
-    channel = BUILTIN.load("channels", f"mas/{backend}")()
-    protocol = BUILTIN.load("protocols", "command_rounds")(channel=channel, phases=phases, max_rounds=rounds)
-    case = next(iter(made.cases(1, seed)))
-    made_policy: Any = BUILTIN.load("policies", policy)
-    seats = {seat: PolicyPlayer(_fresh(made_policy, parameters), i) for i, seat in enumerate(case.seats)}
+    channel: Any, script: Script, agents: int = 3, items: int = 1, again: Script | None = None, **parameters: Any
+) -> Drive:
+    """Sorting. `again` is the script of the second phase. Only replies with a command can be played this way."""
+    task = load("tasks", "mas/sorting", agents=agents, items=items)
 
     def answer(turn: Turn) -> Any:
-        return seats[turn.seat].decide(turn).action
+        lines = (again or {}) if "previous" in turn.brief else script
+        text = lines.get((turn.brief["id"], turn.view["round"]), "```\nwait\n```")
+        parsed = turn.reply.parse(text)
+        assert parsed.error is None, text
+        return parsed.action
 
-    played = check.drive(protocol, made, case, answer)
-    batches = [[move for _, move in batch] for batch in played.batches]
-    return Played(case, batches, played.outcome, made.grade(case, played.outcome))
-
-
-def _fresh(policy: Any, parameters: Mapping[str, Any]) -> Policy:
-    made: Policy = policy(**parameters)
-    return made
+    return drive(rounds(channel, **parameters), task, next(iter(task.cases(1, 0))), answer)
 
 
-def graded(task: str, answers: Sequence[Any], *, agents: int, knew: Sequence[int] | None = None, **more: Any) -> Any:
-    """The grade of these submissions; `knew` as bits, everything by default; `more`: `stale`, the task's parameters."""
-    facts = {name: more.pop(name) for name in ("stale",) if name in more}
-    made = task_of(task, agents=agents, **more)
-    case = next(iter(made.cases(1, 0)))
-    known = knew or [(1 << agents) - 1] * agents
-    submitted = {seat: answer for seat, answer in zip(case.seats, answers, strict=True) if answer is not None}
-    facts["knew"] = {seat: f"{bits:x}" for seat, bits in zip(case.seats, known, strict=True) if seat in submitted}
-    return made.grade(case, Outcome(answers=submitted, facts=facts))
+def seen(played: Drive, agent: int, number: int) -> Turn:
+    """The agent's turn in a round (of the first phase)."""
+    return next(turn for turn in played.turns() if turn.brief["id"] == agent and turn.view["round"] == number)
+
+
+def told(played: Drive, agent: int, number: int) -> list[str]:
+    """What the agent is shown in a round of what its commands returned."""
+    return [result["text"] for result in seen(played, agent, number).view["results"]]
+
+
+def returned(played: Drive, agent: int, number: int) -> list[str]:
+    """The replies to the commands that the agent gave in a round."""
+    return told(played, agent, number + 1)

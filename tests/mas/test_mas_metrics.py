@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import PluginError
-from tests.mas.mas_kit import BUILTIN, play
+from tests.mas.mas_teams import BUILTIN, play
 
 
 def test_success_of_agents_runs_and_the_global_check() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.errors import PluginError
-from tests.mas.mas_kit import BACKENDS, FAMILIES, TASKS, Played, play
+from tests.mas.mas_teams import BACKENDS, FAMILIES, TASKS, Played, play
 
 
 def perfect(played: Played) -> None:
@@ -58,6 +58,8 @@ def test_one_agent_submits_at_once_without_a_word() -> None:
 def test_no_such_plan_or_hub() -> None:
     with pytest.raises(PluginError, match="no plan chain for broadcasting"):
         play("sorting", "broadcasting", 3, plan="chain")
+    with pytest.raises(PluginError, match="no plan chain for sorting"):
+        play("sorting", "p2p", 3, plan="chain")
     with pytest.raises(PluginError, match="hub is 7, and there are agents 0 to 2"):
         play("sorting", "p2p", 3, hub=7)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Outcome
-from tests.mas.mas_kit import FAMILIES, TASKS, graded, task_of
+from tests.mas.mas_teams import FAMILIES, TASKS, graded, task_of
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(1, 6))
 

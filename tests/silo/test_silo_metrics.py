@@ -96,6 +96,8 @@ def test_token_consumption_by_the_limit_and_by_rounds_played() -> None:
     assert value("silo/token_consumption", of) == 0.4
     assert value("silo/token_consumption", of, over="played") == 10
     assert value("silo/token_consumption", of, over="played", inputs=True) == 27.5
+    twice = episode({**P2P, "first": {"answers": {}, "facts": {**P2P, "rounds": 6}}}, moves=calls)
+    assert value("silo/token_consumption", twice, over="played") == 4, "tokens and rounds of both runs"
     assert value("silo/token_consumption", episode()) is None, "a policy has no tokens"
 
 

@@ -65,7 +65,7 @@ class OpenSharedKV(Board):
     def do(self, seat: str, call: Call) -> str:
         """list_files, read_file, write_file or delete_file."""
         if call["call"] == "list_files":
-            prefix = call.get("prefix", "")
+            prefix = call.get("prefix", "").strip("\"'")
             return " | ".join(_line(*one) for one in self._rows.items() if one[0].startswith(prefix)) or "no files"
         path = path_of(call["path"])
         if call["call"] == "write_file":
