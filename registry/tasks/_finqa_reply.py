@@ -44,7 +44,7 @@ class ProgramReply(Reply):
         if isinstance(found, Program):
             return Parsed(str(found))
         why = found.words if found else "no program was found"
-        return Parsed(error=f"{why}. End with a line such as: Program: {EXAMPLE}")
+        return Parsed(error=f"{why.rstrip('.')}. End with a line such as: Program: {EXAMPLE}")
 
     def allows(self, action: Action) -> bool:
         """The text of a program."""
@@ -84,7 +84,7 @@ class ProgramReply(Reply):
         program = reading.program()
         rest = window[reading.at :].partition("\n")[0]
         if isinstance(program, Program) and (more := _OPERATION.search(rest)):
-            return Problem(f"{rest[: more.start()].strip()!r:.60} stands between steps; commas part them: {EXAMPLE}")
+            return Problem(f"{rest[: more.start()].strip()!r:.60} stands between steps; commas part them")
         return program
 
     def _last(self, text: str) -> Program | Problem | None:
@@ -98,7 +98,7 @@ class ProgramReply(Reply):
         return found
 
     def _start(self, text: str, after: int, call: int) -> int:
-        """Where the step with an operation at `call` begins: before its name, or its numbering at a line's beginning."""
+        """Where the step with an operation at `call` begins: before its name, or numbering that begins a line."""
         line = max(after, text.rfind("\n", max(after, call - 60), call) + 1)
         if Reading(text, line, self.repair).begins() == call:
             return line

@@ -53,10 +53,12 @@ _REFERENCE = re.compile(r"#[0-9]{1,3}(?!\w)")
 _NAME = re.compile(r"#[0-9]{1,3}(?!\w)|[A-Za-z_]\w{0,40}(?![\w(])")
 _BLANK = re.compile(r"\s*+")
 _BETWEEN = re.compile(r"\s*+(?:,\s*+)?")
-_JOINS = re.compile(r"(?:\s|->|=>|[,;|→&`"']|\band\b|\bthen\b)*+", re.IGNORECASE)
+_JOINS = re.compile(r"(?:\s|->|=>|[,;|→&`\"']|\band\b|\bthen\b)*+", re.IGNORECASE)
 _NUMBERING = re.compile(r"(?:[-*•]\s{1,3})?(?:(?:step\s{0,3})?[0-9]{1,2}\s{0,2}[.):=](?!\d)\s{0,3})?", re.IGNORECASE)
-_GIVEN = re.compile(rf"(#[0-9]{{1,3}}(?=\s{{0,3}}[=:])|[A-Za-z_]\w{{0,40}}(?=\s{{0,3}}=))\s{{0,3}}[=:]\s{{0,3}}{_AHEAD}")
-_RESULT = re.compile(r"\s{0,3}[=≈]\s{0,3}[-−]?\s?[$€£¥]?\s?[0-9][0-9,]{0,40}(?:\.[0-9]{1,40})?\s?%?(?!\w|\.\d)")
+_GIVEN = re.compile(rf"(?:(#[0-9]{{1,3}})\s{{0,3}}[=:]|([A-Za-z_]\w{{0,40}})\s{{0,3}}=)\s{{0,3}}{_AHEAD}")
+_RESULT = re.compile(
+    r"\s{0,3}[=≈]\s{0,3}[-−]?\s?[$€£¥]?\s?[0-9]{1,40}(?:,[0-9]{3}){0,12}(?:\.[0-9]{1,40})?\s?%?(?!\w|\.\d)"
+)
 _HUNDRED = re.compile(
     r"\s{0,3}(?:\(\s?[*x×]\s?(?:100|const_100)\s?%?\s?\)|[*x×]\s?(?:100|const_100)\s?%?(?!\w|\.\d))", re.IGNORECASE
 )
@@ -107,7 +109,7 @@ def parse(text: str, repair: bool = False) -> Program | Problem:
     return program
 
 
-class _ReadingError(Exception):
+class _TextError(Exception):
     """Carries the words of a `Problem` out of nested reading."""
 
 
@@ -141,7 +143,7 @@ class Reading:
             self._step()
             while self._further():
                 self._step()
-        except _ReadingError as error:
+        except _TextError as error:
             return Problem(str(error))
         return Program(tuple(self._steps))
 
@@ -154,19 +156,19 @@ class Reading:
         """Whether another step follows; if so, `at` is where it begins.
 
         Raises:
-            _ReadingError: if what follows is arithmetic, or needs mending and may not be mended.
+            _TextError: if what follows is arithmetic, or needs mending and may not be mended.
         """
         text, after = self.text, self._tail(self.at)
         if _OPERATOR.match(text, after):
             shown = text[after : after + 30].strip()
-            raise _ReadingError(f"{shown!r} stands behind a step; write every operation as a call: {EXAMPLE}")
+            raise _TextError(f"{shown!r} stands behind a step; write every operation as a call")
         next_at = _skip(_JOINS, text, after)
         apart = not self._blank_lines and _EMPTY_LINE.search(text, after, next_at)
         if apart or not CALL.match(text, self._prefix(next_at)[0]):
             self.at = after
             return False
         if _skip(_BETWEEN, text, after) != next_at:
-            self._mend(f"{text[after:next_at].strip()!r:.40} stands between steps; commas part them: {EXAMPLE}")
+            self._mend(f"{text[after:next_at].strip()!r:.40} stands between steps; commas part them")
         self.at = next_at
         return True
 
@@ -174,9 +176,9 @@ class Reading:
         """Behind what may be written after a step: its result, times a hundred."""
         for pattern, why in ((_HUNDRED, "percentages are written as ratios"), (_RESULT, "results are not written")):
             if found := pattern.match(self.text, at):
-                self._mend(f"{found[0].strip()!r} stands behind a step; {why}: {EXAMPLE}")
+                self._mend(f"{found[0].strip()!r} stands behind a step; {why}")
                 if pattern is _HUNDRED and CALL.match(self.text, _skip(_JOINS, self.text, found.end())):
-                    raise _ReadingError(f"{found[0].strip()!r} stands behind a step that is not the last; use multiply(…, …)")
+                    raise _TextError(f"{found[0].strip()!r} stands behind a step that is not the last")
                 at = found.end()
         return at
 
@@ -184,7 +186,7 @@ class Reading:
         """Where the operation begins behind numbering and a name; and the name."""
         at = _skip(_NUMBERING, self.text, at)
         given = _GIVEN.match(self.text, at)
-        return (given.end(), given[1]) if given else (at, None)
+        return (given.end(), given[1] or given[2]) if given else (at, None)
 
     def _step(self) -> None:
         """Read one step as written, with the calls within it."""
@@ -192,11 +194,12 @@ class Reading:
         begin, name = self._prefix(start)
         if begin > start:
             found = self.text[start:begin].strip()
-            self._mend(f"{found!r} stands before a step; write the operation alone: {EXAMPLE}")
+            self._mend(f"{found!r} stands before a step; write the operation alone")
         self.at = begin
         call = CALL.match(self.text, begin)
         if call is None:
-            raise _ReadingError(f"there is no operation at {self.text[begin : begin + 30]!r}; write steps such as {EXAMPLE}")
+            shown = self.text[begin : begin + 30]
+            raise _TextError(f"there is no operation at {shown!r}")
         result = self._call(call)
         self._written.append(result)
         if name:
@@ -216,7 +219,7 @@ class Reading:
                 if operation not in TABLE:
                     opened.append(_Open(operation))
                     if len(opened) + len(self._steps) > MAX_STEPS:
-                        raise _ReadingError(f"the program has more than {MAX_STEPS} steps")
+                        raise _TextError(f"the program has more than {MAX_STEPS} steps")
                     call = self._argument(opened[-1]) or self._rest(opened[-1])
                     continue
                 result = self._add(Step(operation, (self._row(operation), "none")))
@@ -244,9 +247,9 @@ class Reading:
                 return None
             if mark != ",":
                 found = f"{self.text[self.at : self.at + 30]!r} follows" if mark else "the text ends"
-                raise _ReadingError(f"in {inner.operation}(…), {found} where a comma or a closing bracket must stand")
+                raise _TextError(f"in {inner.operation}(…), {found} where a comma or a closing bracket must stand")
             if len(inner.arguments) > 16:  # no two numbers have so many groups of thousands
-                raise _ReadingError(f"{inner.operation} takes two arguments; there are many more")
+                raise _TextError(f"{inner.operation} takes two arguments; there are many more")
             self.at += 1
             if call := self._argument(inner):
                 return call
@@ -267,7 +270,7 @@ class Reading:
         if reference := _REFERENCE.match(text, at):
             number = int(reference[0][1:])
             if number >= len(self._written):
-                raise _ReadingError(f"{reference[0]} is not an earlier step; #0 is the first")
+                raise _TextError(f"{reference[0]} is not an earlier step; #0 is the first")
             self.at = reference.end()
             return f"#{self._written[number]}"
         if written := _WRITTEN.match(text, at):
@@ -278,7 +281,7 @@ class Reading:
             negative = "-" if any(written.group(1, 2, 3)) else ""
             return _short(negative + written[4].replace(",", "") + written[5])
         shown = re.split(r"[,)\n]", text[at : at + 40])[0].strip()
-        raise _ReadingError(
+        raise _TextError(
             f"in {operation}(…), {shown!r} is no argument; one is a number, a constant such as const_100, "
             "or an earlier step such as #0"
         )
@@ -286,6 +289,7 @@ class Reading:
     def _row(self, operation: str) -> str:
         """Read a row's name, which may hold commas and pairs of brackets, and `none`."""
         depth, start = 1, self.at
+        at = start
         for at in range(start, min(len(self.text), start + MAX_ROW + 10)):
             mark = self.text[at]
             depth += (mark == "(") - (mark == ")")
@@ -299,7 +303,8 @@ class Reading:
                 self._mend(f"{operation} takes a row's name and none: {operation}(net income, none)")
                 name = name if last.strip().casefold() == "none" else self.text[start:at]
             return " ".join(name.split()) or _raise(f"{operation} has no row's name")
-        raise _ReadingError(f"the bracket of {operation}(…) is not closed, or the row's name is too long")
+        self.at = at  # whoever reads on does not look through it again
+        raise _TextError(f"the bracket of {operation}(…) is not closed, or the row's name is too long")
 
     def _operation(self, name: str) -> str:
         if name in OPERATIONS:
@@ -307,24 +312,24 @@ class Reading:
         if name.casefold() in OPERATIONS:
             self._mend(f"{name} is written in small letters: {name.casefold()}")
             return name.casefold()
-        raise _ReadingError(f"there is no operation {name}. {near(name.casefold(), OPERATIONS)}")
+        raise _TextError(f"there is no operation {name}. {near(name.casefold(), OPERATIONS)}")
 
     def _two(self, done: _Open) -> tuple[str, str]:
         """The two arguments; more of them are groups of thousands, if no blank parts those."""
         found = _thousands(done) if self._repair and len(done.arguments) > 2 else done.arguments
         if len(found) != 2:
-            raise _ReadingError(f"{done.operation} takes two arguments; there are {len(found)}: {', '.join(found)[:60]}")
+            raise _TextError(f"{done.operation} takes two arguments, not {len(found)}: {', '.join(found)[:60]}")
         return _short(found[0]), _short(found[1])
 
     def _add(self, step: Step) -> int:
         if len(self._steps) >= MAX_STEPS:
-            raise _ReadingError(f"the program has more than {MAX_STEPS} steps")
+            raise _TextError(f"the program has more than {MAX_STEPS} steps")
         self._steps.append(step)
         return len(self._steps) - 1
 
     def _mend(self, words: str) -> None:
         if not self._repair:
-            raise _ReadingError(words)
+            raise _TextError(words)
 
 
 def _thousands(call: _Open) -> list[str]:
@@ -351,4 +356,4 @@ def _short(literal: str) -> str:
 
 
 def _raise(words: str) -> str:
-    raise _ReadingError(words)
+    raise _TextError(words)
