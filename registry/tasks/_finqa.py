@@ -43,7 +43,7 @@ _CELL = re.compile(r"\s*+([-−]?)\s*+[$€£¥]?\s*+([-−]?)\s*+([0-9][0-9,]{0
 
 
 def execute(program: Program, table: Table | None = None) -> Value | Problem:
-    """The result of the last step, rounded to five decimals; every step must have one.
+    """The last step's result, rounded to five decimals; every step must have one. Total for what `parse` gives.
 
     Floats, not fractions, as in the benchmark: its gold values were made so, and are compared exactly.
     """
@@ -79,8 +79,8 @@ def program_equal(program: Program, gold: Program) -> bool:
     has a literal or a row that the gold program has not, in whichever step, or if either divides by what is always 0.
 
     Decided by computing both at one random point of a prime field (Schwartz 1980; Zippel 1979): linear in the steps,
-    however large the polynomials. Programs have degrees below 2**20, so two different functions agree by chance with
-    a probability below 2**-100.
+    however large the polynomials. Twenty steps make degrees of at most 2**20, so two different functions agree by
+    chance with a probability below 2**-100.
     """
     if not _symbols(program) <= _symbols(gold):
         return False

@@ -12,7 +12,7 @@ from harness.api import Action, Parsed, Reply
 
 from ._finqa_text import ARITHMETIC, EXAMPLE, OPERATIONS, TABLE, Problem, Program, Reading, parse
 
-_LABEL = re.compile(r"(?<![\w])program[ \t]{0,3}[*_`\"']{0,4}[ \t]{0,3}[:：=][ \t*_`]{0,6}", re.IGNORECASE)
+_LABEL = re.compile(r"(?<!\w)program[ \t]{0,3}[*_`\"']{0,4}[ \t]{0,3}[:：=][ \t*_`]{0,6}", re.IGNORECASE)
 _LABELS = 50
 """How many labels are tried, from the last one back; bounds the time."""
 _WINDOW = 6_000
@@ -82,9 +82,15 @@ class ProgramReply(Reply):
         if reading.begins() is None:
             return None
         program = reading.program()
+        if isinstance(program, Problem):
+            return program
+        # A step that words part from the program is part of it all the same: better none than half of it.
         rest = window[reading.at :].partition("\n")[0]
-        if isinstance(program, Program) and (more := _OPERATION.search(rest)):
-            return Problem(f"{rest[: more.start()].strip()!r:.60} stands between steps; commas part them")
+        more = _OPERATION.search(rest)
+        below = Reading(window, reading.at + len(rest), self.repair).begins()
+        if more or below is not None:
+            shown = rest[: more.start() if more else None].strip()
+            return Problem(f"{shown!r:.60} stands between steps; commas part them")
         return program
 
     def _last(self, text: str) -> Program | Problem | None:

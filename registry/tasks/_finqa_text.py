@@ -12,7 +12,7 @@ because the benchmark does not read it although the meaning is plain:
 - names: `change = subtract(5829, 5735)`, `#0: subtract(…)`, used in later steps as an argument;
 - numbering and bullets before a step: `1.`, `Step 2:`, `-`;
 - `;`, `|`, an arrow, quotes, "and", "then" between steps;
-- what a step comes to, written behind it: `= 94`;
+- what a step comes to, written behind it: `= 94`; a comment to the end of its line: `# the change`;
 - a last `* 100` (also in brackets, with x or ×): percentages are ratios here, so it goes;
 - numbers as people write them: `$ 5,829`, `(35)` for -35, the minus sign −;
 - operations in capitals, and a table operation without its `none`.
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from harness.errors import near
 
@@ -62,8 +63,14 @@ _RESULT = re.compile(
 _HUNDRED = re.compile(
     r"\s{0,3}(?:\(\s?[*x×]\s?(?:100|const_100)\s?%?\s?\)|[*x×]\s?(?:100|const_100)\s?%?(?!\w|\.\d))", re.IGNORECASE
 )
+_COMMENT = re.compile(r"[^\S\n]{0,10}#[^\S\n][^\n]*+")
 _OPERATOR = re.compile(rf"[^\S\n]{{0,3}}(?:[-+*/×÷^=≈x]\s{{0,3}}[0-9(#$.]|[-+*/×÷^=≈]\s{{0,3}}{_AHEAD})")
 _EMPTY_LINE = re.compile(r"\n[^\S\n]*+\n")
+_TAILS = (
+    (_HUNDRED, "percentages are written as ratios"),
+    (_RESULT, "results are not written"),
+    (_COMMENT, "a program has no comments"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +180,10 @@ class Reading:
         return True
 
     def _tail(self, at: int) -> int:
-        """Behind what may be written after a step: its result, times a hundred."""
-        for pattern, why in ((_HUNDRED, "percentages are written as ratios"), (_RESULT, "results are not written")):
+        """Behind what may be written after a step: times a hundred, its result, a comment."""
+        for pattern, why in _TAILS:
             if found := pattern.match(self.text, at):
-                self._mend(f"{found[0].strip()!r} stands behind a step; {why}")
+                self._mend(f"{found[0].strip()!r:.60} stands behind a step; {why}")
                 if pattern is _HUNDRED and CALL.match(self.text, _skip(_JOINS, self.text, found.end())):
                     raise _TextError(f"{found[0].strip()!r} stands behind a step that is not the last")
                 at = found.end()
@@ -302,7 +309,9 @@ class Reading:
             if not comma or last.strip() != "none":
                 self._mend(f"{operation} takes a row's name and none: {operation}(net income, none)")
                 name = name if last.strip().casefold() == "none" else self.text[start:at]
-            return " ".join(name.split()) or _raise(f"{operation} has no row's name")
+            return " ".join(name.encode("utf-8", "replace").decode().split()) or _raise(
+                f"{operation} has no row's name"
+            )
         self.at = at  # whoever reads on does not look through it again
         raise _TextError(f"the bracket of {operation}(…) is not closed, or the row's name is too long")
 
@@ -355,5 +364,5 @@ def _short(literal: str) -> str:
     return literal if len(literal) <= MAX_LITERAL else _raise(f"a number has more than {MAX_LITERAL} characters")
 
 
-def _raise(words: str) -> str:
+def _raise(words: str) -> NoReturn:
     raise _TextError(words)

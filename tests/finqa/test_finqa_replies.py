@@ -51,6 +51,7 @@ def test_read_as_it_is(text: str, program: str) -> None:
         ("subtract(5829, 5735) -> divide(#0, 5735)", CHANGE, "'->' stands between"),
         ("subtract(5829, 5735), and then divide(#0, 5735)", CHANGE, "', and then' stands between"),
         ("subtract(5829, 5735) = 94, divide(#0, 5735) = 1.6%", CHANGE, "'= 94' stands behind"),
+        ("subtract(5829, 5735) # change\ndivide(#0, 5735)", CHANGE, "'# change' stands behind"),
         ("subtract(5829, 5735), divide(#0, 5735) * 100", CHANGE, "'* 100' stands behind"),
         ("subtract(5829, 5735), divide(#0, 5735) (x 100%)", CHANGE, "'(x 100%)' stands behind"),
         ("subtract($ 5,829, €5,735), divide(#0, 5,735)", CHANGE, "'$ 5,829' is not written as a number"),
@@ -137,6 +138,7 @@ def test_where_the_program_stands(reply: str) -> None:
     [
         ("I do not know.", "no program was found"),
         ("Program: subtract(5829, 5735) which goes into divide(#0, 5735)", "'which goes into' stands between"),
+        ("Program:\nsubtract(5829, 5735) (change)\ndivide(5829, 5735)", "'(change)' stands between"),
         (f"Program: {CHANGE}\nProgram: divide(#0, 5735)", "#0 is not an earlier step"),  # the last one counts
         ("subtract(5829, 5735) is 94. Then divide(#0, 5735)", "#0 is not an earlier step"),
         ("Program: divide(94, 5735", "the text ends"),
@@ -184,6 +186,7 @@ def test_any_text(text: str) -> None:
         parsed = form.parse(text)
         assert (parsed.action is None) is (parsed.error is not None)
         if parsed.error is None:
+            assert parsed.action.encode()  # no half characters, which JSON cannot hold
             program = read(parsed.action)  # what is made of a text is in the benchmark's own form
             assert isinstance(execute(program), (float, str, Problem))
 
