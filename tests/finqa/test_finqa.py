@@ -9,9 +9,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from registry.tasks._finqa import Problem, Program, Value, execute, execution_equal, program_equal
-from tests.finqa.finqa_kit import LITERALS, literals, nested, read, rewritten, same_function, sequential, size, trees
+from tests.finqa.finqa_kit import (
+    LITERALS,
+    finqa,
+    literals,
+    nested,
+    read,
+    rewritten,
+    same_function,
+    sequential,
+    size,
+    trees,
+)
 
+Problem, execute, execution_equal, program_equal = (
+    finqa.Problem,
+    finqa.execute,
+    finqa.execution_equal,
+    finqa.program_equal,
+)
 TABLE = [
     ["", "2019", "2018"],
     ["net sales", "$ 5,829", "5,735"],
@@ -24,7 +40,7 @@ GOLD = "subtract(5829, 5735), divide(#0, 5735)"
 every = settings(deadline=None, max_examples=200)
 
 
-def run(text: str) -> Value | Problem:
+def run(text: str) -> Any:
     return execute(read(text), TABLE)
 
 
@@ -52,7 +68,7 @@ def equal(text: str, gold: str = GOLD) -> bool:
         ("table_sum(margin, none)", 0.2),
     ],
 )
-def test_result(program: str, value: Value) -> None:
+def test_result(program: str, value: Any) -> None:
     assert run(program) == value
     assert execution_equal(run(program), value)
 
@@ -124,7 +140,7 @@ def test_results_are_those_of_python(tree: Any, rng: random.Random) -> None:
         (1.0, 10**400, False),
     ],
 )
-def test_execution_equal(value: Value, gold: Any, is_equal: bool) -> None:
+def test_execution_equal(value: Any, gold: Any, is_equal: bool) -> None:
     assert execution_equal(value, gold) is is_equal
 
 
@@ -226,4 +242,4 @@ def test_huge_polynomials_cost_nothing() -> None:
 def test_running_and_comparing_are_total(tree: Any) -> None:
     program = read(nested(tree))
     assert isinstance(execute(program), (float, str, Problem))
-    assert isinstance(program_equal(program, Program(program.steps[:1])), bool)
+    assert isinstance(program_equal(program, finqa.Program(program.steps[:1])), bool)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import check
-from registry.tasks._finqa import OPERATIONS, Problem, Program, ProgramReply, execute, parse, program_equal
-from tests.finqa.finqa_kit import nested, read, sequential, trees
+from tests.finqa.finqa_kit import finqa, nested, read, sequential, trees
 
 CHANGE = "subtract(5829, 5735), divide(#0, 5735)"
+Problem, ProgramReply, execute, parse = finqa.Problem, finqa.ProgramReply, finqa.execute, finqa.parse
 STRICT, REPAIR = ProgramReply(), ProgramReply(repair=True)
 every = settings(deadline=None, max_examples=200)
 
@@ -160,12 +160,12 @@ def test_half_a_program_is_not_read_strictly() -> None:
     assert REPAIR.parse("so a = add(1, 2), b = divide(a, 3)").action == "add(1, 2), divide(#0, 3)"
 
 
-@given(trees([*OPERATIONS[:6]], 12), st.randoms(use_true_random=False), st.booleans())
+@given(trees([*finqa.OPERATIONS[:6]], 12), st.randoms(use_true_random=False), st.booleans())
 @every
 def test_both_forms_are_one_program(tree: Any, rng: random.Random, repair: bool) -> None:
     flat, steps = read(nested(tree)), read(sequential(tree, rng))
     assert execute(flat) == execute(steps) or isinstance(execute(flat), Problem)
-    assert program_equal(steps, flat) == program_equal(flat, flat)
+    assert finqa.program_equal(steps, flat) == finqa.program_equal(flat, flat)
     assert parse(str(steps), repair) == steps
     reply = ProgramReply(repair=repair)
     assert reply.parse(f"Well.\nProgram: {steps}\nFinal Answer: 5").action == str(steps)
@@ -180,7 +180,7 @@ PIECES = st.sampled_from([*PARTS.split("|"), "\n", "|", "\\", "\ud800", "²"])
 @settings(deadline=None, max_examples=500)
 def test_any_text(text: str) -> None:
     strict, mended = parse(text), parse(text, repair=True)
-    if isinstance(strict, Program):
+    if isinstance(strict, finqa.Program):
         assert mended == strict
     for form in (STRICT, REPAIR):
         parsed = form.parse(text)
