@@ -1,4 +1,4 @@
-"""How an answer is graded: the `metric_list` of a task. A measure takes an answer and what is right, and gives 0 to 1."""
+"""How an answer is graded: the `metric_list` of a task. A measure takes an answer and what is right; 0 to 1."""
 
 from __future__ import annotations
 

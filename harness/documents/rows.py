@@ -188,7 +188,7 @@ def _hub(source: Source, split: str) -> Iterator[tuple[Place, Row]]:
         named = f" ({source.dataset_name})" if source.dataset_name else ""
         raise SetupError(
             f"the data set {source.dataset_path}{named}, split {split}, cannot be loaded: {error}",
-            hint="Without a connection: give a folder with its files, --data_dir FOLDER (or task.data_files in the spec).",
+            hint="Without a connection: give a folder with its files, --data_dir FOLDER (or data_files in the spec).",
         ) from error
     for number, row in enumerate(found, 1):
         yield Place(f"{source.dataset_path}[{split}]", number, 1), row

@@ -12,7 +12,7 @@ from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive
 from harness.errors import DataError, Place, PluginError, near
 from harness.replies._literals import NOTHING, read
 
-from .forms import form_of
+from .forms import Form, form_of
 from .grading import Measure, measures_of
 from .rows import Row, Source
 from .templates import DocTemplate
@@ -36,8 +36,10 @@ class DatasetTask(Task):
         training_split, validation_split: where examples come from, in this order, unless `fewshot_split` says so.
         fewshot_split: where examples come from.
         num_fewshot: how many solved examples stand before a question.
-        fewshot_config: `sampler`: "first_n", or "default": drawn anew for each question; `samples`: rows written out.
-        process_docs: `where`: rows for which it renders to nothing, false or 0 are left out; `set`: new column → template.
+        fewshot_config: `sampler`: "first_n", or "default": drawn anew for each question; `samples`: rows written out;
+            `same`: a column in which examples and question must agree.
+        process_docs: `where`: rows for which it renders to nothing, false or 0 are left out; `set`: new column →
+            template.
         doc_to_text: the question.
         doc_to_target: the right answer; with choices its index, its letter or its text.
         doc_to_choice: the options: a list, a column that holds one, or a template that renders to one.
@@ -87,7 +89,7 @@ class DatasetTask(Task):
             self.data_dir or self.dataset_kwargs.get("data_dir"),
             self.dataset_kwargs,
         )
-        self._form = form_of(self.answer)
+        self._form = self.form()
         self._text = DocTemplate("doc_to_text", self.doc_to_text)
         self._target = _template("doc_to_target", self.doc_to_target)
         self._choice = _template("doc_to_choice", self.doc_to_choice if isinstance(self.doc_to_choice, str) else None)
@@ -106,6 +108,10 @@ class DatasetTask(Task):
 
     # ------------------------------------------------------------------------- for each benchmark
 
+    def form(self) -> Form:
+        """How an answer is written."""
+        return form_of(self.answer)
+
     def measures(self) -> dict[str, Measure]:
         """Name → how an answer is graded, the score first."""
         return measures_of(self.metric_list or [self._form.metric])
@@ -116,9 +122,13 @@ class DatasetTask(Task):
 
     # ---------------------------------------------------------------------------------------- rows
 
-    def docs(self, split: str) -> Iterator[tuple[Place, dict[str, Any]]]:
+    def rows(self, split: str, seed: int) -> Iterable[tuple[Place, Row]]:
+        """The rows of a split as they are; a task that makes its own overrides this."""
+        return self._source.rows(split)
+
+    def docs(self, split: str, seed: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:
         """The prepared rows of a split."""
-        for place, row in self._source.rows(split):
+        for place, row in self.rows(split, seed):
             doc = self._prepared(place, row)
             if doc is not None:
                 yield place, doc
@@ -148,7 +158,7 @@ class DatasetTask(Task):
         """
         shots = self._shots()
         seen: dict[str, Place] = {}
-        for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split), limit)):
+        for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split, seed), limit)):
             name = self._name(doc, number)
             if name in seen:
                 message = f"the id {name!r} stands at {seen[name]} already"
@@ -171,7 +181,7 @@ class DatasetTask(Task):
         targets = [LETTERS[0] if self._form.letters else "1"]
         question = f"{self.description}(columns of {self._source}: {', '.join(sorted(names))})"
         options = choices if self.doc_to_choice is not None else None
-        return self._made("example", question, options, targets, {name: "–" for name in self._labels}, {})
+        return self._made("example", question, options, targets, dict.fromkeys(self._labels, "–"), {})
 
     def _name(self, doc: Mapping[str, Any], number: int) -> str:
         if self._id is not None:
@@ -308,32 +318,38 @@ class DatasetTask(Task):
 
     # ------------------------------------------------------------------------------------ examples
 
-    def _shots(self) -> Callable[[int, str], Sequence[str]]:
+    def _shots(self) -> Callable[[int, str, Mapping[str, Any]], Sequence[str]]:
         """What gives, for a seed and a question, the examples before it: never the question itself."""
         wanted, config = self.num_fewshot, self.fewshot_config
         if not wanted:
-            return lambda seed, asked: ()
-        sampler = config.get("sampler", "default")
+            return lambda seed, asked, doc: ()
+        for key in config.keys() - {"sampler", "samples", "same"}:
+            hint = near(key, ["sampler", "samples", "same"])
+            raise PluginError(f"fewshot_config has no {key!r}", hint=hint, at=("fewshot_config",))
+        sampler, same, given = config.get("sampler", "default"), config.get("same"), config.get("samples")
         if sampler not in ("default", "first_n"):
             hint = near(str(sampler), ["default", "first_n"])
             raise PluginError(f"there is no sampler {sampler!r}", hint=hint, at=("fewshot_config",))
-        given = config.get("samples")
         split = self.fewshot_split or self.training_split or self.validation_split
         if given is None and split is None:
             hint = "Give fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
             raise PluginError("num_fewshot needs rows to take examples from", hint=hint, at=("num_fewshot",))
         rows = ((Place("fewshot_config"), dict(row)) for row in given) if given is not None else self.docs(str(split))
-        # The first rows are enough for first_n; one more, in case one of them is the question.
-        solved = [self._shot(doc) for _, doc in itertools.islice(rows, wanted + 1 if sampler == "first_n" else None)]
+        # Of the first rows one more is enough, in case one of them is the question.
+        few = wanted + 1 if sampler == "first_n" and same is None else None
+        solved: dict[Any, list[tuple[str, str]]] = {}
+        for _, doc in itertools.islice(rows, few):
+            solved.setdefault(doc.get(same), []).append(self._shot(doc))
 
-        if len(solved) < wanted:
-            where = split if given is None else "fewshot_config"
-            raise DataError(f"{wanted} examples are wanted, and {where} has {len(solved)}")
-
-        def choose(seed: int, asked: str) -> Sequence[str]:
-            drawn = min(wanted + 1, len(solved))
-            places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(solved)), drawn)
-            return [solved[i][1] for i in places if solved[i][0] != asked][:wanted]
+        def choose(seed: int, asked: str, doc: Mapping[str, Any]) -> Sequence[str]:
+            group = solved.get(doc.get(same), [])
+            if len(group) < wanted:
+                where = "fewshot_config" if given is not None else split
+                which = f" with the {same} {doc.get(same)!r}" if same else ""
+                raise DataError(f"{wanted} examples are wanted, and {where} has {len(group)}{which}")
+            drawn = min(wanted + 1, len(group))
+            places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), drawn)
+            return [group[i][1] for i in places if group[i][0] != asked][:wanted]
 
         return choose
 

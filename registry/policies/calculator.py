@@ -1,0 +1,28 @@
+"""The ceiling of arithmetic: works out what is asked."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from harness.api import Action, Policy, Turn, plugin
+
+_EXPRESSION = re.compile(r"\d+(?: [-+*] \d+)+")
+
+
+@plugin
+class Calculator(Policy):
+    """Arithmetic: gives the value of the last expression in the question; stays idle where there is none."""
+
+    def choose(self, turn: Turn, rng: random.Random) -> Action:
+        """Products first, then sums."""
+        found = _EXPRESSION.findall(str(turn.brief.get("question", "")))
+        if not found:
+            return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.idle
+        total, product, sign = 0, 1, 1
+        for word in ["*", *found[-1].split(), "+"]:
+            if word in "+-":
+                total, product, sign = total + sign * product, 1, 1 if word == "+" else -1
+            elif word != "*":
+                product *= int(word)
+        return total

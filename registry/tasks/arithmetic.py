@@ -1,0 +1,59 @@
+"""Sums and products, made here: a data set of any size that needs no data."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import field
+from typing import Annotated, Any
+
+from harness.api import Range, derive_seed, plugin
+from harness.documents import DatasetTask
+from harness.documents.rows import Row
+from harness.errors import Place
+
+
+@plugin
+class Arithmetic(DatasetTask):
+    """Arithmetic: generated expressions with one whole number as their value; offline, any number of them.
+
+    Attributes:
+        size: how many questions.
+        terms: how many numbers an expression has.
+        digits: how many digits a number has at most.
+        operators: between numbers, any of + - *.
+    """
+
+    size: Annotated[int, Range(ge=1, le=10_000_000)] = 100
+    terms: Annotated[int, Range(ge=2, le=50)] = 3
+    digits: Annotated[int, Range(ge=1, le=12)] = 2
+    operators: str = "+-*"
+    test_split: str | None = "test"
+    doc_to_text: str = "What is {{ expression }}?"
+    doc_to_target: str | int | None = "value"
+    answer: dict[str, Any] = field(default_factory=lambda: {"form": "number"})
+
+    def __post_init__(self) -> None:
+        if not self.operators or set(self.operators) - set("+-*"):
+            raise ValueError(f"operators are any of + - *, found {self.operators!r}")
+        super().__post_init__()
+
+    def rows(self, split: str, seed: int) -> Iterator[tuple[Place, Row]]:
+        """Generated rows; each depends on its number, the split, the seed and the sizes, and on nothing else."""
+        for number in range(self.size):
+            rng = random.Random(derive_seed("arithmetic", self.terms, self.digits, self.operators, split, seed, number))
+            value = product = rng.randrange(10**self.digits)
+            words, rest = [str(value)], 0
+            for _ in range(self.terms - 1):
+                operator, x = rng.choice(self.operators), rng.randrange(10**self.digits)
+                words += [operator, str(x)]
+                if operator == "*":
+                    product *= x
+                else:
+                    rest, product = rest + product, x if operator == "+" else -x
+            value = rest + product
+            yield Place("arithmetic", number + 1), {"id": number, "expression": " ".join(words), "value": value}
+
+    def example(self) -> Any:
+        """The first question."""
+        return next(iter(self.cases(1, 0)))

@@ -1,0 +1,74 @@
+"""FinQA (Chen et al., 2021): questions about financial reports, answered by short programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from harness.api import Action, Facts, plugin
+from harness.documents import DatasetTask
+from harness.documents.forms import Form
+
+from ._finqa import Problem, Program, ProgramReply, execute, execution_equal, parse, program_equal
+
+
+@plugin
+class FinQA(DatasetTask):
+    """FinQA: a program of ten operations whose result is the answer; execution and program accuracy.
+
+    Rows have `question`, `context` (or `pre_text`, `table` and `post_text`), `gold_program` (or `program`) and
+    `gold_execution_answer` (or `exe_ans`), also inside `qa`.
+    """
+
+    dataset_path: str | None = "ibm-research/finqa"
+    test_split: str | None = "test"
+    doc_to_text: str = (
+        "Text from a financial report:\n{{ context }}\n\nQuestion: {{ question }}\n\nAnswer with a program of steps such "
+        "as subtract(10, 4), divide(#0, 4). Operations: add, subtract, multiply, divide, exp, greater, table_max, "
+        "table_min, table_sum, table_average. Arguments are numbers from the text, constants such as const_100, or #n "
+        "for the result of step n, counted from 0. Write a percentage as a ratio. No formulas with + - * /."
+    )
+    doc_to_target: str | int | None = "program"
+    answer: dict[str, Any] = field(default_factory=dict)
+    instruction: str | None = "End your reply with a line that holds the program and nothing else: Program: …"
+
+    def form(self) -> Form:
+        """A program; programs that come to the same value are the same answer."""
+        return Form("program", lambda choices: ProgramReply(), "", canonical=_value)
+
+    def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
+        """One spelling for columns that have several."""
+        doc = {**doc, **doc["qa"]} if isinstance(doc.get("qa"), Mapping) else doc
+        context = doc.get("context")
+        if context is None:
+            table = "\n".join(" | ".join(map(str, row)) for row in doc["table"])
+            context = "\n".join([*doc["pre_text"], table, *doc["post_text"]])
+        program = doc["gold_program"] if "gold_program" in doc else doc["program"]
+        value = doc["gold_execution_answer"] if "gold_execution_answer" in doc else doc["exe_ans"]
+        return {**doc, "context": context, "program": program, "value": value}
+
+    def hidden(self, doc: Mapping[str, Any]) -> Facts:
+        """The right value, and the report's table."""
+        return {"value": doc["value"], "table": doc.get("table")}
+
+    def measures(self) -> dict[str, Any]:
+        """Execution accuracy and program accuracy."""
+
+        def execution(action: Action, target: Mapping[str, Any]) -> float:
+            program = parse(str(action))
+            if isinstance(program, Problem):
+                return 0.0
+            return float(execution_equal(execute(program, target.get("table")), target["value"]))
+
+        def program(action: Action, target: Mapping[str, Any]) -> float:
+            given, gold = parse(str(action)), parse(target["answers"][0])
+            return float(isinstance(given, Program) and isinstance(gold, Program) and program_equal(given, gold))
+
+        return {"execution": execution, "program": program}
+
+
+def _value(action: Action) -> str:
+    program = parse(str(action))
+    value = program if isinstance(program, Problem) else execute(program)
+    return str(action) if isinstance(value, Problem) else f"{value:.8g}" if isinstance(value, float) else value

@@ -1,0 +1,50 @@
+"""HumanEval (Chen et al., 2021): Python functions, graded by running the data set's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Any, ClassVar
+
+from harness.api import Action, Facts, Range, plugin
+from harness.documents import DatasetTask
+
+
+@plugin
+class HumanEval(DatasetTask):
+    """HumanEval: complete a Python function; right is what passes the data set's tests (pass@1 by execution).
+
+    Programs run only with --allow_code_execution, each in a sandbox of its own (`harness.sandbox`). Rows have
+    `task_id`, `prompt`, `test` and `entry_point`.
+
+    Attributes:
+        seconds: how long one program may take.
+    """
+
+    dataset_path: str | None = "openai/openai_humaneval"
+    test_split: str | None = "test"
+    doc_to_text: str = (
+        "Complete this Python function. Reply with the whole function in one fenced code block; it must not need "
+        "anything that is not in the block or in Python's standard library.\n\n```python\n{{ prompt }}\n```"
+    )
+    doc_to_id: str | None = "task_id"
+    answer: dict[str, Any] = field(default_factory=lambda: {"form": "code"})
+    seconds: Annotated[float, Range(gt=0, le=600)] = 10.0
+
+    executes_code: ClassVar[bool] = True
+
+    def hidden(self, doc: Mapping[str, Any]) -> Facts:
+        """The program's beginning, its tests, and the name of the function."""
+        return {name: doc[name] for name in ("prompt", "test", "entry_point")}
+
+    def measures(self) -> dict[str, Any]:
+        """Whether the tests pass."""
+
+        def passed(action: Action, target: Mapping[str, Any]) -> float:
+            from harness.sandbox import Limits, check
+
+            limits = Limits(wall=self.seconds)
+            found = check(target["prompt"], str(action), target["test"], target["entry_point"], limits)
+            return float(found.passed)
+
+        return {"passed": passed}

@@ -1,0 +1,47 @@
+"""LegalBench (Guha et al., 2023): its tasks whose answer is one of a few labels."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from harness.api import plugin
+from harness.documents import DatasetTask
+
+
+@plugin
+class LegalBench(DatasetTask):
+    """LegalBench: legal questions answered by one of a few labels, mostly yes or no.
+
+    Rows have `text`, `answer`, and the labels in `answer_choices`, or the task declares them for all rows:
+    `answer: {form: label, labels: […]}`, as for the hub's data, of which `dataset_name` chooses one task. `task` is a
+    label.
+    """
+
+    dataset_path: str | None = "nguha/legalbench"
+    test_split: str | None = "test"
+    training_split: str | None = "train"
+    doc_to_text: str = "question"
+    doc_to_target: str | int | None = "answer"
+    doc_to_choice: str | list[str] | None = "labels"
+    answer: dict[str, Any] = field(default_factory=lambda: {"form": "label"})
+    instruction: str | None = (
+        "Give no explanation. Reply with one line, with one of the allowed answers: Final Answer: …"
+    )
+    metric_list: list[str | dict[str, Any]] = field(
+        default_factory=lambda: [{"metric": "exact_match", "ignore_case": True}]
+    )
+    labels: dict[str, str] = field(default_factory=lambda: {"legal_task": "task"})
+
+    def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
+        """The labels, and below the text which answers are allowed."""
+        labels = doc.get("answer_choices") or self.answer.get("labels")
+        if not labels:
+            raise ValueError("no answer_choices in the row, and no labels declared (answer: {form: label, labels: …})")
+        labels = [str(label) for label in labels]
+        allowed = ", ".join(labels)
+        given = str(doc["answer"]).strip()
+        same = next((label for label in labels if label.casefold() == given.casefold()), given)
+        question = f"{doc['text'].strip()}\n\nAllowed answers: {allowed}"
+        task = doc.get("task", self.dataset_name or "–")
+        return {**doc, "question": question, "labels": labels, "answer": same, "task": task}

@@ -1,0 +1,41 @@
+"""MATH (Hendrycks et al., 2021): competition problems whose answers are formulas."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from harness.api import plugin
+from harness.documents import DatasetTask
+from harness.replies import Boxed
+
+
+@plugin
+class Math(DatasetTask):
+    """MATH: competition problems; an answer counts if it is mathematically the same (math-verify).
+
+    Rows have `problem` (or `question`), `answer` or, if not, a `solution` with the answer in its last box; `level` and
+    `subject` (or `type`) are labels.
+    """
+
+    dataset_path: str | None = "HuggingFaceH4/MATH-500"
+    test_split: str | None = "test"
+    doc_to_text: str = "question"
+    doc_to_target: str | int | None = "answer"
+    answer: dict[str, Any] = field(default_factory=lambda: {"form": "boxed"})
+    metric_list: list[str | dict[str, Any]] = field(default_factory=lambda: ["math_equal", "math_strict"])
+    labels: dict[str, str] = field(default_factory=lambda: {"subject": "subject", "level": "level"})
+
+    def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
+        """One spelling for columns that have several."""
+        answer = doc.get("answer") or Boxed().parse(str(doc["solution"])).action
+        if not answer:
+            raise ValueError("no answer, and no box in the solution")
+        return {
+            **doc,
+            "question": doc["problem"] if "problem" in doc else doc["question"],
+            "answer": str(answer),
+            "subject": doc.get("subject", doc.get("type", "–")),
+            "level": doc.get("level", "–"),
+            "id": doc.get("unique_id", doc.get("id")),
+        }
