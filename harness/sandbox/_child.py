@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ def main() -> None:
         job = json.load(stdin)
     os.open("/dev/null", os.O_RDONLY)  # becomes descriptor 0
     os.environ.clear()
+    sys.dont_write_bytecode = True
     try:
         confine(job["limits"], job["parent"], job["machine"], job["landlock"])
     except Exception as error:

@@ -83,7 +83,9 @@ class Fence:
         environment = {"PYTHONHASHSEED": "0"}  # sets are walked in the same order every time
         if "LD_LIBRARY_PATH" in os.environ:  # some Pythons do not start without
             environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
-        command = [sys.executable, *"-P -s -S -B -X utf8 -W ignore -c".split(), _BOOT, _FOLDER]
+        command = [sys.executable, *"-P -s -S -X utf8 -W ignore".split(), "-c", _BOOT, _FOLDER]
+        if sys.dont_write_bytecode:
+            command.insert(1, "-B")
         popen = subprocess.Popen(
             command, cwd=self.folder, env=environment, stdin=stdin, stdout=output, stderr=output,
             pass_fds=[writing, *keeps], start_new_session=True,
