@@ -91,7 +91,7 @@ def check(
     code: str,
     test: str,
     entry_point: str,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: Limits = Limits(),
     protections: Protections | None = None,
 ) -> Verdict:
     """Run `code` against `test`, which defines `check(candidate)`; safe to call from many threads.
@@ -141,7 +141,7 @@ def _verdict(said: bytes, stopped: str, solver: Process, checker: Process, limit
     return ended(solver, limits.cpu) if status == "gone" else (status, detail)
 
 
-def execute(program: str, limits: Limits = Limits(), protections: Protections | None = None) -> Execution:  # noqa: B008
+def execute(program: str, limits: Limits = Limits(), protections: Protections | None = None) -> Execution:
     """Run a plain program, as `python FILE` would, with nothing to read from standard input.
 
     Raises:

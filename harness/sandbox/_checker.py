@@ -20,7 +20,9 @@ def check(job: Mapping[str, Any]) -> None:
     What the test expects to be raised it may catch; that the solver is gone, or talks nonsense, it never sees.
     """
     line = _Line(job)
-    line.hear()  # the program is loaded
+    broken = line.hear()[2]
+    if broken is not None:
+        line.say("memory" if isinstance(broken, MemoryError) else "error", f"{broken} (when the program was loaded)")
 
     def candidate(*arguments: Any, **named: Any) -> Any:
         return line.call(list(arguments), named)

@@ -27,7 +27,7 @@ OUT_OF_MEMORY = 97
 
 def main() -> None:
     """Read the job from standard input, confine this process, say so, and do the job."""
-    with open(0, "rb") as stdin:  # noqa: PTH123
+    with open(0, "rb") as stdin:
         job = json.load(stdin)
     os.open("/dev/null", os.O_RDONLY)  # becomes descriptor 0
     os.environ.clear()

@@ -77,13 +77,13 @@ class Fence:
         whole = {**job, "report": writing, "parent": os.getpid()}
         stdin = os.memfd_create("job")
         self.open.add(stdin)
-        with open(stdin, "wb", closefd=False) as file:  # noqa: PTH123
+        with open(stdin, "wb", closefd=False) as file:
             file.write(json.dumps(whole).encode())
         os.lseek(stdin, 0, os.SEEK_SET)
         environment = {"PYTHONHASHSEED": "0"}  # sets are walked in the same order every time
         if "LD_LIBRARY_PATH" in os.environ:  # some Pythons do not start without
             environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
-        command = [sys.executable, *"-P -s -S -X utf8 -W ignore".split(), "-c", _BOOT, _FOLDER]
+        command = [sys.executable, *["-P", "-s", "-S", "-X", "utf8", "-W", "ignore"], "-c", _BOOT, _FOLDER]
         if sys.dont_write_bytecode:
             command.insert(1, "-B")
         popen = subprocess.Popen(
@@ -113,7 +113,7 @@ class Fence:
                 )
 
     def read(self, fd: int, most: int, deadline: float, watch: bool = True) -> tuple[bytes, str]:
-        """What is written to `fd`, and why no more: its end (""), too much, also in the folder ("output"), "timeout"."""
+        """What is written to `fd`, and why no more: its end (""), too much of it or in the folder ("output"), "timeout"."""
         got = bytearray()
         poll = select.poll()
         poll.register(fd, select.POLLIN)
