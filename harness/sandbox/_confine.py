@@ -49,9 +49,9 @@ def confine(limits: Mapping[str, Any], parent: int, machine: str, landlock: int)
         rights = dict.fromkeys([*library, *_READ], _landlock.READ)
         rights |= {"/dev/null": _landlock.READ | _landlock.WRITE_FILE, here: _landlock.SCRATCH}
         _landlock.confine(libc, landlock, rights)
-    else:
-        sys.addaudithook(_guard((*library, *_READ, "/dev/null", here)))
     _seccomp.confine(libc, machine, os.getpid(), writes=landlock >= _landlock.WRITES_FROM)
+    if not landlock:
+        sys.addaudithook(_guard((*library, *_READ, "/dev/null", here)))
 
 
 def _bound(limits: Mapping[str, Any]) -> None:
@@ -95,8 +95,8 @@ def _drop_root(libc: ctypes.CDLL) -> None:
 
 
 _DOORS = {"open", "os.listdir", "os.scandir", "sqlite3.connect"}
-_CLOSED = {"_ctypes", "readline", "_dbm", "_gdbm"}
-"""Modules that reach files or memory without asking Python."""
+_CLOSED = {"readline", "_dbm", "_gdbm"}
+"""Modules that reach files without asking Python."""
 
 
 def _guard(roots: tuple[str, ...]) -> Any:
@@ -105,8 +105,8 @@ def _guard(roots: tuple[str, ...]) -> Any:
     realpath, fspath, fsdecode = os.path.realpath, os.fspath, os.fsdecode
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "import" and arguments[0] in _CLOSED:
-            raise ImportError(f"{arguments[0]} is closed to confined programs")
+        if event.startswith("ctypes.") or (event == "import" and arguments[0] in _CLOSED):
+            raise PermissionError(1, "closed to confined programs on this machine", event)
         if event in _DOORS and arguments and not isinstance(arguments[0], int):
             path = fsdecode(fspath("." if arguments[0] is None else arguments[0]))
             if not (realpath(path) + "/").startswith(folders):

@@ -113,7 +113,7 @@ class Fence:
                 )
 
     def read(self, fd: int, most: int, deadline: float, watch: bool = True) -> tuple[bytes, str]:
-        """What is written to `fd`, and why no more: its end (""), too much of it or in the folder ("output"), "timeout"."""
+        """What is written to `fd`, and why no more: "" at its end, "output" when there is too much, or "timeout"."""
         got = bytearray()
         poll = select.poll()
         poll.register(fd, select.POLLIN)
