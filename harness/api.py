@@ -11,7 +11,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 Action = Any
 """What a seat does in a turn: any JSON value."""
@@ -226,12 +226,12 @@ class Task(ABC):
     Class attributes:
         gives: what its cases offer a protocol, e.g. {"topology", "rounds"}; a protocol `needs` them.
         grades: the names that `grade` returns; metrics need them.
-        executes_code: whether grading runs programs that models wrote (then slowly, and only where that is allowed).
+        grading: "slow" has a thread of its own; "executes" runs programs that models wrote, only where that is allowed.
     """
 
     gives: ClassVar[frozenset[str]] = frozenset()
     grades: ClassVar[tuple[str, ...]] = ()
-    executes_code: ClassVar[bool] = False
+    grading: ClassVar[Literal["quick", "slow", "executes"]] = "quick"
 
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:

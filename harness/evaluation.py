@@ -234,7 +234,7 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
 
 def _check_execution(plan: Plan, allowed: bool) -> None:
     """No program that a model wrote is run unless the person who gives the command says so; a spec cannot."""
-    running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.executes_code})
+    running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
     if running and not allowed:
         raise SetupError(
             f"{' and '.join(running)} runs programs that models wrote, to grade them",

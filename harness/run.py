@@ -190,7 +190,7 @@ class _Episodes:
             outcome,
             error=error,
         )
-        if condition.task.executes_code:  # takes its time; others go on meanwhile
+        if condition.task.grading != "quick":  # others go on meanwhile
             graded = await asyncio.to_thread(grade, episode, condition, case)
         else:
             graded = grade(episode, condition, case)

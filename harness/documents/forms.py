@@ -12,7 +12,7 @@ from typing import Any
 from harness.api import Action, Reply
 from harness.errors import PluginError, near
 from harness.replies import Boxed, Code, FreeText, Label, Letter, Number
-from harness.replies.boxed import math_canonical
+from harness.replies.mathematics import math_canonical
 
 
 @dataclass(frozen=True)

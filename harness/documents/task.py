@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
@@ -164,9 +165,8 @@ class DatasetTask(Task):
                 message = f"the id {name!r} stands at {seen[name]} already"
                 raise DataError(message, place=place, hint="Give doc_to_id a template that tells rows apart.")
             seen[name] = place
-            yield self._case(
-                name, doc, place, lambda asked, name=name: shots(derive_seed("fewshot", seed, name), asked)
-            )
+            drawn = derive_seed("fewshot", seed, name)
+            yield self._case(name, doc, place, functools.partial(shots, drawn, doc))
         if not seen:
             what = "" if self._where is None else ", or `process_docs: where` leaves all of them out"
             raise DataError(f"{self._source} has no rows in the split {self.split!r}{what}")
@@ -195,7 +195,8 @@ class DatasetTask(Task):
             asked = self._asked(doc, options)
             question = f"{self.description}{''.join(examples(asked))}{asked}"
             labels = {label: str(template(doc)) for label, template in self._labels.items()}
-            return self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
+            case = self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
+            return replace(case, public={**case.public, **self.shown(doc)})
         except (PluginError, DataError) as error:
             raise DataError(error.message, place=error.place or place, hint=error.hint) from None
 
@@ -211,6 +212,10 @@ class DatasetTask(Task):
         seats = tuple(f"Agent-{i}" for i in range(self.agents))
         public = {"question": question, "choices": list(options) if options is not None else None}
         return Case(id=name, seats=seats, public=public, target={"answers": list(targets), **more}, labels=labels)
+
+    def shown(self, doc: Mapping[str, Any]) -> Facts:
+        """What a reply form may need to know of the row."""
+        return {}
 
     def hidden(self, doc: Mapping[str, Any]) -> Facts:
         """What grading needs besides the right answer."""
@@ -318,11 +323,11 @@ class DatasetTask(Task):
 
     # ------------------------------------------------------------------------------------ examples
 
-    def _shots(self) -> Callable[[int, str, Mapping[str, Any]], Sequence[str]]:
+    def _shots(self) -> Callable[[int, Mapping[str, Any], str], Sequence[str]]:
         """What gives, for a seed and a question, the examples before it: never the question itself."""
         wanted, config = self.num_fewshot, self.fewshot_config
         if not wanted:
-            return lambda seed, asked, doc: ()
+            return lambda seed, doc, asked: ()
         for key in config.keys() - {"sampler", "samples", "same"}:
             hint = near(key, ["sampler", "samples", "same"])
             raise PluginError(f"fewshot_config has no {key!r}", hint=hint, at=("fewshot_config",))
@@ -339,13 +344,13 @@ class DatasetTask(Task):
         few = wanted + 1 if sampler == "first_n" and same is None else None
         solved: dict[Any, list[tuple[str, str]]] = {}
         for _, doc in itertools.islice(rows, few):
-            solved.setdefault(doc.get(same), []).append(self._shot(doc))
+            solved.setdefault(doc.get(str(same)), []).append(self._shot(doc))
 
-        def choose(seed: int, asked: str, doc: Mapping[str, Any]) -> Sequence[str]:
-            group = solved.get(doc.get(same), [])
+        def choose(seed: int, doc: Mapping[str, Any], asked: str) -> Sequence[str]:
+            group = solved.get(doc.get(str(same)), [])
             if len(group) < wanted:
                 where = "fewshot_config" if given is not None else split
-                which = f" with the {same} {doc.get(same)!r}" if same else ""
+                which = f" with the {same} {doc.get(str(same))!r}" if same else ""
                 raise DataError(f"{wanted} examples are wanted, and {where} has {len(group)}{which}")
             drawn = min(wanted + 1, len(group))
             places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), drawn)

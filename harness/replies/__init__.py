@@ -11,6 +11,7 @@ from ._text import Parsing
 from .answer import Answer, Form, Integers, normalise, same
 from .calls import Calls, Verb
 from .choice import Choice
+from .code import Code, assemble
 from .commands import Commands
 from .labelled import Labelled
 from .messages import Messages
@@ -20,6 +21,7 @@ __all__ = [
     "Answer",
     "Calls",
     "Choice",
+    "Code",
     "Commands",
     "Form",
     "Integers",
@@ -29,6 +31,7 @@ __all__ = [
     "Said",
     "Spoken",
     "Verb",
+    "assemble",
     "normalise",
     "same",
 ]

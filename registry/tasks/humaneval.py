@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from harness.api import Action, Facts, Range, plugin
+from harness.api import Action, Case, Facts, Range, Reply, plugin
 from harness.documents import DatasetTask
+from harness.replies.code import Code
 
 
 @plugin
@@ -31,7 +32,15 @@ class HumanEval(DatasetTask):
     answer: dict[str, Any] = field(default_factory=lambda: {"form": "code"})
     seconds: Annotated[float, Range(gt=0, le=600)] = 10.0
 
-    executes_code: ClassVar[bool] = True
+    grading = "executes"
+
+    def shown(self, doc: Mapping[str, Any]) -> Facts:
+        """The name of the function, by which it is found in a reply."""
+        return {"entry_point": doc["entry_point"]}
+
+    def reply(self, case: Case, seat: str) -> Reply:
+        """A program that defines the function."""
+        return Code(case.public.get("entry_point"))
 
     def hidden(self, doc: Mapping[str, Any]) -> Facts:
         """The program's beginning, its tests, and the name of the function."""

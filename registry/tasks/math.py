@@ -26,6 +26,8 @@ class Math(DatasetTask):
     metric_list: list[str | dict[str, Any]] = field(default_factory=lambda: ["math_equal", "math_strict"])
     labels: dict[str, str] = field(default_factory=lambda: {"subject": "subject", "level": "level"})
 
+    grading = "slow"
+
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
         """One spelling for columns that have several."""
         answer = doc.get("answer") or Boxed().parse(str(doc["solution"])).action

@@ -1,0 +1,240 @@
+"""Python programs: what a model wrote → program text, and program text + prompt → a whole program."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Action, Parsed, Reply
+
+from ._lines import Line, logical
+from ._text import valid
+
+_FENCE = re.compile(r"^([ \t]{0,12})(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
+_PYTHON = {"", "python", "py", "python3", "python2", "py3", "ipython", "code", "text", "plaintext"}
+_KEYS = ("completion", "code", "answer", "solution")
+_OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
+_JSON = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are of no interest, long ones dear
+
+_NAME = r"[^\W\d]\w*+"
+_TARGET = rf"[(\[*]*+{_NAME}(?:\.{_NAME}|\[[^\]]{{0,200}}\])*+[)\]]*+"
+_STATEMENT = re.compile(
+    rf"""(?:
+      (?:async[ ])?def[ ]+{_NAME}\s*\( | class[ ]+{_NAME}\s*[(:] | @{_NAME}
+    | import[ ]+[\w., ]+$ | from[ ]+[\w.]+[ ]+import[ ]
+    | (?:return|yield|raise|assert|del|global|nonlocal|await)\b(?![ ]*[.,:;]) | (?:pass|break|continue)\s*(?:\#|;|$)
+    | (?:if|elif|while|for|with|async[ ]for|async[ ]with|except|match|case)\b.*[:(\[{{,\\]\s*(?:\#.*)?$
+    | (?:if|while|for|with)\b.*:[ ]*(?:return|yield|raise|pass|break|continue|{_NAME}[ ]*[-+*/]?=)
+    | (?:else|try|finally)\s*:
+    | {_TARGET}(?:[ ]*,[ ]*{_TARGET})*+[ ]*(?::[ ]*[\w.]++(?:\[[^=]{{0,200}}\])?[ ]*)?
+      (?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)
+    | {_NAME}(?:\.{_NAME})*+\(.*[)\]}},(\[{{:\\]\s*(?:\#.*)?$
+    | \"\"\" | ''' | r\"\"\"
+    )""",
+    re.VERBOSE,
+)
+_TOP = re.compile(r"(?:async )?def |class |@|import |from |if __name__|print\(")
+
+
+@dataclass(frozen=True, slots=True)
+class Code(Reply):
+    """A Python program, or the rest of one that the prompt began.
+
+    Looked for in this order: a JSON object with the program as `completion`, `code`, `answer` or `solution`; a fenced
+    block; the reply without the prose before and after it. Of several blocks the last that defines the entry point
+    counts, because a later one mends an earlier one; if none does (or it is not known) the first, because what follows
+    a program is how to use it. Blocks in other languages count only if there are no others. Indentation is kept: it
+    tells a body from a whole function, see `assemble`.
+
+    Attributes:
+        entry_point: the function that is asked for, if known.
+    """
+
+    entry_point: str | None = None
+
+    def parse(self, text: str) -> Parsed:
+        """The program text, without blank lines around it."""
+        text = valid(text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+        found = _from_json(text)
+        if found is None:
+            found = self._from_fence(text)
+        elif _FENCE.search(found):
+            found = self._from_fence(found)
+        if found is None:
+            found = _without_prose(text)
+        code = _trimmed(found or "")
+        return Parsed(code) if code else Parsed(error="no Python code was found; write it in one ```python block")
+
+    def allows(self, action: Action) -> bool:
+        """Any text."""
+        return isinstance(action, str)
+
+    def _from_fence(self, text: str) -> str | None:
+        blocks = _blocks(text)
+        blocks = [block for block in blocks if block[0] in _PYTHON] or blocks
+        bodies = [_from_json(body) or body for _, body in blocks]
+        if self.entry_point:
+            whole = [body for body in bodies if _defined(logical(body), self.entry_point) is not None]
+            bodies = whole[-1:] or bodies
+        return bodies[0] if bodies else None
+
+
+def _blocks(text: str) -> list[tuple[str, str]]:
+    """(language, content) of every fenced block with something in it; the last one may be open."""
+    blocks, opened = [], None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[2].startswith(opened[2]) and not fence[3]:
+            blocks.append((opened, text[opened.end() + 1 : fence.start()]))
+            opened = None
+    if opened is not None:
+        blocks.append((opened, text[opened.end() + 1 :]))
+    return [(fence[3].lower(), _outdented(body, len(fence[1]))) for fence, body in blocks if body.strip()]
+
+
+def _outdented(text: str, by: int) -> str:
+    """A block within a list is indented as its fence is."""
+    return re.sub(rf"^[ \t]{{1,{by}}}", "", text, flags=re.MULTILINE) if by else text
+
+
+def _from_json(text: str) -> str | None:
+    """The program in the first JSON object that starts a line, or None."""
+    start = _OBJECT.search(text)
+    if start is None:
+        return None
+    try:
+        data: Any = _JSON.raw_decode(text, start.end() - 1)[0]
+    except (ValueError, RecursionError):
+        return None
+    return next((data[key] for key in _KEYS if isinstance(data, dict) and isinstance(data.get(key), str)), None)
+
+
+def _without_prose(text: str) -> str | None:
+    """From the first line that reads like code to the last before prose begins at the margin; None if none does."""
+    physical = text.split("\n")
+    start = next((n for n, line in enumerate(physical) if _STATEMENT.match(line.strip()[:2000])), None)
+    if start is None:
+        return None
+    rest = physical[start:]
+    for line in logical("\n".join(rest)):
+        margin = not rest[line.first][:1].isspace()
+        if margin and line.first and not _STATEMENT.match(line.text[:2000]) and line.text[0] not in ")]}\"'":
+            return "\n".join(rest[: line.first])
+    return "\n".join(rest)
+
+
+def _trimmed(text: str) -> str:
+    """`text` without blank lines around it and blanks at its end."""
+    return re.sub(r"\A(?:[ \t]*\n)++", "", text).rstrip()
+
+
+# ----------------------------------------------------------------------------------------- assemble
+
+
+def assemble(prompt: str, code: str, entry_point: str) -> str:
+    """A whole program from a prompt that ends within the function `entry_point`, and what continues or replaces it.
+
+    A text that defines the function replaces it; what the prompt has before it (imports, helpers) stays. Any other is
+    the function's body, whatever became of its indentation: as it should be, the first line's stripped off, all of it
+    at the margin, or of another width. What follows a body at the margin stays there. Never raises; linear time.
+    """
+    code = _spaced(_trimmed(valid(code).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")))
+    lines = logical(code)
+    found = _defined(lines, entry_point)
+    if found is not None:
+        return _replaced(prompt, _shifted(code, lines, -lines[found].indent), entry_point)
+    width = _body_width(prompt, entry_point)
+    body = _body(code, lines, width) if lines else " " * width + "pass"
+    return f"{prompt.rstrip()}\n{body}\n"
+
+
+def _defined(lines: list[Line], entry_point: str) -> int | None:
+    """Which line defines the function at the text's own margin."""
+    name = re.escape(entry_point)
+    pattern = re.compile(rf"(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]|{name}[ \t]*(?::[^=]*)?=(?!=)")
+    margin = min((line.indent for line in lines), default=0)
+    found = [n for n, line in enumerate(lines) if line.indent == margin and pattern.match(line.text)]
+    if found and margin and not _TOP.match(lines[0].text):  # a body that defines a function of that name within
+        return None
+    return found[0] if found else None
+
+
+def _replaced(prompt: str, code: str, entry_point: str) -> str:
+    lines = logical(prompt)
+    found = _defined(lines, entry_point)
+    kept = prompt.split("\n")[: lines[found].first if found is not None else None]
+    while kept and (not kept[-1].strip() or kept[-1].startswith("@")):
+        kept.pop()
+    # Imports from the future must come first.
+    future = re.findall(r"^from __future__ import [^\n]+$", code, re.MULTILINE)
+    rest = re.sub(r"^from __future__ import [^\n]+$", "", code, flags=re.MULTILINE) if future else code
+    return "\n".join([*future, *kept, "", "", rest, ""]) if kept else "\n".join([*future, rest, ""])
+
+
+def _body_width(prompt: str, entry_point: str) -> int:
+    """How far the prompt indents the function's body."""
+    lines = logical(prompt)
+    found = _defined(lines, entry_point)
+    after = lines[found + 1 :] if found is not None else []
+    return next((line.indent for line in after if line.indent), 4)
+
+
+def _body(code: str, lines: list[Line], width: int) -> str:
+    level, length = _level(lines, width)
+    physical = code.split("\n")
+    physical[lines[0].first] = " " * level + physical[lines[0].first].lstrip(" ")
+    tail = lines[length].first if length < len(lines) else len(physical)
+    inside = frozenset().union(*(line.inside for line in lines))
+    moved = [_moved(text, width - level, n in inside) for n, text in enumerate(physical[:tail])]
+    return "\n".join([*moved, *physical[tail:]])
+
+
+def _level(lines: list[Line], width: int) -> tuple[int, int]:
+    """How far the body's own statements are indented, and how many lines belong to it.
+
+    The first line's own blanks say little: replies lose them. The lines after it tell.
+    """
+    first, rest = lines[0], lines[1:]
+    count = next((n for n, line in enumerate(rest) if not line.indent), len(rest))
+    block, after = rest[:count], rest[count:]
+    if not block:
+        return (first.indent, 1) if first.indent else (0, len(lines))
+    second, least = block[0].indent, min(line.indent for line in block)
+    if not first.opens:
+        level = second
+    elif least < second:
+        level = least
+    elif first.indent:
+        level = first.indent if first.indent < second else width
+    else:  # all of it is one block: deeper than a body's means that the first line was stripped
+        continued = bool(after) and not _TOP.match(after[0].text)
+        level = width if second > width and not continued else 0
+    return (level, 1 + count) if level else (0, len(lines))
+
+
+def _shifted(code: str, lines: list[Line], by: int) -> str:
+    inside = frozenset().union(*(line.inside for line in lines))
+    return "\n".join(_moved(text, by, n in inside) for n, text in enumerate(code.split("\n")))
+
+
+def _moved(text: str, by: int, inside: bool) -> str:
+    """One physical line with more or fewer blanks before it; a string's own lines stay as they are."""
+    if inside or not by or not text.strip():
+        return text
+    return " " * by + text if by > 0 else text[min(-by, len(text) - len(text.lstrip(" "))) :]
+
+
+def _spaced(code: str) -> str:
+    """Indentation by tabs as blanks, four each, so that it fits the prompt's."""
+    if "\t" not in code:
+        return code
+    inside = frozenset().union(*(line.inside for line in logical(code)))
+    lines = code.split("\n")
+    for n, text in enumerate(lines):
+        blanks = text[: len(text) - len(text.lstrip(" \t"))]
+        if "\t" in blanks and n not in inside:
+            lines[n] = blanks.expandtabs(4) + text[len(blanks) :]
+    return "\n".join(lines)

@@ -1,0 +1,184 @@
+"""Run programs that a model wrote, and grade them by execution, as if every one were hostile.
+
+`check` grades a HumanEval-like program: it passes if the data set's own `check(candidate)` returns (Chen et al. 2021,
+"Evaluating Large Language Models Trained on Code", section 2.1). `execute` runs a plain program.
+
+Every program has processes of its own: no network, no new processes or threads, limits on wall and processor time,
+memory, files and output, an empty environment, a folder of its own that is removed afterwards, nothing else to read
+but Python's standard library. Whatever the program does (exit, crash, loop, patch, lie) is data: a status, never an
+exception here. `report()` says what this machine offers for it; where the essential is missing, nothing is run.
+
+The verdict is never the program's own. It runs in one process, the data set's test in another; calls and results cross
+as plain data (numbers, text, lists, dicts, …). So a program cannot exit early with success, patch the test, return an
+object that equals everything, or swallow an assertion. Objects that are no plain data equal nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ._machine import Protections, report
+from ._parent import Fence, Process, ended
+
+Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "crashed", "refused"]
+"""How a check ended.
+
+    passed   check(candidate) returned            memory   the program ran out of memory
+    failed   an assertion of the test failed      output   it wrote or returned too much, or too many files
+    error    it does not load, or raised          crashed  its process ended, or did not keep to the form
+    timeout  it took too long                     refused  it was not run: too long a text, or no test
+"""
+ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
+
+_OUT_OF_MEMORY = 97  # as `_child.run` ends
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a program may use.
+
+    Attributes:
+        wall: seconds, from when its processes are set up.
+        cpu: whole seconds of processor time, of each process.
+        memory: bytes of address space, of each process; at least 64 MiB.
+        output: bytes written to standard output and error by `execute`; `check` throws them away.
+        value: bytes of one call's arguments or result.
+        file: bytes of one file.
+        files: files in its folder.
+        source: characters of a program, prompt or test.
+    """
+
+    wall: float = 10.0
+    cpu: int = 5
+    memory: int = 1 << 30
+    output: int = 64 << 10
+    value: int = 8 << 20
+    file: int = 1 << 20
+    files: int = 64
+    source: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        least = {"cpu": 1, "memory": 64 << 20, "value": 1024}
+        for name, value in asdict(self).items():
+            if not value >= least.get(name, 0):
+                raise ValueError(f"{name} must be at least {least.get(name, 0)}, got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a program is right, how its check ended, and in words why (at most some 2,000 characters)."""
+
+    passed: bool
+    status: Status
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a program ended, and what it wrote to standard output and error, bounded."""
+
+    status: ExecutionStatus
+    output: str
+
+
+def check(
+    prompt: str,
+    code: str,
+    test: str,
+    entry_point: str,
+    limits: Limits = Limits(),
+    protections: Protections | None = None,
+) -> Verdict:
+    """Run `code` against `test`, which defines `check(candidate)`; safe to call from many threads.
+
+    Args:
+        prompt: the data set's own; its helper functions are there for the test, the program's are not.
+        code: the whole program, e.g. `harness.replies.assemble(prompt, completion, entry_point)`.
+        test: the data set's own.
+        entry_point: the function of `code` to test.
+        limits: what it may use.
+        protections: what to confine it with; `report()` if None.
+
+    Raises:
+        SetupError: if this machine cannot confine programs. Nothing the program does raises.
+    """
+    using = protections or report()
+    using.require()
+    if max(map(len, (prompt, code, test))) > limits.source:
+        return Verdict(False, "refused", f"a text has more than {limits.source} characters")
+    job: dict[str, Any] = {**_common(limits, using), "entry_point": entry_point}
+    with _folder() as folder, Fence(folder, limits.files) as fence:
+        asked, asking = fence.pipe()
+        answered, answering = fence.pipe()
+        heard, saying = fence.pipe()
+        ends = {"requests": asked, "replies": answering}
+        solver = fence.start({**job, **ends, "role": "solver", "program": code}, subprocess.DEVNULL, ends.values())
+        ends = {"requests": asking, "replies": answered, "verdict": saying}
+        texts = {"prompt": prompt, "test": test}
+        fence.start({**job, **ends, **texts, "role": "checker"}, subprocess.DEVNULL, ends.values())
+        fence.close(asked, asking, answered, answering, saying)
+        fence.await_ready()
+        said, stopped = fence.read(heard, 100_000, time.monotonic() + limits.wall)
+        fence.end()
+        status, detail = _verdict(said, stopped, solver, fence.processes[1], limits)
+    return Verdict(status == "passed", status, detail.encode("utf-8", "replace").decode())
+
+
+def _verdict(said: bytes, stopped: str, solver: Process, checker: Process, limits: Limits) -> tuple[Any, str]:
+    if stopped == "timeout":
+        return "timeout", f"no verdict after {limits.wall} s"
+    if stopped == "output":
+        return "output", f"the program made more than {limits.files} files"
+    if not said:  # the test itself was ended: a loop, or too large a value
+        status, detail = ended(checker, limits.cpu)
+        return status, f"{detail} (in the test's process)"
+    status, detail = json.loads(said)
+    return ended(solver, limits.cpu) if status == "gone" else (status, detail)
+
+
+def execute(program: str, limits: Limits = Limits(), protections: Protections | None = None) -> Execution:
+    """Run a plain program, as `python FILE` would, with nothing to read from standard input.
+
+    Raises:
+        SetupError: if this machine cannot confine programs. Nothing the program does raises.
+    """
+    using = protections or report()
+    using.require()
+    if len(program) > limits.source:
+        return Execution("refused", f"the program has more than {limits.source} characters")
+    with _folder() as folder, Fence(folder, limits.files) as fence:
+        written, writing = fence.pipe()
+        process = fence.start({**_common(limits, using), "role": "program", "program": program}, writing, ())
+        fence.close(writing)
+        fence.await_ready()
+        deadline = time.monotonic() + limits.wall
+        output, stopped = fence.read(written, limits.output, deadline)
+        if not stopped and not fence.await_end(process, deadline):
+            stopped = "output" if fence.crowded() else "timeout"
+        fence.end()
+    status: Any = stopped
+    if not stopped:
+        known = {0: "ok", _OUT_OF_MEMORY: "memory"}
+        status = ended(process, limits.cpu)[0] if process.status < 0 else known.get(process.status, "error")
+    return Execution(status, output.decode("utf-8", "replace"))
+
+
+def _common(limits: Limits, using: Protections) -> dict[str, Any]:
+    return {
+        "limits": {"cpu": limits.cpu, "memory": limits.memory, "file": limits.file},
+        "value": limits.value,
+        "machine": using.machine,
+        "landlock": using.landlock,
+    }
+
+
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="harness-sandbox-", ignore_cleanup_errors=True)
+
+
+__all__ = ["Execution", "ExecutionStatus", "Limits", "Protections", "Status", "Verdict", "check", "execute", "report"]

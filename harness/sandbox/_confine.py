@@ -1,0 +1,115 @@
+"""A process gives up, for good, all that a program does not need. Runs in the new process, before the program does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from . import _landlock, _seccomp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+NOBODY = 65534
+OPEN_FILES = 32
+
+# What modules of the standard library load or read: shared libraries, time zones, harmless devices.
+_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store")
+_READ = (*_LIBRARIES, "/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/usr/share/zoneinfo", "/dev/urandom", "/dev/zero")
+
+
+def confine(limits: Mapping[str, Any], parent: int, machine: str, landlock: int) -> None:
+    """Bound what this process may use, and leave it this folder, the standard library and its open files.
+
+    Args:
+        limits: `cpu` in seconds; `memory` and `file` in bytes.
+        parent: the process that started it; it ends with that one.
+        machine: as `os.uname` names it.
+        landlock: the version to use, 0 for none: opening is then guarded by an audit hook, and only for reading.
+
+    Raises:
+        OSError, ValueError: if the machine does not let it.
+    """
+    _bound(limits)
+    library = [path for path in sys.path if path] + [os.path.join(sys.base_exec_prefix, "lib")]  # noqa: PTH118
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0:
+        _drop_root(libc)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
+    if os.getppid() != parent:
+        os._exit(1)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs is refused")
+    here = os.getcwd()  # noqa: PTH109
+    if landlock:
+        rights = dict.fromkeys([*library, *_READ], _landlock.READ)
+        rights |= {"/dev/null": _landlock.READ | _landlock.WRITE_FILE, here: _landlock.SCRATCH}
+        _landlock.confine(libc, landlock, rights)
+    _seccomp.confine(libc, machine, os.getpid(), writes=landlock >= _landlock.WRITES_FROM)
+    if not landlock:
+        sys.addaudithook(_guard((*library, *_READ, "/dev/null", here)))
+
+
+def _bound(limits: Mapping[str, Any]) -> None:
+    import resource
+
+    for kind, most in (
+        (resource.RLIMIT_AS, limits["memory"]),
+        (resource.RLIMIT_CPU, limits["cpu"]),
+        (resource.RLIMIT_FSIZE, limits["file"]),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+        (resource.RLIMIT_NPROC, 0),  # a second line: the filter already refuses new processes and threads
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _drop_root(libc: ctypes.CDLL) -> None:
+    """Become nobody where nobody can read the standard library, else stay, without any of root's powers."""
+    try:
+        os.chown(".", NOBODY, NOBODY)
+        os.setgroups([])
+        os.setegid(NOBODY)
+        os.seteuid(NOBODY)
+        readable = os.access(os.__file__, os.R_OK, effective_ids=True)
+        os.seteuid(0)
+        if readable:
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            return
+        os.setegid(0)
+        os.chown(".", 0, 0)
+    except OSError:  # a user namespace without nobody
+        pass
+    head = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
+    if libc.capset(head, (ctypes.c_uint32 * 6)()):
+        raise OSError(ctypes.get_errno(), "root's capabilities cannot be given up")
+
+
+_DOORS = {"open", "os.listdir", "os.scandir", "sqlite3.connect"}
+_CLOSED = {"readline", "_dbm", "_gdbm"}
+"""Modules that reach files without asking Python."""
+
+
+def _guard(roots: tuple[str, ...]) -> Any:
+    """An audit hook that refuses to open what is not below `roots`: what Python alone can do without Landlock."""
+    folders = tuple(root.rstrip("/") + "/" for root in roots)
+    realpath, fspath, fsdecode = os.path.realpath, os.fspath, os.fsdecode
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event.startswith("ctypes.") or (event == "import" and arguments[0] in _CLOSED):
+            raise PermissionError(1, "closed to confined programs on this machine", event)
+        if event in _DOORS and arguments and not isinstance(arguments[0], int):
+            path = fsdecode(fspath("." if arguments[0] is None else arguments[0]))
+            if not (realpath(path) + "/").startswith(folders):
+                raise PermissionError(1, "outside of what a confined program may read", path)
+
+    return hook
