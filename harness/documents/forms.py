@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Action, Reply
 from harness.errors import PluginError, near
-from harness.replies import Boxed, Code, FreeText, Label, Letter, Number
+from harness.replies import Boxed, Code, FreeText, Label, Letter, Number, Pattern
 from harness.replies.mathematics import math_canonical
 
 
@@ -66,12 +66,30 @@ def form_of(answer: Mapping[str, Any]) -> Form:
     return Form(name, make, **settings)
 
 
+def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The answer form that lm-eval's first filter comes to: a regular expression's match, else the whole text.
+
+    Raises:
+        PluginError: for steps other than regex, remove_whitespace and take_first.
+    """
+    answer: dict[str, Any] = {"form": "text"}
+    for step in filter_list[0].get("filter", ()) if filter_list else ():
+        function = step.get("function")
+        if function == "regex":
+            answer = {"form": "pattern", "pattern": str(step.get("regex_pattern", r"#### (\-?[0-9\.\,]+)"))}
+            answer["group_select"] = int(step.get("group_select", 0))
+        elif function not in ("take_first", "remove_whitespace"):
+            hint = "There are: regex, remove_whitespace, take_first. Majority votes are the protocol's: single, vote."
+            raise PluginError(f"filter_list: the filter {function!r} is not known here", hint=hint, at=("filter_list",))
+    return answer
+
+
 def _letter(choices: Sequence[str] | None, options: int | None = None) -> Reply:
     if choices is None and options is None:
         raise PluginError(
             "the answer form letter needs choices", hint="Give doc_to_choice, or options: N.", at=("answer",)
         )
-    return Letter(len(choices) if choices is not None else options or 0, tuple(choices or ()))
+    return Letter(tuple(choices) if choices is not None else options or 0)
 
 
 def _label(choices: Sequence[str] | None, labels: list[str] | None = None) -> Reply:
@@ -114,6 +132,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
         },
     ),
     "code": (Code, {"instruction": "", "metric": "exact_match", "canonical": str}),
+    "pattern": (Pattern, {"instruction": ""}),
     "text": (FreeText, {"instruction": ""}),
 }
 """Name → what makes the reply form (`choices` is the row's), and the rest of it."""

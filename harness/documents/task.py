@@ -7,13 +7,13 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.errors import DataError, Place, PluginError, near
 from harness.replies._literals import NOTHING, read
 
-from .forms import Form, form_of
+from .forms import Form, filtered, form_of
 from .grading import Measure, measures_of
 from .rows import Row, Source
 from .templates import DocTemplate
@@ -48,10 +48,13 @@ class DatasetTask(Task):
         description: stands before everything.
         target_delimiter: between an example's question and its answer.
         fewshot_delimiter: between examples.
-        answer: how an answer is written: `form`, and the form's own parameters.
+        answer: how an answer is written: `form`, and the form's own parameters. If None, `output_type` and `filter_list`
+            say so, as in lm-eval: "multiple_choice" is the form letter, a regex filter the form pattern, all else text.
+        output_type, filter_list: see `answer`.
         instruction: how the answer is to be written, in words, after the question; by default the form's own.
         metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
         labels: what result tables can group by: label → template.
+        metadata, tag: lm-eval's; not used.
         agents: how many seats every question is put to.
     """
 
@@ -74,10 +77,14 @@ class DatasetTask(Task):
     description: str = ""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
-    answer: dict[str, Any]
+    answer: dict[str, Any] | None = None
+    output_type: Literal["generate_until", "multiple_choice"] = "generate_until"
+    filter_list: list[dict[str, Any]] = field(default_factory=list)
     instruction: str | None = None
     metric_list: list[str | dict[str, Any]] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    tag: Any = None
     agents: Annotated[int, Range(ge=1, le=1000)] = 1
 
     gives: ClassVar[frozenset[str]] = frozenset({"question"})
@@ -111,7 +118,11 @@ class DatasetTask(Task):
 
     def form(self) -> Form:
         """How an answer is written."""
-        return form_of(self.answer)
+        if self.answer is not None:
+            return form_of(self.answer)
+        if self.output_type == "multiple_choice":
+            return form_of({"form": "letter"})
+        return form_of(filtered(self.filter_list))
 
     def measures(self) -> dict[str, Measure]:
         """Name → how an answer is graded, the score first."""

@@ -31,7 +31,7 @@ class Arithmetic(DatasetTask):
     test_split: str | None = "test"
     doc_to_text: str = "What is {{ expression }}?"
     doc_to_target: str | int | None = "value"
-    answer: dict[str, Any] = field(default_factory=lambda: {"form": "number"})
+    answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "number"})
 
     def __post_init__(self) -> None:
         if not self.operators or set(self.operators) - set("+-*"):

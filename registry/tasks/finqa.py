@@ -30,7 +30,7 @@ class FinQA(DatasetTask):
         "for the result of step n, counted from 0. Write a percentage as a ratio. No formulas with + - * /."
     )
     doc_to_target: str | int | None = "program"
-    answer: dict[str, Any] = field(default_factory=dict)
+    answer: dict[str, Any] | None = field(default_factory=dict)
     instruction: str | None = "End your reply with a line that holds the program and nothing else: Program: …"
 
     def form(self) -> Form:

@@ -29,7 +29,7 @@ class GPQA(DatasetTask):
     doc_to_text: str = "question"
     doc_to_target: str | int | None = "answer"
     doc_to_choice: str | list[str] | None = "options"
-    answer: dict[str, Any] = field(default_factory=lambda: {"form": "letter"})
+    answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "letter"})
     instruction: str | None = "Think step by step, then end your reply with: The answer is (X)."
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class HumanEval(DatasetTask):
         "anything that is not in the block or in Python's standard library.\n\n```python\n{{ prompt }}\n```"
     )
     doc_to_id: str | None = "task_id"
-    answer: dict[str, Any] = field(default_factory=lambda: {"form": "code"})
+    answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "code"})
     seconds: Annotated[float, Range(gt=0, le=600)] = 10.0
 
     grading = "executes"

@@ -24,7 +24,7 @@ class LegalBench(DatasetTask):
     doc_to_text: str = "question"
     doc_to_target: str | int | None = "answer"
     doc_to_choice: str | list[str] | None = "labels"
-    answer: dict[str, Any] = field(default_factory=lambda: {"form": "label"})
+    answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "label"})
     instruction: str | None = (
         "Give no explanation. Reply with one line, with one of the allowed answers: Final Answer: …"
     )
@@ -35,7 +35,7 @@ class LegalBench(DatasetTask):
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
         """The labels, and below the text which answers are allowed."""
-        labels = doc.get("answer_choices") or self.answer.get("labels")
+        labels = doc.get("answer_choices") or (self.answer or {}).get("labels")
         if not labels:
             raise ValueError("no answer_choices in the row, and no labels declared (answer: {form: label, labels: …})")
         labels = [str(label) for label in labels]

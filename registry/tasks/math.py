@@ -22,7 +22,7 @@ class Math(DatasetTask):
     test_split: str | None = "test"
     doc_to_text: str = "question"
     doc_to_target: str | int | None = "answer"
-    answer: dict[str, Any] = field(default_factory=lambda: {"form": "boxed"})
+    answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "boxed"})
     metric_list: list[str | dict[str, Any]] = field(default_factory=lambda: ["math_equal", "math_strict"])
     labels: dict[str, str] = field(default_factory=lambda: {"subject": "subject", "level": "level"})
 

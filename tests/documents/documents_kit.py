@@ -1,0 +1,40 @@
+"""Small data sets of the tests' own making, and the tasks over them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import project, resolve, spec
+from harness.api import Case, Outcome
+from harness.engines.mock import Mock
+
+BUILTIN = project.builtin()
+
+
+def jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def task_of(name: str = "dataset_qa", **parameters: Any) -> Any:
+    return BUILTIN.load("tasks", name)(**parameters)
+
+
+def cases(task: Any, limit: int | None = None, seed: int = 0) -> list[Case]:
+    return list(task.cases(limit, seed))
+
+
+def graded(task: Any, case: Case, *answers: Any, group: Any = None, samples: bool = True) -> dict[str, Any]:
+    """The grade of these answers as `single` gives them."""
+    facts = {"samples": list(answers)} if samples else {}
+    given = dict(zip(case.seats, answers, strict=False))
+    return dict(task.grade(case, Outcome(answers=given, group=group, facts=facts)))
+
+
+def plan_of(task: Mapping[str, Any] | str, folder: Path | None = None) -> Any:
+    """The plan of a spec with this task; raises what `validate` would show."""
+    loaded = spec.parse(
+        {"name": "x", "task": task, "protocol": "single", "prompts": "qa/standard", "metrics": ["score"]}, BUILTIN
+    )
+    return resolve.plan(loaded, BUILTIN, Mock())

@@ -1,0 +1,232 @@
+"""`dataset_qa`: a data set as a task in YAML alone, with lm-eval's words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import DataError, PluginError, UserError
+from tests.documents.documents_kit import cases, graded, jsonl, plan_of, task_of
+
+ROWS: list[dict[str, Any]] = [
+    {"q": "Which is a fruit?", "options": ["stone", "apple"], "gold": 1, "topic": "food"},
+    {"q": "Which is a city?", "options": ["Rome", "Nile", "Alps"], "gold": 0, "topic": "places"},
+    {"q": "Which swims?", "options": ["cat", "cod"], "gold": 1, "topic": "food"},
+]
+
+
+def choices(tmp_path: Path, **more: Any) -> Any:
+    file = jsonl(tmp_path / "test.jsonl", ROWS)
+    given = {"data_files": str(file), "doc_to_text": "{{q}}", "doc_to_target": "gold", "doc_to_choice": "options"}
+    return task_of(**{**given, "answer": {"form": "letter"}, **more})
+
+
+def test_options_are_listed_and_answers_are_letters(tmp_path: Path) -> None:
+    task = choices(tmp_path, labels={"topic": "topic"})
+    first, second, _ = cases(task)
+    brief = task.brief(first, "Agent-0")
+    assert brief["question"] == "Which is a fruit?\nA. stone\nB. apple" and "The answer is (X)" in brief["instruction"]
+    assert (first.id, second.id, first.labels) == ("0", "1", {"topic": "food"})
+    assert task.reply(first, "Agent-0").options == ("A", "B") and task.reply(second, "Agent-0").options == ("A", "B", "C")
+    assert graded(task, first, task.reply(first, "Agent-0").parse("I think the answer is (B).").action)["score"] == 1
+    assert graded(task, first, "A") == {"exact_match": 0, "score": 0, "samples": 1, "correct": 0, "answered": 1}
+    assert graded(task, first, None)["answered"] == 0
+
+
+@pytest.mark.parametrize(
+    ("choice", "target", "right"),
+    [
+        ("options", "gold", "B"),
+        ("options", "{{ options[gold] }}", "B"),
+        ("options", "{{ 'AB'[gold] }}", "B"),
+        ("{{ options }}", "{{ gold }}", "B"),
+        (["stone", "apple"], 1, "B"),
+    ],
+)
+def test_choices_and_targets_as_lm_eval_writes_them(tmp_path: Path, choice: Any, target: Any, right: str) -> None:
+    task = choices(tmp_path, doc_to_choice=choice, doc_to_target=target)
+    assert cases(task, 1)[0].target == {"answers": [right]}
+
+
+def test_letters_that_stand_in_the_question_are_not_listed_again(tmp_path: Path) -> None:
+    task = choices(tmp_path, doc_to_text="{{q}} (A) {{options[0]}} (B) {{options[1]}}", doc_to_choice=["A", "B"])
+    assert task.brief(cases(task, 1)[0], "Agent-0")["question"] == "Which is a fruit? (A) stone (B) apple"
+
+
+def test_examples_stand_before_the_question_and_never_the_question_itself(tmp_path: Path) -> None:
+    train = str(jsonl(tmp_path / "train.jsonl", ROWS))
+    files = {"test": str(tmp_path / "test.jsonl"), "train": train}
+    more = {"data_files": files, "num_fewshot": 1, "fewshot_split": "train", "description": "Choose.\n\n"}
+    first = {**more, "fewshot_config": {"sampler": "first_n"}}
+    one, two, _ = [case.public["question"] for case in cases(choices(tmp_path, **first))]
+    assert two == (
+        "Choose.\n\nWhich is a fruit?\nA. stone\nB. apple B\n\nWhich is a city?\nA. Rome\nB. Nile\nC. Alps"
+    ), "the first row"
+    assert one.startswith("Choose.\n\nWhich is a city?") and one.count("Which is a fruit?") == 1, "the first but itself"
+    drawn = [case.public["question"] for case in cases(choices(tmp_path, **more))]
+    assert drawn == [case.public["question"] for case in cases(choices(tmp_path, **more))], "the same for a seed"
+    assert all(question.count(row["q"]) == 1 for question, row in zip(drawn, ROWS, strict=True))
+    same = {**more, "fewshot_config": {"sampler": "first_n", "same": "topic"}}
+    with pytest.raises(DataError, match="1 examples are wanted, and train has 1 with the topic 'places'|fewer"):
+        assert "Which swims?" in cases(choices(tmp_path, **same), 1)[0].public["question"]
+        cases(choices(tmp_path, **same))
+    written = {**more, "fewshot_config": {"samples": ROWS[:1]}, "fewshot_split": None}
+    assert "Which is a fruit?" in cases(choices(tmp_path, **written))[1].public["question"]
+
+
+def test_rows_can_be_chosen_and_columns_made_in_yaml(tmp_path: Path) -> None:
+    docs = {"where": "{{ topic == 'food' }}", "set": {"shout": "{{ q | upper }}"}}
+    task = choices(tmp_path, doc_to_text="shout", process_docs=docs)
+    assert [case.public["question"].split("\n")[0] for case in cases(task)] == ["WHICH IS A FRUIT?", "WHICH SWIMS?"]
+
+
+def test_several_seats_and_samples(tmp_path: Path) -> None:
+    task = choices(tmp_path, agents=3)
+    case = cases(task, 1)[0]
+    assert case.seats == ("Agent-0", "Agent-1", "Agent-2")
+    assert graded(task, case, "B", "A", "B")["score"] == pytest.approx(2 / 3)
+    assert graded(task, case, "B", "A", "B")["correct"] == 2
+    assert graded(task, case, "A", "A", "B", group="B", samples=False)["score"] == 1, "the group's answer counts"
+    assert graded(task, case, "A", "A", "B", group=None, samples=False)["score"] == 0, "no decision is wrong"
+
+
+METRICS: list[tuple[Any, str, str, float]] = [
+    ("exact_match", " Paris ", "Paris", 1),
+    ("exact_match", "paris", "Paris", 0),
+    ({"metric": "exact_match", "ignore_case": True, "aggregation": "mean", "higher_is_better": True}, "paris", "Paris", 1),
+    ({"metric": "exact_match", "ignore_punctuation": True}, "P.a;ris", "Paris", 1),
+    ({"metric": "exact_match", "regexes_to_ignore": ["[0-9]+ "]}, "12 Paris", "Paris", 1),
+    ({"metric": "number_equal", "tolerance": 0.1}, "3.05", "3", 1),
+    ({"metric": "number_equal", "relative": 0.01}, "100.5", "100", 1),
+    ("number_equal", "1,000", "1000", 1),
+    ("number_equal", "none", "1000", 0),
+    ("math_strict", r"\frac12", "0.5", 1),
+    ("math_equal", "(x+1)^2", "x^2+2x+1", 1),
+    ("math_equal", "x", "y", 0),
+]
+
+
+@pytest.mark.parametrize(("metric", "answer", "target", "expected"), METRICS)
+def test_metrics(tmp_path: Path, metric: Any, answer: str, target: str, expected: float) -> None:
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": target}])
+    task = task_of(
+        data_files=str(file), doc_to_text="q", doc_to_target="a", answer={"form": "text"}, metric_list=[metric]
+    )
+    assert graded(task, cases(task)[0], answer)["score"] == expected
+
+
+def test_any_of_several_right_answers_will_do(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": ["Rome", "Roma"]}])
+    task = task_of(data_files=str(file), doc_to_text="q", doc_to_target="a", answer={"form": "text"})
+    assert [graded(task, cases(task)[0], given)["score"] for given in ("Roma", "Rome", "rome")] == [1, 1, 0]
+
+
+MODULE = '''
+import datasets
+import evaluate
+
+
+class Shouts(evaluate.Metric):
+    def _info(self):
+        features = datasets.Features({"predictions": datasets.Value("string"), "references": datasets.Value("string")})
+        return evaluate.MetricInfo(description="", citation="", inputs_description="", features=features)
+
+    def _compute(self, predictions, references, times=1):
+        return {"shouts": times * float(predictions[0] == references[0].upper())}
+'''
+
+
+def test_a_local_metric_module_of_the_evaluate_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    (tmp_path / "shouts.py").write_text(MODULE)
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "rome"}])
+    metric = {"metric": f"hf:{tmp_path / 'shouts.py'}", "name": "shouts", "times": 0.5}
+    given = {"data_files": str(file), "doc_to_text": "q", "doc_to_target": "a", "answer": {"form": "text"}}
+    task = task_of(**given, metric_list=["exact_match", metric])
+    found = graded(task, cases(task)[0], "ROME")
+    assert (found["exact_match"], found["shouts"], found["score"]) == (0, 0.5, 0)
+    lost = task_of(**given, metric_list=[f"hf:{tmp_path / 'nothing.py'}"])
+    with pytest.raises(UserError, match="cannot be loaded") as caught:
+        graded(lost, cases(lost)[0], "ROME")
+    assert "local metric module" in str(caught.value)
+
+
+# --------------------------------------------------------------------------------------- mistakes
+
+
+def wrong(tmp_path: Path, **more: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        cases(choices(tmp_path, **more))
+    return str(caught.value).replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"doc_to_text": "{{ qestion }}"}, "wants the column 'qestion', and the data has none"),
+        ({"doc_to_text": "qq"}, "Did you mean q? Columns there are: gold, options, q, topic"),
+        ({"doc_to_text": "{{ q "}, "doc_to_text, line 1"),
+        ({"doc_to_text": "{{ q.x.y }}"}, "doc_to_text: "),
+        ({"doc_to_text": "{{ 1 / 0 }}"}, "doc_to_text: ZeroDivisionError"),
+        ({"doc_to_text": "{{ q.__class__.__mro__ }}"}, "doc_to_text: SecurityError"),
+        ({"doc_to_target": "7"}, "'7' is none of the choices"),
+        ({"doc_to_target": "{{ 'Paris' }}"}, "'Paris' is none of the choices"),
+        ({"doc_to_choice": "q"}, "doc_to_choice gives no list of options"),
+        ({"answer": {"form": "leter"}}, "there is no answer form 'leter'\n  Did you mean letter?"),
+        ({"answer": {}}, "answer has no form"),
+        ({"answer": {"form": "letter", "option": 3}}, "the answer form letter has no 'option'\n  Did you mean options?"),
+        ({"answer": {"form": "label"}, "doc_to_choice": None}, "the answer form label needs labels"),
+        ({"metric_list": ["exact_mach"]}, "no metric 'exact_mach' for answers\n  Did you mean exact_match?"),
+        ({"metric_list": [{"metric": "exact_match", "ignore": 1}]}, "metric exact_match"),
+        ({"metric_list": ["exact_match", "exact_match"]}, "two metrics are called 'exact_match'"),
+        ({"metric_list": [{"metric": "exact_match", "aggregation": "median"}]}, "aggregation 'median' is not known"),
+        ({"doc_to_id": "topic"}, "the id 'food' stands at /test.jsonl:1:1 already"),
+        ({"process_docs": {"where": "{{ topic == 'sport' }}"}}, "`process_docs: where` leaves all of them out"),
+        ({"process_docs": {"if": "x"}}, "process_docs has no 'if'"),
+        ({"num_fewshot": 2}, "num_fewshot needs rows to take examples from"),
+        ({"num_fewshot": 9, "fewshot_config": {"samples": ROWS}}, "9 examples are wanted, and fewshot_config has 3"),
+        ({"num_fewshot": 1, "fewshot_config": {"sampler": "best"}}, "there is no sampler 'best'"),
+        ({"num_fewshot": 1, "fewshot_config": {"smples": ROWS}}, "fewshot_config has no 'smples'"),
+    ],
+)
+def test_mistakes_are_told(tmp_path: Path, more: dict[str, Any], told: str) -> None:
+    assert told in wrong(tmp_path, **more)
+
+
+def test_an_empty_file_and_a_row_without_an_answer(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    assert "has no rows in the split 'test'" in wrong(tmp_path, data_files=str(tmp_path / "empty.jsonl"))
+    file = jsonl(tmp_path / "gap.jsonl", [{"q": "?", "options": ["a", "b"], "gold": None}])
+    assert "the row has no right answer" in wrong(tmp_path, data_files=str(file))
+
+
+def test_validate_points_at_the_parameter(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "test.jsonl", ROWS)
+    text = (
+        "name: mine\n"
+        "task:\n"
+        "  use: dataset_qa\n"
+        f"  data_files: {file}\n"
+        "  doc_to_text: |\n"
+        "    {{ q }\n"
+        "  doc_to_target: gold\n"
+        "  answer: {form: text}\n"
+        "protocol: single\nprompts: qa/standard\nmetrics: [score]\n"
+    )
+    from harness import resolve, spec
+    from harness.engines.mock import Mock
+    from tests.documents.documents_kit import BUILTIN
+
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(UserError, match=r"mine.yaml:5:\d+: doc_to_text, line 1"):
+        resolve.plan(spec.load(str(tmp_path / "mine.yaml"), BUILTIN), BUILTIN, Mock())
+
+
+def test_a_task_that_is_not_there_is_made_up_for_checking(tmp_path: Path) -> None:
+    plan = plan_of({"use": "dataset_qa", "dataset_path": "nobody/has-this", "doc_to_text": "{{a}} {{b}}",
+                    "doc_to_target": "c", "answer": {"form": "boxed"}})  # fmt: skip
+    from harness.check import examine
+
+    assert examine(plan) == []
+    with pytest.raises(PluginError):
+        plan_of({"use": "dataset_qa", "doc_to_text": "q", "answer": {"form": "x"}})
