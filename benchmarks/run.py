@@ -10,6 +10,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
               and 20 concurrent episodes when every reply takes 50 ms
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
+    sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
 """
 
@@ -26,6 +27,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import programs
 import silo
 from tabulate import tabulate
 
@@ -252,6 +254,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "steps": steps,
     "silo": lambda smoke: silo.teams(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
+    "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,
 }
 
@@ -267,6 +270,8 @@ def main() -> None:
         name, *numbers = options.work.split(":")
         if name == "steps":
             print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
+        elif name == "sandbox":
+            print(json.dumps(programs.work_sandbox(*map(int, numbers))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:
