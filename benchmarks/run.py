@@ -11,6 +11,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
+    sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
 """
 
@@ -28,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import mas
+import programs
 import silo
 from tabulate import tabulate
 
@@ -255,6 +257,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "silo": lambda smoke: silo.teams(measured, smoke),
     "mas": lambda smoke: mas.teams(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
+    "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,
 }
 
@@ -270,6 +273,8 @@ def main() -> None:
         name, *numbers = options.work.split(":")
         if name == "steps":
             print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
+        elif name == "sandbox":
+            print(json.dumps(programs.work_sandbox(*map(int, numbers))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:

@@ -12,7 +12,7 @@ _PIECE = re.compile(
     r"""(?P<long>\"{3}|'{3})
       | (?P<short>"(?:[^"\\\n]|\\.)*+(?:"|$)|'(?:[^'\\\n]|\\.)*+(?:'|$))
       | (?P<comment>\#[^\n]*+)
-      | (?P<open>[(\[{]) | (?P<close>[)\]}])
+      | (?P<open>[(\[{]++) | (?P<close>[)\]}]++)
       | (?P<join>\\\n) | (?P<newline>\n)
       | [^"'\#()\[\]{}\\\n]++ | ["'\\]""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
@@ -69,7 +69,7 @@ def logical(text: str) -> list[Line]:
                     lines.append(_line(physical, first, number - 1, sign, inside))
                 first, depth, code, sign, inside = number, 0, False, "", set()
         elif kind != "comment" and not found.isspace():
-            depth = max(0, depth + (kind == "open") - (kind == "close"))
+            depth = max(0, depth + len(found) * ((kind == "open") - (kind == "close")))
             code, sign = True, found.rstrip()[-1]
             if kind == "short":
                 number += found.count("\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
@@ -35,6 +36,7 @@ _STATEMENT = re.compile(
     )""",
     re.VERBOSE,
 )
+_RETURN = re.compile(r"(?:return|yield)\b")
 _TOP = re.compile(r"(?:async )?def |class |@|import |from |if __name__|print\(")
 
 
@@ -157,9 +159,13 @@ def _defined(lines: list[Line], entry_point: str) -> int | None:
     pattern = re.compile(rf"(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]|{name}[ \t]*(?::[^=]*)?=(?!=)")
     margin = min((line.indent for line in lines), default=0)
     found = [n for n, line in enumerate(lines) if line.indent == margin and pattern.match(line.text)]
-    if found and margin and not _TOP.match(lines[0].text):  # a body that defines a function of that name within
+    if not found or (margin and not _TOP.match(lines[0].text)):
         return None
-    return found[0] if found else None
+    # A body may define a function of that name within: then it returns beside it, or its first line was stripped.
+    if any(line.indent == margin and _RETURN.match(line.text) for line in lines):
+        return None
+    block = [line.indent for line in takewhile(lambda line: line.indent > margin, lines[found[0] + 1 :])]
+    return found[0] if not block or min(block) == block[0] else None
 
 
 def _replaced(prompt: str, code: str, entry_point: str) -> str:
@@ -201,7 +207,7 @@ def _level(lines: list[Line], width: int) -> tuple[int, int]:
     count = next((n for n, line in enumerate(rest) if not line.indent), len(rest))
     block, after = rest[:count], rest[count:]
     if not block:
-        return (first.indent, 1) if first.indent else (0, len(lines))
+        return (first.indent, 1) if first.indent else (0, _end_at_margin(lines))
     second, least = block[0].indent, min(line.indent for line in block)
     if not first.opens:
         level = second
@@ -212,7 +218,18 @@ def _level(lines: list[Line], width: int) -> tuple[int, int]:
     else:  # all of it is one block: deeper than a body's means that the first line was stripped
         continued = bool(after) and not _TOP.match(after[0].text)
         level = width if second > width and not continued else 0
-    return (level, 1 + count) if level else (0, len(lines))
+    return (level, 1 + count) if level else (0, _end_at_margin(lines))
+
+
+def _end_at_margin(lines: list[Line]) -> int:
+    """How many lines of a text at the margin are the body: what is defined after it returned is not."""
+    returned = False
+    for n, line in enumerate(lines):
+        if not line.indent:
+            if returned and _TOP.match(line.text):
+                return n
+            returned = returned or bool(_RETURN.match(line.text))
+    return len(lines)
 
 
 def _shifted(code: str, lines: list[Line], by: int) -> str:

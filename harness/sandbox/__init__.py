@@ -22,6 +22,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ._child import OUT_OF_MEMORY
 from ._machine import Protections, report
 from ._parent import Fence, Process, ended
 
@@ -34,8 +35,6 @@ Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "cr
     timeout  it took too long                     refused  it was not run: too long a text, or no test
 """
 ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
-
-_OUT_OF_MEMORY = 97  # as `_child.run` ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def execute(program: str, limits: Limits = Limits(), protections: Protections | 
         fence.end()
     status: Any = stopped
     if not stopped:
-        known = {0: "ok", _OUT_OF_MEMORY: "memory"}
+        known = {0: "ok", OUT_OF_MEMORY: "memory"}
         status = ended(process, limits.cpu)[0] if process.status < 0 else known.get(process.status, "error")
     return Execution(status, output.decode("utf-8", "replace"))
 

@@ -32,6 +32,7 @@ _ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "times": (100, 153), "getrusage": (98, 165), "getrlimit": (97, 163), "sysinfo": (99, 179), "uname": (63, 160),
     "getrandom": (318, 278), "getpid": (39, 172), "getppid": (110, 173), "gettid": (186, 178), "getuid": (102, 174),
     "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "getpgid": (121, 155), "getpgrp": (111, None),
+    "getgroups": (115, 158),
     "exit": (60, 93), "exit_group": (231, 94), "wait4": (61, 260),
 }  # fmt: skip
 _OPENING = {"open": (2, None), "openat": (257, 56)}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Facts, Range, Reply, plugin
 from harness.documents import DatasetTask
-from harness.replies.code import Code
+from harness.replies.code import Code, assemble
 
 
 @plugin
@@ -52,8 +52,8 @@ class HumanEval(DatasetTask):
         def passed(action: Action, target: Mapping[str, Any]) -> float:
             from harness.sandbox import Limits, check
 
-            limits = Limits(wall=self.seconds)
-            found = check(target["prompt"], str(action), target["test"], target["entry_point"], limits)
-            return float(found.passed)
+            prompt, name = target["prompt"], target["entry_point"]
+            whole = assemble(prompt, str(action), name)
+            return float(check(prompt, whole, target["test"], name, Limits(wall=self.seconds)).passed)
 
         return {"passed": passed}

@@ -55,7 +55,8 @@ def test_what_is_forbidden_is_refused(using: object) -> None:
 
 
 def test_without_landlock_python_guards_what_is_read_and_nothing_is_written() -> None:
-    closed = ["import ctypes; ctypes.CDLL(None)", "import readline", "import sqlite3; sqlite3.connect('/etc/left')", "open('own', 'w')",
+    closed = ["import ctypes; ctypes.CDLL(None)", "import readline", "import sqlite3; sqlite3.connect('/etc/left')",
+              "open('own', 'w')",
               "os.open('own', os.O_RDONLY | os.O_CREAT)", "open('/usr/lib/../../etc/passwd')"]  # fmt: skip
     opened = ["import json, decimal, dataclasses, hashlib", "open(os.__file__).read()", "os.listdir('.')"]
     came = refusals(closed + opened, protections=BARE)
@@ -145,9 +146,10 @@ def test_a_machine_that_cannot_confine_says_so() -> None:
         execute("print('ran')", protections=replace(report(), system="win32"))
 
 
-def test_a_program_ends_with_the_harness() -> None:
+def test_a_program_ends_with_the_harness(tmp_path: Path) -> None:
     script = "from harness.sandbox import Limits, execute\nexecute('import time; time.sleep(600)', Limits(wall=600.0))"
-    host = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}  # the folder of a killed harness stays
+    host = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2], env=environment)
     try:
         child = None
         while child is None:

@@ -1,0 +1,176 @@
+"""Programs in replies: found wherever a model puts them, and made whole whatever became of their indentation."""
+
+import ast
+import json
+import textwrap
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harness.replies import Code, assemble
+
+PROMPT = '''import math
+from typing import List
+
+
+def helper(x: int) -> int:
+    """Rounds (helper)."""
+    return math.floor(x)
+
+
+def area(sides: List[float], deep: bool = False) -> int:
+    """ The area, rounded down.
+    It isn't hard:
+    >>> area([2, 3.5])
+    7
+    """
+'''
+BODIES = {
+    "one line": "    return helper(math.prod(sides))\n",
+    "a loop first": "    total = 1\n    for side in sides:\n        total *= side\n    return helper(total)\n",
+    "a block first": "    for n in sides:\n        if n < 0:\n            return 0\n    return 7\n",
+    "only a block": "    if True:\n        total = math.prod(sides)\n        return helper(total)\n",
+    "brackets over lines": "    total = math.prod([\n        side\n    for side in sides])\n    return helper(total)\n",
+    "a string over lines": '    """Says\nnothing\n  much."""\n    return helper(math.prod(sides))\n',
+    "comment first": "    # so\n    total = math.prod(sides)\n\n    # it goes\n    return helper(total)\n",
+    "function within": "    def product(x):\n        return math.prod(x)\n    return helper(product(sides))\n",
+    "its own name within": "    def area(x):\n        return math.prod(x)\n    return helper(area(sides))\n",
+    "imports first": "    from math import prod\n    return helper(prod(sides))\n",
+    "decorated within": "    @staticmethod\n    def n(): ...\n    return 7\n",
+}
+HELPED = "    return helped(sides)\n\n\ndef helped(sides):\n    return helper(math.prod(sides))\n"
+
+
+def works(program: str) -> bool:
+    namespace: dict[str, object] = {}
+    exec(compile(program, "program", "exec"), namespace)
+    area = namespace["area"]
+    assert callable(area)
+    return bool(area([2, 3.5]) == 7)
+
+
+def widened(body: str, width: int) -> str:
+    """`body` with another width of indentation (its strings and brackets go along)."""
+    lines = body.split("\n")
+    return "\n".join(" " * (width * ((len(x) - len(x.lstrip())) // 4)) + x.lstrip() for x in lines)
+
+
+FORMS = {
+    "as it should be": lambda body: body,
+    "stripped": str.strip,
+    "at the margin": textwrap.dedent,
+    "at the margin, stripped": lambda body: textwrap.dedent(body).strip(),
+    "too deep": lambda body: textwrap.indent(body, "    "),
+    "one blank too many in front": lambda body: " " + body,
+    "fenced": lambda body: f"Here is the body, it isn't long:\n\n```python\n{body}```\n\nIt loops over `sides`.",
+    "fenced, stripped": lambda body: f"```\n{body.strip()}\n```",
+    "fence left open": lambda body: f"```py\n{body}",
+    "whole, fenced": lambda body: f"Sure!\n~~~python\n{PROMPT}{body}~~~\nUse it:\n~~~python\nprint(area([1]))\n~~~",
+    "whole, bare": lambda body: f"Here is the function (as asked):\n\n{PROMPT}{body}\nThis function isn't slow.",
+    "whole, without imports": lambda body: PROMPT[PROMPT.index("def area") :] + body,
+    "whole, indented": lambda body: textwrap.indent("def area(sides: list[float]) -> int:\n" + body, "  "),
+    "in a list": lambda body: "1. Do:\n" + textwrap.indent(f"```python\n{body}```", "   ", lambda line: True),
+    "JSON": lambda body: json.dumps({"reasoning": "it {is}", "completion": body}),
+    "JSON, whole": lambda body: f"My answer:\n```json\n{json.dumps({'code': PROMPT + body}, indent=1)}\n```",
+    "JSON with a fence": lambda body: json.dumps({"answer": f"```python\n{body}\n```"}),
+    "Windows": lambda body: body.replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("body", BODIES)
+def test_every_form_of_every_body_works(form: str, body: str) -> None:
+    if body == "a string over lines" and form in ("at the margin", "at the margin, stripped", "too deep", "in a list"):
+        body = "one line"  # the form changes the string itself
+    reply = FORMS[form](BODIES[body])
+    for known in ("area", None):
+        found = Code(entry_point=known).parse(reply)
+        assert found.error is None
+        assert works(assemble(PROMPT, found.action, "area")), assemble(PROMPT, found.action, "area")
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 8])
+@pytest.mark.parametrize("body", ["a loop first", "a block first", "function within", "comment first"])
+def test_any_width_of_indentation_fits(width: int, body: str) -> None:
+    other = widened(BODIES[body], width)
+    assert works(assemble(PROMPT, other, "area"))
+    assert works(assemble(PROMPT, textwrap.dedent(other), "area"))
+    assert works(assemble(PROMPT, widened(BODIES[body], 1).replace(" " * width, "\t"), "area")) or width > 1
+
+
+def test_tabs_fit_too() -> None:
+    assert works(assemble(PROMPT, "\ttotal = 1\n\tfor n in sides:\n\t\ttotal *= n\n\treturn helper(total)", "area"))
+
+
+def test_what_follows_a_body_at_the_margin_stays_there() -> None:
+    for reply in (HELPED, HELPED.strip(), f"```python\n{HELPED}```", json.dumps({"solution": HELPED})):
+        program = assemble(PROMPT, Code().parse(reply).action, "area")
+        assert works(program) and "\ndef helped" in program
+
+
+def test_of_several_blocks_the_last_with_the_entry_point_counts_else_the_first() -> None:
+    draft, final, usage = "def area(x):\n    return 1", "def area(x):\n    return 7", "print(area([2, 3.5]))"
+    reply = "".join(f"Then:\n```python\n{block}\n```\n" for block in (draft, final, usage))
+    assert Code(entry_point="area").parse(reply).action == final
+    assert Code().parse(reply).action == draft
+    shell = f"```bash\npip install x\n```\n```python\n{final}\n```"
+    assert Code().parse(shell).action == final
+    assert Code().parse("```ruby\nputs 1\n```").action == "puts 1"
+
+
+def test_the_future_comes_first_and_stray_decorators_do_not() -> None:
+    program = assemble("@decorated\n" + PROMPT[PROMPT.index("def area") :], "from __future__ import annotations\n"
+                       "def area(sides: Unknown) -> int:\n    return 7\n", "area")  # fmt: skip
+    assert works(program)
+
+
+def test_other_definitions_of_the_entry_point_are_whole_too() -> None:
+    assert works(assemble(PROMPT, "area = lambda sides: helper(math.prod(sides))", "area"))
+    coroutine = assemble(PROMPT, "async def area(sides):\n    return 7", "area")
+    assert any(isinstance(node, ast.AsyncFunctionDef) for node in ast.parse(coroutine).body)
+
+
+def test_a_prompt_that_ends_at_the_signature_is_continued() -> None:
+    for prompt in ("def area(sides):", "def area(sides):\n", "def area(\n    sides,\n):  # so\n"):
+        assert works(assemble(prompt, "return 7", "area"))
+        assert not works(assemble(prompt, "", "area"))
+    assert works(assemble('def area(sides):\n  """Two blanks."""\n', "for n in sides:\n    pass\nreturn 7", "area"))
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "I cannot do that.", "```python\n```", "Note: the value = unknown to me"])
+def test_no_code_is_said_so(text: str) -> None:
+    assert "no Python code was found" in (Code().parse(text).error or "")
+
+
+LONG = 20_000
+HARD = [
+    "(" * LONG, "\"'" * LONG, "{" * LONG, "[{" * LONG, "```" * LONG, "``` " + "a" * LONG + "`", " " * LONG + "x",
+    "if " + ": #" * LONG, "x" + "[1]" * LONG, "'''" * LONG, "\\" * (LONG + 1), "a." * LONG, "{\n" * LONG,
+    '{"a":' * LONG, "\t\n" * LONG, "def area(\n" * LONG, "x = " * LONG, "x, " * LONG, "`" * LONG, "~~~ a\n" * LONG,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HARD, ids=range(len(HARD)))
+def test_hard_texts_are_read_at_once(text: str) -> None:
+    for whole in (text, f"```python\n{text}\n```", f"x = 1\n{text}", f"def area(x):\n {text}"):
+        action = Code(entry_point="area").parse(whole).action
+        assert isinstance(assemble(PROMPT, action or whole, "area"), str)
+
+
+PIECES = st.sampled_from(
+    ["def area(x):\n", "    ", "\n", "return 1", "```", "python", '"""', "'", '"', "\\", "{", "(", ")", ":", "# c",
+     "\t", "x = ", "for y in x:\n", "if a:", '{"code": "', "~~~", "\r", "\x00", "\ud800"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=40).map("".join))
+@example('"\\')
+@example("'''\\")
+def test_nothing_a_model_writes_raises(text: str) -> None:
+    found = Code(entry_point="area").parse(text)
+    assert (found.error is None) == bool(found.action)
+    program = assemble(PROMPT, text, "area")
+    program.encode()
+    assert program.startswith(("import math", "from __future__")) and program.endswith("\n")
+    assert Code().allows(text) and not Code().allows(None)
