@@ -46,7 +46,8 @@ def task_of(name: str, **parameters: Any) -> Any:
 
 def play(
     task: str, backend: str, agents: int, policy: str = "mas/oracle", *, items: int = 5, family: str = "random",
-    phases: str = "one", rounds: int = 100, seed: int = 0, whole: bool = False, mute: int | None = None, **parameters: Any,
+    phases: str = "one", rounds: int = 100, seed: int = 0, whole: bool = False,
+    mute: int | None = None, **parameters: Any,
 ) -> Played:  # fmt: skip
     """`mute`: the number of an agent that is silent; `parameters` are the policy's."""
     made = task_of(task, agents=agents, items=items, family=family, whole=whole)
