@@ -29,7 +29,7 @@ from harness.api import (
     Task,
     Turn,
 )
-from harness.errors import PromptError, SpecError, near
+from harness.errors import Place, PromptError, SpecError, near
 from harness.plan import Condition, Plan
 from harness.players import begins_anew
 from harness.prompts import PromptSet
@@ -144,9 +144,25 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
     briefed: dict[str, Mapping[str, Any]] = {}
     for turn in played.turns():
         prompts = groups[roles[turn.seat]].prompts
-        new = briefed.get(turn.seat) is not turn.brief
+        before = briefed.get(turn.seat)
+        new = before is not turn.brief
         briefed[turn.seat] = turn.brief
         yield from _render(prompts, turn, new, done)
+        if begins_anew(turn, before) and before is not None:
+            yield from _untold(prompts, before, turn)
+
+
+def _untold(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
+    """A second run that is asked as the first one was."""
+    told = [(prompts.render("system", brief) if "system" in prompts.files else "") for brief in (before, turn.brief)]
+    told = [
+        text + prompts.render(turn.name, {**brief, **turn.view})
+        for text, brief in zip(told, (before, turn.brief), strict=True)
+    ]
+    if told[0] == told[1]:
+        lacking = sorted(turn.brief.keys() - before.keys())
+        message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
+        yield SpecError(message, place=Place(str(prompts.folders[0])), hint="docs/mas_bench.md says which lines do.")
 
 
 def _render(prompts: PromptSet, turn: Turn, new: bool, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:

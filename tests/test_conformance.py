@@ -12,6 +12,7 @@ from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.engines.mock import Mock
 from harness.worlds import SteppedTask, World
 
+ROOT = Path(__file__).parent.parent
 BUILTIN = project.builtin()
 TOY = project.find(Path(__file__).parent / "toy")
 
@@ -267,3 +268,33 @@ def test_moves_of_a_drive_are_in_order() -> None:
     assert [[move for _, move in batch] for batch in played.batches] == [
         [Move(s, "say", "a") for s in ("S0", "S1", "S2")]
     ] * 2
+
+
+SECOND = {
+    "agentsnet": ("agentsnet/coloring", {"use": "local_rounds", "channel": "neighbours", "rounds": 1}),
+    "silo": ("silo/prefix_sum", {"use": "action_rounds", "channel": "mailbox", "max_rounds": 1}),
+    "mas": ("mas/sorting", {"use": "command_rounds", "channel": "mas/p2p", "max_rounds": 1}),
+}
+
+
+@pytest.mark.parametrize("name", [e.name for e in BUILTIN.prompt_sets() if e.name.split("/")[0] in SECOND])
+def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
+    task, protocol = SECOND[name.split("/")[0]]
+    planning = {"planning": True} if name == "silo/planning" else {}
+    given = {"name": "x", "task": task, "prompts": name, "metrics": ["calls"]}
+    loaded = spec.parse({**given, "protocol": {**protocol, "phases": "two", **planning}}, BUILTIN)
+    assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
+
+
+def test_a_prompt_set_that_does_not_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "harness.yaml").write_text(f"parents: [{ROOT}]\n")
+    (tmp_path / "prompts" / "mute").mkdir(parents=True)
+    (tmp_path / "prompts" / "mute" / "prompts.yaml").write_text("base: silo/standard\n")
+    (tmp_path / "prompts" / "mute" / "system.j2").write_text("You are {{ name }}. {{ task }} {{ shard }}\n")
+    mine = project.find(tmp_path)
+    task, protocol = SECOND["silo"]
+    given = {"name": "x", "task": task, "prompts": "mute", "metrics": ["calls"]}
+    for phases, told in (("one", []), ("two", ["previous"])):
+        loaded = spec.parse({**given, "protocol": {**protocol, "phases": phases}}, mine)
+        found = check.examine(resolve.plan(loaded, mine, Mock()))
+        assert ["previous" for error in found if "never shows previous" in str(error)] == told, found

@@ -174,7 +174,7 @@ class Integers(Reply):
         """The list. An error says what is wrong with it."""
         value = read(text.strip())
         wanted = f"a list of exactly {self.length} integers is needed, written like [3, 14]"
-        if not isinstance(value, list):
+        if not isinstance(value, list) or not text.lstrip().startswith("["):
             return Parsed(error=f"{wanted}; this is no list: {text.strip()!r:.80}")
         strange = next((item for item in value if type(item) is not int), None)
         if strange is not None or None in value:

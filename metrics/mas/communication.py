@@ -6,7 +6,7 @@ from typing import Literal
 from harness.api import Episode, Metric, Statistic, plugin
 
 from .._numbers import total as summed
-from ._phases import Phase, calls, facts, total_tokens
+from .._phases import Phase, characters_per_token, facts, total_tokens
 
 
 @plugin
@@ -33,13 +33,10 @@ class Communication(Metric):
             return None
         if self.phase == "all" and found.get("first"):
             characters += found["first"]["facts"]["communication"]
-        written = [call for call in calls(episode, "all") if call.output_tokens]
-        tokens = sum(call.output_tokens or 0 for call in written)
-        length = sum(len(call.text) + len(call.reasoning or "") for call in written)
-        total = total_tokens(episode, self.phase)
-        if not tokens or not length or not total:
+        total, per_token = total_tokens(episode, self.phase), characters_per_token(episode)
+        if not total or per_token is None:
             return None
-        communication: float = characters * tokens / length
+        communication: float = characters / per_token
         return communication if self.of == "tokens" else communication / total
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:

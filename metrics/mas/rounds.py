@@ -4,7 +4,7 @@ from collections import Counter
 
 from harness.api import Episode, Metric, plugin
 
-from ._phases import Phase, moves
+from .._phases import Phase, moves
 
 
 @plugin

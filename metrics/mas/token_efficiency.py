@@ -3,7 +3,7 @@ from __future__ import annotations
 from harness.api import Episode, Metric, plugin
 
 from .._numbers import grade
-from ._phases import Phase, total_tokens
+from .._phases import Phase, total_tokens
 
 
 @plugin

@@ -45,14 +45,16 @@ def leader(episode: Episode) -> bool | None:
 
 
 def spoken(episode: Episode) -> Iterator[tuple[int, str, str]]:
-    """(batch, agent, text) of every message or file that was to be sent, refused ones too; nothing behind a `wait` or
-    `submit_result`, which is not carried out."""
-    for number, batch in enumerate(episode.batches):
+    """(batch, agent, text) of every message or file that was to be sent in the run that counts, refused ones too; where
+    `wait` and `submit_result` end a round (in all protocols but command_rounds) nothing behind them."""
+    found = facts(episode) or {}
+    start, goes_on = found.get("final_from") or 0, "communication" in found
+    for number, batch in enumerate(episode.batches[start:]):
         for move in batch:
             for call in move.action if isinstance(move.action, list) else ():
                 if not isinstance(call, Mapping) or "error" in call:
                     continue
-                if call.get("call") in ("wait", "submit_result"):
+                if call.get("call") in ("wait", "submit_result") and not goes_on:
                     break
                 if call.get("content"):
                     yield number, move.seat, str(call["content"])

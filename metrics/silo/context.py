@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Completion, Episode, Metric, Range, plugin
 
 from .._numbers import grade
+from .._phases import characters_per_token, moves
 from ._run import facts
 
 
@@ -31,14 +32,11 @@ class Context(Metric):
     def measure(self, episode: Episode) -> float | None:
         found, data = facts(episode), grade(episode, "data_characters")
         calls: dict[str, list[Completion]] = {}
-        for move in episode.moves():
+        for move in moves(episode, "final"):
             calls.setdefault(move.seat, []).extend(call for call in move.calls if call.input_tokens is not None)
-        written = [call for of in calls.values() for call in of if call.output_tokens]
-        tokens = sum(call.output_tokens or 0 for call in written)
-        characters = sum(len(call.text) + len(call.reasoning or "") for call in written)
-        if found is None or data is None or not tokens or not characters:
+        per_token = characters_per_token(episode)
+        if found is None or data is None or per_token is None:
             return None
-        per_token = characters / tokens
         parts = [self._of(found, seat, of, data / per_token, per_token) for seat, of in calls.items() if of]
         return max(parts) if self.of == "max" else sum(parts) / len(parts)
 

@@ -4,7 +4,8 @@ from typing import Literal
 
 from harness.api import Episode, Metric, plugin
 
-from .._numbers import calls, fact, fact_of_all
+from .._numbers import fact
+from .._phases import moves
 
 
 @plugin
@@ -21,10 +22,11 @@ class TokenConsumption(Metric):
     needs = ("rounds", "max_rounds")
 
     def measure(self, episode: Episode) -> float | None:
-        rounds = fact(episode, "max_rounds") if self.over == "limit" else fact_of_all(episode, "rounds")
+        rounds = fact(episode, "max_rounds" if self.over == "limit" else "rounds")
         tokens = [
             call.output_tokens + (call.input_tokens or 0 if self.inputs else 0)
-            for call in calls(episode)
+            for move in moves(episode, "final")
+            for call in move.calls
             if call.output_tokens is not None
         ]
         return sum(tokens) / rounds if tokens and rounds else None

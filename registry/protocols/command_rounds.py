@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -97,10 +98,12 @@ class _Bench:
         self.submitted: dict[str, int] = {}
         self.knew: dict[str, str] = {}
         self.stale: dict[str, list[str]] = {}
+        self.returned: dict[str, int] = {}  # characters that the seat will be shown if it is asked again
         self.refused = self.rounds = self.communication = 0
 
     def turn(self, seat: str) -> Turn:
-        """What the seat is asked: what came of its last commands."""
+        """What the seat is asked: what came of its last commands. What nobody is shown is no communication."""
+        self.communication += self.returned.pop(seat, 0)
         view = {
             "inbox": self.board.view(seat)["inbox"],
             "results": self.told.get(seat, []),
@@ -120,16 +123,17 @@ class _Bench:
             self.refused += sum(not result["ok"] for result in done)
             for call, result in zip(move.action or (), done, strict=False):
                 if call["call"] in self.names and call["call"] not in (WAIT, SUBMIT) and "error" not in call:
-                    self.communication += len(written(call, self.verbs)) + len(result["text"])
+                    self.communication += len(written(call, self.verbs))
+                    self.returned[move.seat] = self.returned.get(move.seat, 0) + len(result["text"])
 
     def submit(self, seat: str, call: Call) -> str:
         """Take a result. Raises `RefusedError` if it is none, or not the first."""
         if seat in self.results:
             raise RefusedError("your result is recorded already and final")
-        text = str(call["answer"]).strip()
-        parsed = self.task.reply(self.case, seat).parse(text)
+        parsed = self.task.reply(self.case, seat).parse(str(call["answer"]).strip())
         if parsed.error is not None:
             raise RefusedError(parsed.error)
+        text = parsed.action if isinstance(parsed.action, str) else json.dumps(parsed.action)
         self.results[seat], self.submitted[seat] = parsed.action, self.board.round
         self.knew[seat] = f"{self.board.known[seat]:x}"
         if stale := getattr(self.board, "stale", None):

@@ -31,9 +31,11 @@ class Played:
         number: float | None = metric.measure(episode)
         return number
 
-    def with_calls(self, text: str = "abcd", input_tokens: int = 10, output_tokens: int = 2) -> "Played":
+    def with_calls(
+        self, text: str = "abcd", input_tokens: int = 10, output_tokens: int = 2, hidden: int | None = None
+    ) -> "Played":
         """The same as if a model had made every move by one call of this text and these tokens."""
-        call = Completion(text, input_tokens=input_tokens, output_tokens=output_tokens)
+        call = Completion(text, input_tokens=input_tokens, output_tokens=output_tokens, reasoning_tokens=hidden)
         batches = [[Move(m.seat, m.turn, m.action, calls=(call,)) for m in batch] for batch in self.batches]
         return Played(self.case, batches, self.outcome, self.grade)
 
@@ -44,15 +46,18 @@ def task_of(name: str, **parameters: Any) -> Any:
 
 def play(
     task: str, backend: str, agents: int, policy: str = "mas/oracle", *, items: int = 5, family: str = "random",
-    phases: str = "one", rounds: int = 100, seed: int = 0, whole: bool = False, **parameters: Any,
+    phases: str = "one", rounds: int = 100, seed: int = 0, whole: bool = False,
+    mute: int | None = None, **parameters: Any,
 ) -> Played:  # fmt: skip
-    """`parameters` are the policy's."""
+    """`mute`: the number of an agent that is silent; `parameters` are the policy's."""
     made = task_of(task, agents=agents, items=items, family=family, whole=whole)
     channel = BUILTIN.load("channels", f"mas/{backend}")()
     protocol = BUILTIN.load("protocols", "command_rounds")(channel=channel, phases=phases, max_rounds=rounds)
     case = next(iter(made.cases(1, seed)))
     made_policy: Any = BUILTIN.load("policies", policy)
     seats = {seat: PolicyPlayer(_fresh(made_policy, parameters), i) for i, seat in enumerate(case.seats)}
+    if mute is not None:
+        seats[case.seats[mute]] = PolicyPlayer(_fresh(BUILTIN.load("policies", "mas/silent"), {}), mute)
 
     def answer(turn: Turn) -> Any:
         return seats[turn.seat].decide(turn).action

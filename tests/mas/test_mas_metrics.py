@@ -34,7 +34,7 @@ def test_communication_counts_each_text_once() -> None:
         f"send_message 0 {sent[0]}", "delivered to Agent-0",
         "receive_messages", f"from Agent-1: {sent[0]}",
         "receive_messages", "no new messages",
-        f"send_message 1 {sent[1]}", "delivered to Agent-1",  # and submits, which is not counted
+        f"send_message 1 {sent[1]}",  # and submits, which is not counted; that it was delivered is never shown
         "receive_messages", f"from Agent-0: {sent[1]}",
     ]  # fmt: skip
     assert played.facts["communication"] == sum(map(len, texts))
@@ -43,6 +43,14 @@ def test_communication_counts_each_text_once() -> None:
     assert called.measured("mas/communication", of="tokens") == pytest.approx(sum(map(len, texts)) / 4)
     assert called.measured("mas/communication") == pytest.approx(sum(map(len, texts)) / 4 / (42 * calls))
     assert played.measured("mas/communication") is None
+
+
+def test_tokens_of_reasoning_that_is_not_shown_are_no_measure_of_text() -> None:
+    played = play("sorting", "broadcasting", 10)
+    open_, hidden = played.with_calls("abcdefgh", 400, 2), played.with_calls("abcdefgh", 400, 1502, hidden=1500)
+    tokens = [one.measured("mas/communication", of="tokens") for one in (open_, hidden)]
+    assert tokens[0] == pytest.approx(tokens[1])
+    assert (hidden.measured("mas/communication") or 0) < 1
 
 
 def test_what_a_submission_makes_known_is_communication() -> None:

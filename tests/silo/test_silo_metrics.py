@@ -96,8 +96,9 @@ def test_token_consumption_by_the_limit_and_by_rounds_played() -> None:
     assert value("silo/token_consumption", of) == 0.4
     assert value("silo/token_consumption", of, over="played") == 10
     assert value("silo/token_consumption", of, over="played", inputs=True) == 27.5
-    twice = episode({**P2P, "first": {"answers": {}, "facts": {**P2P, "rounds": 6}}}, moves=calls)
-    assert value("silo/token_consumption", twice, over="played") == 4, "tokens and rounds of both runs"
+    first = [asked("A", Completion("abc", output_tokens=500, input_tokens=1))]
+    of = episode({**P2P, "first": {"answers": {}, "facts": P2P}, "final_from": 1}, moves=first, later=calls)
+    assert value("silo/token_consumption", of, over="played") == 10, "of two runs the last one"
     assert value("silo/token_consumption", episode()) is None, "a policy has no tokens"
 
 

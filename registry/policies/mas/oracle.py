@@ -69,7 +69,10 @@ class Oracle(Commander):
 
     def _files(self) -> Iterator[list[Call]]:
         yield [{"call": "write_file", "path": f"list_{self.id}", "content": self._own}]
-        yield [{"call": "read_file", "path": f"list_{i}"} for i in range(self.n) if i != self.id]
+        while lacking := [
+            i for i in range(self.n) if i not in self.shards
+        ]:  # at once, if all write and nothing is lost
+            yield [{"call": "read_file", "path": f"list_{i}"} for i in lacking]
         yield [submit(self.solve()[self.id])]
 
     def _star(self) -> Iterator[list[Call]]:

@@ -37,7 +37,7 @@ class StaleReader(Commander):
                 return [self._write(self.shards[self.id])]
             case 4 if self.rereads:
                 return self._read()
-        return [submit(self.solve()[self.id])]
+        return [submit(self.solve()[self.id])] if len(self.shards) == self.n else self._read()
 
     def _write(self, text: str) -> Call:
         return {"call": "write_file", "path": f"list_{self.id}", "content": written(shards={self.id: text})}

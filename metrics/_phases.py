@@ -1,4 +1,4 @@
-"""What MAS-Bench's metrics read: the moves of the last phase or of all, and their tokens."""
+"""The moves of an episode's last phase or of all, and their tokens; episodes of one phase have only the last."""
 
 from __future__ import annotations
 
@@ -34,3 +34,16 @@ def calls(episode: Episode, phase: Phase) -> Iterator[Completion]:
 def total_tokens(episode: Episode, phase: Phase) -> int:
     """T_total: input and output tokens of all calls, the history counted anew with each (Section 3.4)."""
     return sum((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls(episode, phase))
+
+
+def characters_per_token(episode: Episode) -> float | None:
+    """Characters that a token of the episode's own replies and reasoning has; None where tokens are not reported.
+
+    Reasoning that an engine counts and does not show has tokens and no characters: it is left out.
+    """
+    tokens = characters = 0
+    for call in calls(episode, "all"):
+        hidden = (call.reasoning_tokens or 0) if call.reasoning is None else 0
+        tokens += max(0, (call.output_tokens or 0) - hidden)
+        characters += len(call.text) + len(call.reasoning or "")
+    return characters / tokens if tokens and characters else None
