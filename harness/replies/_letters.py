@@ -13,8 +13,12 @@ _FILL = (
 _GOES_ON = re.compile(
     r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|based|with|from|only|in|by|to|where|so|if)\b)[a-z]"
 )
-_UNSAID = re.compile(r"(?:\b(?:not|never|except|eliminate|exclude|reject|than)|n['’]t)(?:\W|\bbe\b|\boption\b|\bchoice\b)*$", re.I)
-_DENIED = re.compile(r"[)\]*_ \t]{0,4}(?:is|are|was|were|seems?)[ \t]+(?:not|wrong|incorrect|false|never|im\w+)\b", re.I)
+_UNSAID = re.compile(
+    r"(?:\b(?:not|never|except|eliminate|exclude|reject|than)|n['’]t)(?:\W|\bbe\b|\boption\b|\bchoice\b)*$", re.I
+)
+_DENIED = re.compile(
+    r"[)\]*_ \t]{0,4}(?:is|are|was|were|seems?)[ \t]+(?:not|wrong|incorrect|false|never|im\w+)\b", re.I
+)
 
 
 class Letters:
@@ -26,10 +30,16 @@ class Letters:
         self._stated = re.compile(
             rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w|['’]\w))"
         )
-        self._more = re.compile(rf"[)\]*_ \t}}$]{{0,4}}(?:,|/|\||-|–|\bor\b|\band\b|&)(?:[ \t,]|or\b|and\b){{0,6}}[(\[*]{{0,3}}{one}(?!\w)")
-        self._alone = re.compile(rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE)
+        self._more = re.compile(
+            rf"[)\]*_ \t}}$]{{0,4}}(?:,|/|\||-|–|\bor\b|\band\b|&)(?:[ \t,]|or\b|and\b){{0,6}}(?:[(\[*]{{0,3}}{one}(?!\w)|\({either}\))"
+        )
+        self._alone = re.compile(
+            rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE
+        )
         self._leading = re.compile(rf"[*_`\s]{{0,4}}(?:[(\[]({one})[)\]]|({one})[).:](?!\w))")
-        self._marked = re.compile(rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)")
+        self._marked = re.compile(
+            rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
+        )
 
     def stated(self, text: str) -> str | None:
         """The letter that `text` begins with, but for words like "definitely option"; None for one of several."""

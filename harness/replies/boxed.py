@@ -15,12 +15,16 @@ from ._text import valid
 MAX_LINE = 120
 """Characters of a line without a box that can be an answer."""
 MAX_BOX = 2000
-_PLACEHOLDERS = frozenset(("", "...", "…", "\\ldots", "\\dots", "answer", "your answer", "final answer", "your final answer"))
+_PLACEHOLDERS = frozenset(
+    ("", "...", "…", "\\ldots", "\\dots", "answer", "your answer", "final answer", "your final answer")
+)
 _SENTENCE = re.compile(r"(?<!\bno)[.!?](?=\s+[A-Z\"'(]|\s*$)|\s+(?=I hope\b|because\b|since\b|which\b)")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]")
 _MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\b(?:yes|no|true|false)\b", re.IGNORECASE)
 _ALPHANUMERIC = re.compile(r"[^\W_]")
-_LEAD = re.compile(r"(?:(?:so|thus|therefore|hence|then|finally|we (?:get|have|find)|that|it is|is|equals?)\b[,:]?\s*)+", re.I)
+_LEAD = re.compile(
+    r"(?:(?:so|thus|therefore|hence|then|finally|we (?:get|have|find)|that|it is|is|equals?)\b[,:]?\s*)+", re.I
+)
 _TEXT = re.compile(r"\\text\{[^{}]*\}|\\[A-Za-z]+")
 _WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,}")
 

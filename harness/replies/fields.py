@@ -1,6 +1,6 @@
 r"""Named values of a reply that should be one JSON object and often is not quite:
 
-    {"answer": "\frac{1}{2}", "reasoning": "It is "half", so …", 'confidence_level': 85%,}
+{"answer": "\frac{1}{2}", "reasoning": "It is "half", so …", 'confidence_level': 85%,}
 """
 
 from __future__ import annotations

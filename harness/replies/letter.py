@@ -43,7 +43,8 @@ class Letter(Reply):
     choices: tuple[str, ...] | int
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.options) <= 26 or (isinstance(self.choices, int) and self.choices > 26):
+        count = self.choices if isinstance(self.choices, int) else len(self.choices)
+        if not 1 <= count <= 26:
             raise ValueError(f"a letter can stand for 1 to 26 options, not {self.choices!r:.80}")
 
     @property
