@@ -6,8 +6,8 @@ All of them read in linear time, never raise, and come in two readings:
 - ``reference`` accepts what the benchmark's own code accepts, quirks included, for comparison with published
   numbers. Where that code can crash or take quadratic time, this reading refuses the reply instead.
 
-Those of data sets have one reading: `Boxed`, `Letter`, `Label`, `Number`, `FreeText`, and `json_fields` for replies that
-should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
+Those of data sets have one reading: `Boxed`, `Letter`, `Label`, `Number`, `FreeText`, and `json_fields` for replies
+that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 
 from ._text import Parsing

@@ -15,15 +15,15 @@ _UNICODE = re.compile(r"u[0-9a-fA-F]{4}")
 _SIMPLE = {'"': '"', "'": "'", "/": "/"}
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
-_LATEX = frozenset(
-    "nabla ncong nearrow neg neq newcommand newline nexists ngeq nleq noindent nolimits nonumber norm normalsize not notin "
-    "nparallel nprec nsim nsubset nsubseteq nsucc nsupset nvdash nwarrow "
-    "tag tan tanh tau tbinom text textbf textit textmd textnormal textrm textsc textsf textstyle texttt textup tfrac "
-    "theta therefore thickapprox thicksim tilde times triangle triangleleft triangleq triangleright "
-    "twoheadrightarrow".split()
-)
+_COMMANDS = """
+nabla ncong nearrow neg neq newcommand newline nexists ngeq nleq noindent nolimits nonumber norm normalsize not notin
+nparallel nprec nsim nsubset nsubseteq nsucc nsupset nvdash nwarrow
+tag tan tanh tau tbinom text textbf textit textmd textnormal textrm textsc textsf textstyle texttt textup tfrac theta
+therefore thickapprox thicksim tilde times triangle triangleleft triangleq triangleright twoheadrightarrow
+"""
+_LATEX = frozenset(_COMMANDS.split())
 r"""Commands that begin like `\n` and `\t`. Those whose rest is an English word (`\nless`) are not here."""
-_UNSURE = frozenset("ne ni nmid nu to top".split())
+_UNSURE = frozenset(("ne", "ni", "nmid", "nu", "to", "top"))
 r"""Such commands that may as well be a line break or a tab and a short name: `\ne = 2`."""
 _SIGN = re.compile(r"[$^]|\\[(\[{]")
 _CODE = re.compile(
@@ -38,8 +38,8 @@ def unescape(text: str) -> str:
     The rules, for a backslash and what follows it:
 
     1. `\"`, `\'`, `\/` and `\uXXXX` with four hexadecimal digits are as in JSON;
-    2. `\b`, `\f`, `\r` before a letter are LaTeX (`\beta`, `\frac`, `\rho`): nobody writes a backspace, a form feed, or a
-       return before a letter. Not before a letter they are as in JSON;
+    2. `\b`, `\f`, `\r` before a letter are LaTeX (`\beta`, `\frac`, `\rho`): nobody writes a backspace, a form feed, or
+       a return before a letter. Not before a letter they are as in JSON;
     3. `\n` and `\t` are LaTeX if the whole word is a known command (`\nabla`, `\times`), else a line break and a tab
        (`\nreturn`). A short name that could be both (`\ne`, `\to`) is LaTeX unless the string looks like code, or has
        other line breaks or tabs so written and no sign of LaTeX;

@@ -9,11 +9,11 @@ MAX_DEPTH = 64
 
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|\s+|.", re.DOTALL)
 _ARGUMENTS = {"\\frac": 2, "\\binom": 2, "\\sqrt": 1, "\\begin": 1, "\\end": 1}
-_FUNCTIONS = frozenset(
-    "\\" + name
-    for name in "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln lg exp det gcd lcm max min pi cdot"
-    " infty le ge ne to in pm mp cup cap alpha beta gamma theta lambda mu".split()
-)
+_NAMES = """
+sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln lg exp det gcd lcm max min
+pi cdot infty le ge ne to in pm mp cup cap alpha beta gamma theta lambda mu
+"""
+_FUNCTIONS = frozenset(f"\\{name}" for name in _NAMES.split())
 """Commands that take no braces: those behind them only group."""
 
 
@@ -26,7 +26,7 @@ class Latex:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = _TOKEN.findall(text)
+        self._tokens: list[str] = _TOKEN.findall(text)
         self._at = self._depth = 0
 
     def plain(self) -> str:

@@ -31,7 +31,8 @@ class Letters:
             rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w|['’]\w))"
         )
         self._more = re.compile(
-            rf"[)\]*_ \t}}$]{{0,4}}(?:,|/|\||-|–|\bor\b|\band\b|&)(?:[ \t,]|or\b|and\b){{0,6}}(?:[(\[*]{{0,3}}{one}(?!\w)|\({either}\))"
+            r"[)\]*_ \t}$]{0,4}(?:,|/|\||-|–|\bor\b|\band\b|&)(?:[ \t,]|or\b|and\b){0,6}"
+            rf"(?:[(\[*]{{0,3}}{one}(?!\w)|\({either}\))"
         )
         self._alone = re.compile(
             rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE

@@ -1,7 +1,8 @@
-"""Compares pairs of mathematical answers in a process of its own; run by `equivalence.py`, imports nothing of the harness.
+"""Compares pairs of mathematical answers in a process of its own; run by `equivalence.py`, imports nothing else of us.
 
-One JSON line in, [a, b, seconds] where a and b are lists of texts, one out, true or false. The question's processor time and the process's memory are
-limited by the system, whatever the libraries do: it then dies, which is an answer too.
+One JSON line in, [a, b, seconds] where a and b are lists of texts, one out, true or false. The question's processor
+time and the process's memory are limited by the system, whatever the libraries do:
+it then dies, and that is an answer too.
 """
 
 import json
@@ -19,7 +20,7 @@ def equal(a: list[str], b: list[str]) -> bool:
     from math_verify import parse, verify
 
     one, two = ([p for text in texts for p in parse(f"${text}$", parsing_timeout=None)] for texts in (a, b))
-    return verify(one, two, timeout_seconds=None) or verify(two, one, timeout_seconds=None)
+    return bool(verify(one, two, timeout_seconds=None) or verify(two, one, timeout_seconds=None))
 
 
 def main() -> None:

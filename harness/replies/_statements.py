@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ._text import end_of
 
 LABEL = re.compile(
-    r"(?<![\w\"'])(?:final[ \t*_]{1,3})?(?:answer|result)(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?)?"
+    r"(?<![\w\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
+    r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?)?"
     r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?",
     re.IGNORECASE,
 )

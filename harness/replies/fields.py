@@ -95,7 +95,7 @@ def _best(found: Iterator[_Found]) -> _Found | None:
 # ------------------------------------------------------------------------------------------ as JSON
 
 
-class _NoJson(Exception):
+class _NoJsonError(Exception):
     """What stands here is no JSON; `at` is how far it was read."""
 
     def __init__(self, at: int) -> None:
@@ -109,7 +109,7 @@ def _objects(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
         start = opening.start()
         try:
             value, at = _value(text, start, MAX_DEPTH)
-        except _NoJson as error:
+        except _NoJsonError as error:
             budget, at = budget - (error.at - start) - 1, start + 1
             continue
         yield from (_Found(start, at, values) for values in _with_keys(value, wanted))
@@ -133,17 +133,17 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
     mark = text[at : at + 1]
     if mark in ("{", "["):
         if not depth:
-            raise _NoJson(at)
+            raise _NoJsonError(at)
         return _object(text, at + 1, depth - 1) if mark == "{" else _list(text, at + 1, depth - 1)
     if mark in ('"', "'"):
         string = _STRING.match(text, at)
         if string is None:  # never closed: the rest of the text was read
-            raise _NoJson(len(text))
+            raise _NoJsonError(len(text))
         return unescape(string[1] if string[1] is not None else string[2]), string.end()
     atom = _ATOM.match(text, at)
     value = _plain(atom[0]) if atom else NOTHING
     if atom is None or value is NOTHING:
-        raise _NoJson(atom.end() if atom else at)
+        raise _NoJsonError(atom.end() if atom else at)
     return value, atom.end()
 
 
@@ -160,11 +160,11 @@ def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
         if text[at : at + 1] == "}":
             return made, at + 1
         if text[at : at + 1] not in ('"', "'"):
-            raise _NoJson(at)
+            raise _NoJsonError(at)
         key, at = _value(text, at, 0)
         at = _skip(text, at)
         if text[at : at + 1] != ":":
-            raise _NoJson(at)
+            raise _NoJsonError(at)
         made[key], at = _value(text, _skip(text, at + 1), depth)
         at = _comma(text, at, "}")
 
@@ -186,7 +186,7 @@ def _comma(text: str, at: int, closing: str) -> int:
     if text[at : at + 1] == ",":
         return at + 1
     if text[at : at + 1] != closing:
-        raise _NoJson(at)
+        raise _NoJsonError(at)
     return at
 
 
@@ -223,7 +223,7 @@ def _by_keys(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
 
 
 def _raw(text: str, last: bool) -> Any:
-    """The value that `text` begins with; all of it but for a comma, or what stands before the object's end if `last`."""
+    """The value that `text` is but for a comma, or, if `last`, what stands of it before the object's end."""
     text = text.strip()
     quote = _CLOSING.get(text[:1], "")
     if quote:

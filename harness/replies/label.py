@@ -37,8 +37,8 @@ class Label(Reply):
 
     The rules, in order:
 
-    1. behind the last label of an answer that one follows ("Final Answer: yes", "**Answer:** (B)", "the answer is yes");
-       words such as "option" may stand between;
+    1. behind the last label of an answer that one follows ("Final Answer: yes", "**Answer:** (B)", "the answer
+       is yes"); words such as "option" may stand between;
     2. in a JSON object: its "answer", "final_answer", "preferred_answer" or "label";
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
     4. the last line, or its beginning before a mark ("No. …");

@@ -15,12 +15,13 @@ _SIGNS = str.maketrans({
     "−": "-", "–": "-", "—": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": r"\cdot ", "*": r"\cdot ",
     "÷": "/", "∕": "/", "⁄": "/", "π": r"\pi ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ",
     "∞": r"\infty ", "√": r"\sqrt ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ",
-    "∈": r"\in ", "±": r"\pm ", "∅": r"\emptyset ", "°": "", "²": "^2", "³": "^3", "½": r"\frac{1}{2}", "¼": r"\frac{1}{4}",
-    "¾": r"\frac{3}{4}", "$": "", "£": "", "€": "", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "’": "'",
+    "∈": r"\in ", "±": r"\pm ", "∅": r"\emptyset ", "°": "", "²": "^2", "³": "^3", "½": r"\frac{1}{2}",
+    "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "$": "", "£": "", "€": "", "\u00a0": " ", "\u2009": " ", "\u202f": " ",
+    "\u200b": "", "’": "'",
 })  # fmt: skip
 _SPACING = re.compile(
-    r"(\\\\)|\\(?:[,;:!> ]|(?:left|right|[bB]igg?[lrm]?|middle|quad|qquad|displaystyle|textstyle|limits|enspace|thinspace"
-    r"|space|hspace\{[^{}]*\}|hfill|break)(?![A-Za-z]))|~"
+    r"(\\\\)|\\(?:[,;:!> ]|(?:left|right|[bB]igg?[lrm]?|middle|quad|qquad|displaystyle|textstyle|limits|enspace"
+    r"|thinspace|space|hspace\{[^{}]*\}|hfill|break)(?![A-Za-z]))|~"
 )
 _SAME = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "leq": "le", "geq": "ge",
@@ -35,8 +36,8 @@ _TEXT = re.compile(
 )
 _BEHIND, _BEFORE = " \t\r\n.,;:", " \t\r\n,;:"
 _WRAPS = (("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ("\\boxed{", "}"), ("\\fbox{", "}"))
-_ORDINALS = frozenset("th st nd rd".split())
-_NO_UNITS = frozenset("i e am pm a.m. p.m. and or mod if for when where".split())
+_ORDINALS = frozenset(("th", "st", "nd", "rd"))
+_NO_UNITS = frozenset(("i", "e", "am", "pm", "a.m.", "p.m.", "and", "or", "mod", "if", "for", "when", "where"))
 _SHORT = (
     "sq|cu|cm|mm|km|nm|dm|kg|mg|lb|lbs|oz|ft|yd|yds|mi|hr|hrs|min|mins|sec|secs|ms|ml|mL|mph|kph|deg|rad|rads|day|"
     "cup|men|way|sets?"
@@ -64,15 +65,18 @@ def math_canonical(text: str) -> str:
     Left out: `$`, `\(…\)`, a box, bold, `\left` and `\right`, thin spaces, all blanks that TeX does not need, brackets
     around a whole term, a full stop; signs of currency, percent and degree, units (`5 cm`, `5\text{ m}^2`,
     `12 apples`, never the variable of `5x`); the variable of `x = 5`, if all items of a list have the same.
-    Made the same: `\dfrac12`, `\frac{1}{2}`, `1/2`; `\sqrt2` and `\sqrt{2}`; `x^2` and `x^{2}`; `\text{…}`, `\mbox{…}` and
-    their content; `\leq` and `\le`, `\times`, `*` and `\cdot` and the like; Unicode signs and their commands; 1,234,
-    `1{,}234` and 1234 (but (1,234) is a pair).
-    A rational number is written with at most six decimals if they suffice, else as a fraction in lowest terms; `2\frac12`
-    is 2.5. Words are in lower case. The items of `\{…\}` are sorted, any other list keeps its order, except that
-    `\pm e` and `-e,e` become `e,-e`. Takes time linear in the length (a text above `MAX_CHARS` is left as it is). Total.
 
-    >>> [math_canonical(t) for t in (r"$\frac12$", "x = 1,234", r"\{3, 1\}", r"90^\circ", r"5\text{ cm}^2", r"\pm\sqrt3")]
-    ['0.5', '1234', '\\{1,3\\}', '90', '5', '\\sqrt{3},-\\sqrt{3}']
+    Made the same: `\dfrac12`, `\frac{1}{2}`, `1/2`; `\sqrt2` and `\sqrt{2}`; `x^2` and `x^{2}`; `\text{…}`, `\mbox{…}`
+    and their content; `\leq` and `\le`, `\times`, `*` and `\cdot` and the like; Unicode signs and their commands;
+    1,234, `1{,}234` and 1234 (but (1,234) is a pair). Words are in lower case.
+
+    A rational number is written with decimals if six are enough, else as a fraction in lowest terms; `2\frac12` is 2.5.
+    The items of `\{…\}` are sorted, any other list keeps its order, except that `\pm e` and `-e,e` become `e,-e`.
+
+    Total; a text above `MAX_CHARS`, which bounds the time, only loses doubled blanks.
+
+    >>> [math_canonical(t) for t in (r"$\frac12$", "x = 1,234", r"\{3, 1\}", r"90^\circ", r"5\text{ cm}^2", r"\pm5")]
+    ['0.5', '1234', '\\{1,3\\}', '90', '5', '5,-5']
     """
     text = valid(text).strip()
     if len(text) > MAX_CHARS:
