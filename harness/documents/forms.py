@@ -11,8 +11,7 @@ from typing import Any
 
 from harness.api import Action, Reply
 from harness.errors import PluginError, near
-from harness.replies import Boxed, Code, FreeText, Label, Letter, Number, Pattern
-from harness.replies.mathematics import math_canonical
+from harness.replies import Boxed, Code, FreeText, Label, Letter, Number, Pattern, math_canonical
 
 
 @dataclass(frozen=True)

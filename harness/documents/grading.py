@@ -72,7 +72,7 @@ def math_equal() -> Measure:
     """Mathematically the same, by math-verify."""
 
     def same(answer: str, right: str) -> bool:
-        from harness.replies.equivalence import math_equal as equal
+        from harness.replies import math_equal as equal
 
         return equal(answer, right)
 
@@ -83,7 +83,7 @@ def math_strict() -> Measure:
     """The same after bringing both into one form, without any calculation."""
 
     def same(answer: str, right: str) -> bool:
-        from harness.replies.mathematics import math_canonical
+        from harness.replies import math_canonical
 
         return math_canonical(answer) == math_canonical(right)
 

@@ -1,0 +1,66 @@
+"""Where a reply says what its answer is: behind a label, in a box, on its last line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ._text import end_of
+
+LABEL = re.compile(
+    r"(?<![\w\"'])(?:final[ \t*_]{1,3})?(?:answer|result)"
+    r"(?:[ \t](?:to|of|for|choice|option|letter|label)\b[^.:\n=]{0,60}?)?"
+    r"[ \t*_`]{0,5}(?:[:：=]|(?<=[ \t*_`])(?:is|should be|must be|would be)(?![\w']))[ \t*_`]*[:：]?",
+    re.IGNORECASE,
+)
+"""What announces an answer: "Final Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
+WINDOW = 500
+"""Characters behind a label that are read."""
+_GAP = re.compile(r"[\s*_`#>-]*\n[\s*_`#>]*")
+_FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
+_BOXES = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])[ \t]*|\\.|[{}]", re.DOTALL)
+_BARE_BOX = re.compile(r"\\frac[ \t]*\d{2}|\\(?!boxed|fbox)[A-Za-z]+|[^\s$\\{}]+")
+
+
+def labelled(text: str) -> Iterator[str]:
+    """What stands behind each label, from the first to the last: the rest of its line, or the next line with text;
+    at most `WINDOW` characters."""
+    for match in LABEL.finditer(text):
+        start = end_of(_GAP, text, match.end())
+        yield text[start : start + WINDOW].split("\n", 1)[0].strip()
+
+
+def last_line(text: str) -> str:
+    """The last line that says anything, without blanks around it."""
+    end = len(text)
+    while end > 0:
+        start = text.rfind("\n", 0, end) + 1
+        line = text[start:end]
+        if len(line) > 100 or not _FENCE.match(line):
+            return line.strip()
+        end = start - 1
+    return ""
+
+
+def boxes(text: str) -> list[tuple[int, str]]:
+    r"""Start and content of every outermost closed `\boxed{…}` and `\fbox{…}`, and of `\boxed 5`. One pass."""
+    found: list[tuple[int, str]] = []
+    opened: list[tuple[int, int]] = []  # for each brace: where its box starts or -1, where its content starts
+    box = -1
+    for match in _BOXES.finditer(text):
+        token = match[0]
+        if token == "{":
+            opened.append((box, match.end()))
+        elif token == "}" and opened:
+            start, content = opened.pop()
+            if start >= 0:
+                while found and found[-1][0] > start:
+                    found.pop()
+                found.append((start, text[content : match.start()].strip()))
+        box = -1
+        if token.startswith(("\\boxed", "\\fbox")):
+            box = match.start()
+            bare = _BARE_BOX.match(text, match.end())
+            if bare:
+                found.append((box, bare[0]))
+    return found

@@ -1,0 +1,103 @@
+r"""A mathematical answer in a box: `\boxed{\frac{1}{2}}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Parsed, Reply
+
+from ._statements import LABEL, boxes, labelled, last_line
+from ._text import valid
+
+MAX_LINE = 120
+"""Characters of a line without a box that can be an answer."""
+MAX_BOX = 2000
+_PLACEHOLDERS = frozenset(
+    ("", "...", "…", "\\ldots", "\\dots", "answer", "your answer", "final answer", "your final answer")
+)
+_SENTENCE = re.compile(r"(?<!\bno)[.!?](?=\s+[A-Z\"'(]|\s*$)|\s+(?=I hope\b|because\b|since\b|which\b)")
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]")
+_MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\b(?:yes|no|true|false)\b", re.IGNORECASE)
+_ALPHANUMERIC = re.compile(r"[^\W_]")
+_LEAD = re.compile(
+    r"(?:(?:so|thus|therefore|hence|then|finally|we (?:get|have|find)|that|it is|is|equals?)\b[,:]?\s*)+", re.I
+)
+_TEXT = re.compile(r"\\text\{[^{}]*\}|\\[A-Za-z]+")
+_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Boxed(Reply):
+    r"""A mathematical answer. The action is its text as it was written, without the box; see `math_canonical`.
+
+    The rules, in order:
+
+    1. the last closed `\boxed{…}` or `\fbox{…}` that is no placeholder (`\boxed{...}`), or `\boxed 5`; of boxes within
+       boxes the inmost content counts;
+    2. what stands behind the last label ("the final answer is", "Answer:", in any case, bold or not), on its line or
+       the next: the formula in dollars that it begins with, else the sentence, at most `MAX_LINE` characters;
+    3. the last line, if it looks mathematical: at most `MAX_LINE` characters, with a digit, a command, or one of
+       = + - * / ^ _ < > and brackets, or yes, no, true, false, and with at most two plain words.
+    """
+
+    def parse(self, text: str) -> Parsed:
+        r"""The answer's text."""
+        for find in (_boxed, _labelled, _mathematical_line):
+            found = find(text)
+            if found:
+                return Parsed(valid(found))
+        return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
+
+    def constraint(self) -> Mapping[str, Any]:
+        """Any work, then a box of up to 200 characters at the end."""
+        return {"regex": r"(.|\n)*\\boxed\{[^\n]{1,200}\}"}
+
+
+def _boxed(text: str) -> str:
+    for _, content in reversed(boxes(text)):
+        for _ in range(8):
+            inner = boxes(content)
+            if len(inner) != 1 or not content.startswith(("\\boxed", "\\fbox")):
+                break
+            content = inner[0][1]
+        bare = content.strip("$ ").removeprefix("\\text{").removesuffix("}").strip("[]<> ").lower()
+        if len(content) <= MAX_BOX and content and bare not in _PLACEHOLDERS:
+            return content
+    return ""
+
+
+def _labelled(text: str) -> str:
+    found = ""
+    for said in labelled(text):
+        found = _stated(said) or found
+    return found
+
+
+def _stated(said: str) -> str:
+    """The answer that a line behind a label begins with."""
+    said = said[: 4 * MAX_LINE].strip().removeprefix("that ")
+    formula = _FORMULA.match(said)
+    if formula:
+        return next(part for part in formula.groups() if part).strip()
+    cut = _SENTENCE.search(said)
+    said = said[: cut.start()] if cut else said
+    said = said.strip(" \t*_`:").rstrip(",;.")
+    if len(said) > MAX_LINE or _plain_words(said) > 4 or said.lower() in _PLACEHOLDERS or LABEL.search(said):
+        return ""
+    return said
+
+
+def _mathematical_line(text: str) -> str:
+    line = last_line(text)[: 2 * MAX_LINE]
+    line = line.strip(" \t*_`").rstrip(".;,")
+    lead = _LEAD.match(line)
+    line = line[lead.end() :] if lead else line
+    sound = _ALPHANUMERIC.search(line) and _MATHEMATICAL.search(line) and "\\boxed" not in line
+    return line if sound and len(line) <= MAX_LINE and _plain_words(line) <= 2 else ""
+
+
+def _plain_words(line: str) -> int:
+    return len(_WORD.findall(_TEXT.sub(" ", line)))

@@ -1,0 +1,48 @@
+"""An answer in free words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Parsed, Reply
+
+from ._text import valid
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText(Reply):
+    """The reply itself, without blanks around it.
+
+    Attributes:
+        marker: what announces the answer, exactly as written here; the last one counts, and a reply without it is none.
+            None if the whole reply is the answer.
+        stop: lines that end the answer; what stands from the first of them on is left out.
+    """
+
+    marker: str | None = None
+    stop: tuple[str, ...] = ()
+
+    def parse(self, text: str) -> Parsed:
+        """The text. An error if nothing is left."""
+        if self.marker:
+            _, found, text = text.rpartition(self.marker)
+            if not found:
+                return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")
+        if self.stop:
+            ends = {line.strip() for line in self.stop}
+            kept: list[str] = []
+            for line in text.split("\n"):
+                if line.strip() in ends:
+                    break
+                kept.append(line)
+            text = "\n".join(kept)
+        said = valid(text).strip()
+        if said:
+            return Parsed(said)
+        return Parsed(error=f"nothing stands behind {self.marker!r}" if self.marker else "the answer is empty")
+
+    def constraint(self) -> Mapping[str, Any] | None:
+        """None: any text will do."""
+        return None

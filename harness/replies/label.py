@@ -1,0 +1,173 @@
+"""One of some labels: yes or no, the classes of a classification, letters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from harness.api import Parsed, Reply
+
+from ._letters import Letters, letters
+from ._statements import WINDOW, labelled, last_line
+from ._text import WRAPPING
+from .fields import json_fields
+
+_PAIRS = (("yes", "no"), ("true", "false"))
+_KEYS = ("answer", "final_answer", "preferred_answer", "label")
+_LEAD = re.compile(
+    r"(?:(?:the|option|choice|label|answer|category|class|is|it|clearly|definitely|probably|most|likely)\b[ :]*)+"
+)
+_OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?")
+_ENUMERATED = re.compile(r"[\W_]{0,4}(?:or|and|/|,)[\W_]{0,4}")
+_NOT = re.compile(r"(?:\b(?:not|neither|nor|never)|n['’]t)(?: an?| the| be| really)?[\W_]*$", re.IGNORECASE)
+_TAIL = 20_000
+"""Characters at a reply's end that are searched for a label standing anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label(Reply):
+    """One of some labels; the action is the label as it is spelled in `labels`.
+
+    Labels are compared without case, doubled blanks, marks around them, and joined parts ("unilateral_change"); if all
+    labels are single letters, with their own rules (see below). If yes and no are labels and true and false are not,
+    true means yes and false means no, and the other way round.
+
+    The rules, in order:
+
+    1. behind the last label of an answer that one follows ("Final Answer: yes", "**Answer:** (B)", "the answer
+       is yes"); words such as "option" may stand between;
+    2. in a JSON object: its "answer", "final_answer", "preferred_answer" or "label";
+    3. the whole reply, or its first word or words before a mark ("Yes, because …");
+    4. the last line, or its beginning before a mark ("No. …");
+    5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not one of an enumeration
+       ("yes or no").
+
+    Letters count in upper case or in brackets, an A or I not as a word of a sentence, by rules 1 to 4 and, in the last
+    line only, in brackets or bold; digits by rules 1 to 4.
+
+    Attributes:
+        labels: the labels there are.
+    """
+
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.labels or len({canonical_label(label) for label in self.labels}) != len(self.labels):
+            raise ValueError(f"labels must be given and differ in more than case and marks: {self.labels!r:.200}")
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The labels."""
+        return self.labels
+
+    def parse(self, text: str) -> Parsed:
+        """The label that `text` gives."""
+        set_ = _set(self.labels)
+        found = None
+        for said in labelled(text):
+            found = set_.stated(said) or found
+        found = found or self._json(text) or set_.whole(text) or set_.whole(last_line(text)) or set_.last(text)
+        if found is not None:
+            return Parsed(found)
+        shown = ", ".join(self.labels[:20])
+        return Parsed(error=f"no answer was found; end with 'Final Answer: ' and one of: {shown}")
+
+    def constraint(self) -> Mapping[str, Any]:
+        """Exactly "Final Answer: " and a label."""
+        return {"choice": [f"Final Answer: {label}" for label in self.labels]}
+
+    def _json(self, text: str) -> str | None:
+        for value in json_fields(text, _KEYS).values():
+            plain = str(value).lower() if isinstance(value, bool) else str(value)
+            found = _set(self.labels).stated(plain[:WINDOW])
+            if found is not None:
+                return found
+        return None
+
+
+def canonical_label(text: str) -> str:
+    """The form in which labels are compared.
+
+    >>> canonical_label(' "Procedural_History". ')
+    'procedural history'
+    """
+    return " ".join(re.sub(r"[\s_-]+", " ", text.strip(WRAPPING + ",;:?$")).split()).casefold()
+
+
+class _Set:
+    """The labels of one task, made ready."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.table = {canonical_label(label): label for label in labels}
+        for pair, other in (_PAIRS, _PAIRS[::-1]):
+            if set(pair) <= set(self.table) and not set(other) & set(self.table):
+                self.table |= {word: self.table[same] for word, same in zip(other, pair, strict=True)}
+        single = all(len(label) == 1 and label.isascii() and label.isalpha() for label in self.table)
+        self.letters: Letters | None = letters("".join(sorted(self.table)).upper()) if single else None
+        self.words = not single and not any(label.replace(".", "").isdigit() for label in self.table)
+        longest_first = sorted(self.table, key=len, reverse=True)
+        names = "|".join(r"[\s_-]{1,3}".join(map(re.escape, name.split(" "))) for name in longest_first)
+        self.word = re.compile(rf"(?<![\w.])(?<!\w-)(?:{names})(?![\w%])(?!-\w)(?!\.\d)", re.IGNORECASE)
+
+    def stated(self, said: str) -> str | None:
+        """The label that `said` begins with."""
+        if self.letters:
+            letter = self.letters.alone(said, any_case=True) or self.letters.stated(said) or self.letters.leading(said)
+            return self.table[letter.lower()] if letter else None
+        start = said[:WINDOW].lstrip(WRAPPING + ":$")
+        lead = _LEAD.match(start.lower())
+        for begin in (0, lead.end() if lead else 0):
+            found = self.word.match(start.removeprefix("\\text{"), begin) or self.word.match(
+                start[begin:].lstrip(WRAPPING)
+            )
+            if found and not self._enumerates(start, start.find(found[0]) + len(found[0])):
+                return self._named(found[0])
+        return None
+
+    def whole(self, text: str) -> str | None:
+        """The label that `text` is, or begins with before a mark or a line break."""
+        if self.letters:
+            letter = self.letters.alone(text, any_case=True) or self.letters.leading(text[:WINDOW])
+            return self.table[letter.lower()] if letter else None
+        opening = _OPENING.match(text[:WINDOW].lower())
+        found = self.word.match(text[:WINDOW], opening.end() if opening else 0)
+        if not found or (
+            text[found.end() :].strip(WRAPPING)
+            and not re.match(r"[*_`\"')\]]*\s*(?:[,.;:!\n–—]|-\s|$)", text[found.end() :])
+        ):
+            return None
+        return None if self._enumerates(text, found.end()) else self._named(found[0])
+
+    def last(self, text: str) -> str | None:
+        """The last label that stands as a word."""
+        if self.letters:
+            letter = self.letters.marked(last_line(text)[-_TAIL:])
+            return self.table[letter.lower()] if letter else None
+        found, text = None, text[-_TAIL:]
+        for match in self.word.finditer(text) if self.words else ():
+            enumerated = self._enumerates(text, match.end()) or self._enumerated_before(text, match.start())
+            if not enumerated and not _NOT.search(text[max(match.start() - 30, 0) : match.start()]):
+                found = self._named(match[0])
+        return found
+
+    def _named(self, word: str) -> str:
+        return self.table[canonical_label(word)]
+
+    def _enumerates(self, text: str, end: int) -> bool:
+        """Whether another label follows, as in "yes or no"."""
+        join = _ENUMERATED.match(text, end)
+        other = self.word.match(text, join.end()) if join else None
+        return bool(other and join and ("or" in join[0].lower() or "/" in join[0] or len(self.table) > 2))
+
+    def _enumerated_before(self, text: str, start: int) -> bool:
+        before = text[max(start - 60, 0) : start]
+        match = re.search(r"(?:\bor|/)[\W_]{0,4}$", before, re.IGNORECASE)
+        return bool(match and any(True for m in self.word.finditer(before) if m.end() >= match.start() - 5))
+
+
+@lru_cache(maxsize=256)
+def _set(labels: tuple[str, ...]) -> _Set:
+    return _Set(labels)

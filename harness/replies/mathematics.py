@@ -1,0 +1,250 @@
+r"""One normal form of mathematical answers, so that `\frac12`, `1/2` and `$0.50$` are seen to be the same."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from ._latex import MAX_DEPTH, Latex
+from ._text import valid
+
+MAX_CHARS = 2000
+"""A longer text is no mathematical answer; only its blanks are set right."""
+
+_SIGNS = str.maketrans({
+    "−": "-", "–": "-", "—": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": r"\cdot ", "*": r"\cdot ",
+    "÷": "/", "∕": "/", "⁄": "/", "π": r"\pi ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "λ": r"\lambda ",
+    "∞": r"\infty ", "√": r"\sqrt ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "∪": r"\cup ", "∩": r"\cap ",
+    "∈": r"\in ", "±": r"\pm ", "∅": r"\emptyset ", "°": "", "²": "^2", "³": "^3", "½": r"\frac{1}{2}",
+    "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}", "$": "", "£": "", "€": "", "\u00a0": " ", "\u2009": " ", "\u202f": " ",
+    "\u200b": "", "’": "'",
+})  # fmt: skip
+_SPACING = re.compile(
+    r"(\\\\)|\\(?:[,;:!> ]|(?:left|right|[bB]igg?[lrm]?|middle|quad|qquad|displaystyle|textstyle|limits|enspace"
+    r"|thinspace|space|hspace\{[^{}]*\}|hfill|break)(?![A-Za-z]))|~"
+)
+_SAME = {
+    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "leq": "le", "geq": "ge",
+    "leqslant": "le", "geqslant": "ge", "neq": "ne", "times": "cdot", "ast": "cdot", "ldots": "dots", "cdots": "dots",
+    "rightarrow": "to", "varnothing": "emptyset", "lbrace": "{", "rbrace": "}", "bmatrix": "pmatrix", "land": "wedge",
+}  # fmt: skip
+_NAME = re.compile(rf"\\({'|'.join(sorted(_SAME, key=len, reverse=True))})(?![A-Za-z])")
+_DEGREES = re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degrees?(?![A-Za-z])|\\?%")
+_TEXT = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|mbox|math(?:rm|bf|it|sf|tt)|operatorname\*?|bold(?:symbol)?|emph)\s*\{([^{}]*)\}"
+    r"(\s*\^\s*(?:[23](?!\d)|\{\s*-?\d\s*\}))?"
+)
+_BEHIND, _BEFORE = " \t\r\n.,;:", " \t\r\n,;:"
+_WRAPS = (("\\(", "\\)"), ("\\[", "\\]"), ("**", "**"), ("`", "`"), ("\\boxed{", "}"), ("\\fbox{", "}"))
+_ORDINALS = frozenset(("th", "st", "nd", "rd"))
+_NO_UNITS = frozenset(("i", "e", "am", "pm", "a.m.", "p.m.", "and", "or", "mod", "if", "for", "when", "where"))
+_SHORT = (
+    "sq|cu|cm|mm|km|nm|dm|kg|mg|lb|lbs|oz|ft|yd|yds|mi|hr|hrs|min|mins|sec|secs|ms|ml|mL|mph|kph|deg|rad|rads|day|"
+    "cup|men|way|sets?"
+)
+_UNIT = re.compile(
+    rf"(?:(?<=[\d)\]}}])\s*|(?<=\\pi)\s+)(?:(?<=\s)(?:[A-Za-z]{{4,}}|in|per|{_SHORT})|(?:{_SHORT}|(?:degree|dollar|unit|cent)s?"
+    rf"|percent|inch(?:es)?))(?:(?:\s+|\s*/\s*)(?:[A-Za-z]{{3,}}|[smh]|in|{_SHORT}))*(?:\s*\^\s*(?:[23]|\{{\s*[23]\s*\}}))?\s*$"
+)
+_WORDS = re.compile(r"[A-Za-z][A-Za-z'\-]*(?:\s+[A-Za-z][A-Za-z'\-]*)*")
+_JOINED = re.compile(r"(?:,\s*)?(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
+_DIGITS = re.compile(r"(\d)(?:,\\!|\{,\}|\\[,;:!](?=\d{3}))(?=\d)")
+_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_STARS = re.compile(r"(?<=[\w)])\s*\*\*\s*(?=[\w(-])")
+_POSITIVE = re.compile(r"(?<=[(\[,])\s*\+")
+_NAMED = re.compile(r"([A-Za-z](?:_(?:\w|\{\w{1,3}\}))?(?:\([A-Za-z]\))?)\s*(?:=|\\in(?![A-Za-z]))\s*(?=[^=\s])")
+_RATIONAL = re.compile(r"(-?)(?:(\d*)\\frac\{(-?)(\d+(?:\.\d+)?)\}\{(-?)(\d+(?:\.\d+)?)\}|(\d+(?:\.\d+)?))")
+_MIXED = re.compile(r"(-?\s*\d+)\s+(\d+)\s*/\s*(\d+)")
+_DECIMALS = 6
+"""A number with at most so many decimals is written so (0.5), any other as a fraction."""
+
+
+def math_canonical(text: str) -> str:
+    r"""The normal form of an answer: what a question has already fixed, and how it is typeset, make no difference.
+
+    Left out: `$`, `\(…\)`, a box, bold, `\left` and `\right`, thin spaces, all blanks that TeX does not need, brackets
+    around a whole term, a full stop; signs of currency, percent and degree, units (`5 cm`, `5\text{ m}^2`,
+    `12 apples`, never the variable of `5x`); the variable of `x = 5`, if all items of a list have the same.
+
+    Made the same: `\dfrac12`, `\frac{1}{2}`, `1/2`; `\sqrt2` and `\sqrt{2}`; `x^2` and `x^{2}`; `\text{…}`, `\mbox{…}`
+    and their content; `\leq` and `\le`, `\times`, `*` and `\cdot` and the like; Unicode signs and their commands;
+    1,234, `1{,}234` and 1234 (but (1,234) is a pair). Words are in lower case.
+
+    A rational number is written with decimals if six are enough, else as a fraction in lowest terms; `2\frac12` is 2.5.
+    The items of `\{…\}` are sorted, any other list keeps its order, except that `\pm e` and `-e,e` become `e,-e`.
+
+    Total; a text above `MAX_CHARS`, which bounds the time, only loses doubled blanks.
+
+    >>> [math_canonical(t) for t in (r"$\frac12$", "x = 1,234", r"\{3, 1\}", r"90^\circ", r"5\text{ cm}^2", r"\pm5")]
+    ['0.5', '1234', '\\{1,3\\}', '90', '5', '5,-5']
+    """
+    text = valid(text).strip()
+    if len(text) > MAX_CHARS:
+        return " ".join(text.split())
+    for _ in range(4):  # one round is enough but for answers wrapped in several ways
+        before, text = text, _once(text)
+        if text == before:
+            break
+    return text
+
+
+def _once(text: str) -> str:
+    text = _unwrapped(text)
+    text = _STARS.sub("^", text)
+    text = _DIGITS.sub(r"\1", text.replace("\\$", "").translate(_SIGNS))
+    text = _SPACING.sub(lambda m: m[1] or " ", text)
+    text = _NAME.sub(lambda m: "\\" + _SAME[m[1]], text)
+    text = _unwrapped(_DEGREES.sub(" ", text))
+    text = _unwrapped(_TEXT.sub(lambda m: _worded(m, text), text))
+    if _WORDS.fullmatch(text) and (max(map(len, text.split())) > 2 or text.lower() == "no"):
+        return " ".join(text.lower().split())
+    text = _POSITIVE.sub("", text)
+    text = _UNIT.sub("", _JOINED.sub(",", text)).rstrip(_BEHIND).lstrip(_BEFORE)
+    if not re.search(r"[(\[]|\\\{", text):
+        text = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
+    items = _split(text, ",;" if ";" in text and "," not in text else ",")
+    items = _unnamed([item for item in items if item.strip()])
+    if len(items) == 1 and items[0].count("\\pm") == 1:
+        items = [items[0].replace("\\pm", sign) for sign in "+-"]
+    done = [_item(item, MAX_DEPTH) for item in items]
+    if len(done) == 2 and done[0] == f"-{done[1]}":
+        done.reverse()
+    return ",".join(done)
+
+
+def _unwrapped(text: str) -> str:
+    while True:
+        before, text = text, text.rstrip(_BEHIND).lstrip(_BEFORE)
+        for opening, closing in _WRAPS:
+            if text.startswith(opening) and text.endswith(closing) and len(text) >= len(opening) + len(closing):
+                inner = text[len(opening) : -len(closing)]
+                if closing != "}" or _end(text, len(opening) - 1) == len(text) - 1:
+                    text = inner
+        if text == before:
+            return text
+
+
+def _worded(match: re.Match[str], text: str) -> str:
+    r"""What becomes of a `\text{…}`: nothing of a unit or the th of a fifth, a comma of an "and", else its content."""
+    content, power = match[1].strip(), match[2] or ""
+    if content.lower() in ("and", "or", ", and", ", or"):
+        return ","
+    before = text[: match.start()].rstrip()
+    if content in _ORDINALS and (before.endswith("^") or before[-1:].isdigit()):
+        return "1" if before.endswith("^") else ""
+    behind = before[-1:].isdigit() or before[-1:] in (")", "}") or before.endswith("\\pi")
+    if behind and not text[match.end() :].strip(_BEHIND) and content.lower() not in _NO_UNITS:
+        return ""
+    spaced = f" {content} " if len(content) > 1 else content
+    return spaced + power
+
+
+def _split(text: str, separators: str) -> list[str]:
+    """`text` cut at the separators that stand in no bracket. Half-open intervals count as bracketed."""
+    parts, start, depth = [], 0, 0
+    for found in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{},;]", text, re.DOTALL):
+        mark = found[0][-1] if found[0] in ("\\{", "\\}") else found[0]
+        if mark in ("(", "[", "{"):
+            depth += 1
+        elif mark in (")", "]", "}"):
+            depth = max(depth - 1, 0)
+        elif mark in separators and not depth:
+            parts.append(text[start : found.start()])
+            start = found.end()
+    return [*parts, text[start:]]
+
+
+def _unnamed(items: list[str]) -> list[str]:
+    """Without `x =`, if the variable is the same in all items that have one and stands in no other place."""
+    named = [_NAMED.match(item.strip()) for item in items]
+    names = {match[1] for match in named if match}
+    if len(names) != 1 or any(item.count("=") > 1 for item in items):
+        return items
+    return [item.strip()[match.end() :] if match else item for item, match in zip(items, named, strict=True)]
+
+
+def _end(text: str, start: int) -> int:
+    """Where the bracket at `start` closes; -1 if it never does. Round and square ones may close each other."""
+    depth = 0
+    for found in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{}]", text[start:], re.DOTALL):
+        mark = found[0][-1] if found[0] in ("\\{", "\\}") else found[0]
+        depth += (mark in ("(", "[", "{")) - (mark in (")", "]", "}"))
+        if depth == 0:
+            return start + found.end() - 1
+    return -1
+
+
+def _item(text: str, depth: int) -> str:
+    """The normal form of one item of a list."""
+    text = text.strip(" \t\r\n")
+    text = text.removeprefix("+").strip() if text[1:2] != "+" else text
+    opening = "\\{" if text.startswith("\\{") else text[:1]
+    if depth and opening in ("(", "[", "\\{") and _end(text, 0) == len(text) - 1 > len(opening):
+        closing = "\\}" if text.endswith("\\}") else text[-1]
+        inner = text[len(opening) : -len(closing)]
+        each = [_item(part, depth - 1) for part in _split(inner, ",")]
+        if len(each) == 1 and opening + closing == "()":
+            return each[0]
+        return opening + ",".join(sorted(each) if opening == "\\{" else each) + closing
+    mixed = _MIXED.fullmatch(text)
+    if mixed:
+        text = f"{mixed[1]}\\frac{{{mixed[2]}}}{{{mixed[3]}}}"
+    plain = Latex(text).plain()
+    return _rational(_divided(plain))
+
+
+def _divided(text: str) -> str:
+    r"""`a/b` as `\frac{a}{b}`, where it is plain how far either reaches."""
+    parts = _split_once(text, "/")
+    if parts is None:
+        return text
+    sign = "-" if parts[0].startswith("-") else ""
+    over, under = (_bare(part) for part in (parts[0].removeprefix("-"), parts[1]))
+    if not re.fullmatch(r"\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+|\(.*\)|\\sqrt\{[^{}]*\}", parts[1]):
+        return text
+    if not over or (over == parts[0].removeprefix("-") and re.search(r"[-+=<>]|\\(?:cup|cap|le|ge|ne|to|pm)\b", over)):
+        return text
+    return f"{sign}\\frac{{{over}}}{{{under}}}"
+
+
+def _split_once(text: str, mark: str) -> tuple[str, str] | None:
+    over, found, under = text.partition(mark)
+    return (over, under) if found and mark not in under and _balanced(over) and _balanced(under) else None
+
+
+def _balanced(text: str) -> bool:
+    return all(text.count(a) == text.count(b) for a, b in ("()", "[]", "{}"))
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if text.startswith("(") and _end(text, 0) == len(text) - 1 else text
+
+
+def _rational(text: str) -> str:
+    """A rational number in its one form; any other text as it is."""
+    match = _RATIONAL.fullmatch(text)
+    if not match:
+        return text
+    sign, whole, over_sign, over, under_sign, under, number = match.groups()
+    if number:
+        value = Fraction(number)
+    elif not Fraction(under):
+        return text
+    else:
+        part = Fraction(over) / Fraction(under)
+        if whole and (part >= 1 or over_sign or under_sign):
+            return text
+        value = int(whole or 0) + (part if over_sign == under_sign else -part)
+    value = -value if sign else value
+    return _written(value)
+
+
+def _written(value: Fraction) -> str:
+    sign, value = ("-" if value < 0 else ""), abs(value)
+    if value.denominator == 1:
+        return f"{sign}{value.numerator}"
+    scaled = value * 10**_DECIMALS
+    if scaled.denominator == 1:
+        digits = str(scaled.numerator).rjust(_DECIMALS + 1, "0")
+        return f"{sign}{digits[:-_DECIMALS]}.{digits[-_DECIMALS:]}".rstrip("0")
+    return f"{sign}\\frac{{{value.numerator}}}{{{value.denominator}}}"

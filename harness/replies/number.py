@@ -1,0 +1,97 @@
+"""A number as an answer: `#### 1,234`, "the answer is $12.50", `7/8`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from harness.api import Parsed, Reply
+
+from ._statements import LABEL, WINDOW, boxes, last_line
+
+_LARGEST = 10**300
+"""A number beyond it is none: every one can be compared with floats."""
+_HASHES = re.compile(r"(?<!#)#{3,}+(?=[ \t]*[-+$£€¥\d.])")
+_DIGITS = r"(?:\d{1,3}(?:(?:,|\{,\}|\\,|\u202f|\u2009)\d{3})+(?![\d,]\d)|\d{1,400})(?:\.\d{1,400})?+|\.\d{1,400}"
+_NUMBER = re.compile(
+    rf"(?<![\w.^\\])(?P<sign>[-+−–]?)[ \t]?(?:\\?[$£€¥][ \t]?)?(?P<inner>[-−]?)"
+    rf"(?:\\[dt]?frac[ \t]?\{{[ \t]?(?P<over>\d{{1,40}})[ \t]?\}}[ \t]?\{{[ \t]?(?P<under>\d{{1,40}})[ \t]?\}}"
+    rf"|(?P<digits>{_DIGITS})(?P<power>[eE][-+]?\d{{1,3}}(?!\w))?(?:[ \t]?/[ \t]?(?P<by>\d{{1,40}})(?![\d.]))?)"
+    r"(?P<percent>[ \t]?(?:\\?%|percent\b))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Reply):
+    """A number. The action is a JSON number: an integer if it is whole (1e3 and 12.0 are), else the nearest float, so
+    that equal answers are equal values (1/2 and 0.50) and graders can set a tolerance.
+
+    Read are a sign, thousands separators, a decimal point, an exponent, a fraction a/b or \\frac{a}{b}, a currency sign
+    (left out). The rules, in order; the last statement counts:
+
+    1. behind "####", in a box, behind "the answer is" or "Answer:": the first number of the line, or the first behind
+       its last equals sign;
+    2. the last number of the last line.
+
+    Attributes:
+        percent: what a percent sign means. False: nothing, 12% is 12, for questions that ask for percent. True: a
+            hundredth, 12% is 0.12, and 12 without a sign stays 12.
+    """
+
+    percent: bool = False
+
+    def parse(self, text: str) -> Parsed:
+        """The number that `text` gives."""
+        for said in self._statements(text):
+            value = self._first(said.rpartition("=")[2])
+            value = self._first(said) if value is None else value
+            if value is not None:
+                return Parsed(value)
+        last = None
+        for match in _NUMBER.finditer(last_line(text)[-WINDOW:]):
+            value = self._value(match)
+            last = last if value is None else value
+        if last is not None:
+            return Parsed(last)
+        return Parsed(error="no number was found; end with a line such as '#### 12.5'")
+
+    def constraint(self) -> Mapping[str, Any]:
+        """Any work, then "#### " and a number at the end."""
+        return {"regex": r"(.|\n)*#### -?[0-9]{1,18}(\.[0-9]{1,12})?%?"}
+
+    def _statements(self, text: str) -> Iterator[str]:
+        """What stands behind labels, hashes, and in boxes, from the last to the first."""
+        found = [
+            (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in lead.finditer(text)
+        ]
+        found += [(start, content[:WINDOW]) for start, content in boxes(text)]
+        for _, said in sorted(found, reverse=True):
+            yield said.lstrip(" \t\r\n*_`#").split("\n", 1)[0]
+
+    def _first(self, text: str) -> int | float | None:
+        match = _NUMBER.search(text)
+        return self._value(match) if match else None
+
+    def _value(self, match: re.Match[str]) -> int | float | None:
+        if match["over"]:
+            value = _over(Fraction(int(match["over"])), match["under"])
+        else:
+            digits = re.sub(r",|\{,\}|\\,|[\u202f\u2009]", "", match["digits"])
+            value = Fraction(digits) * Fraction(10) ** int((match["power"] or "e0")[1:])
+            value = _over(value, match["by"] or "1")
+        if value is None:
+            return None
+        if match["sign"] in ("-", "−", "–") or match["inner"]:
+            value = -value
+        if self.percent and match["percent"]:
+            value /= 100
+        if abs(value) > _LARGEST:
+            return None
+        return value.numerator if value.denominator == 1 else float(value)
+
+
+def _over(value: Fraction, under: str) -> Fraction | None:
+    return value / int(under) if int(under) else None
