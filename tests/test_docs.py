@@ -99,7 +99,9 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
 def plugin_files(page: Path) -> list[tuple[str, str]]:
     """(path, body) of the blocks noted as plugins, after those of the pages that this one goes on from."""
     before = [page.parent / name for name in re.findall(r"<!-- plugins of (\S+) -->", page.read_text("utf-8"))]
-    found = [block for one in (*before, page) for kind in ("python", "jinja", "yaml", "csv") for block in blocks(one, kind)]
+    found = [
+        block for one in (*before, page) for kind in ("python", "jinja", "yaml", "csv") for block in blocks(one, kind)
+    ]
     return [(note.removeprefix("plugin: "), body) for note, body in found if note.startswith("plugin: ")]
 
 

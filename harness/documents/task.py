@@ -48,8 +48,9 @@ class DatasetTask(Task):
         description: stands before everything.
         target_delimiter: between an example's question and its answer.
         fewshot_delimiter: between examples.
-        answer: how an answer is written: `form`, and the form's own parameters. If None, `output_type` and `filter_list`
-            say so, as in lm-eval: "multiple_choice" is the form letter, a regex filter the form pattern, all else text.
+        answer: how an answer is written: `form`, and the form's own parameters. If None, `output_type` and
+            `filter_list` say so, as in lm-eval: "multiple_choice" is the form letter, a regex filter the form pattern,
+            all else text.
         output_type, filter_list: see `answer`.
         instruction: how the answer is to be written, in words, after the question; by default the form's own.
         metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
@@ -111,6 +112,8 @@ class DatasetTask(Task):
         self._where = _template("process_docs.where", self.process_docs.get("where"))
         made = self.process_docs.get("set", {})
         self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in made.items()}
+        if self.doc_to_choice is None:
+            self._form.reply(None)  # a form that needs choices says so now
         self._measures = self.measures()
         self.grades = tuple(dict.fromkeys([*self._measures, "score", "answered", "samples", "correct"]))  # type: ignore[misc]
 
@@ -359,13 +362,14 @@ class DatasetTask(Task):
 
         def choose(seed: int, doc: Mapping[str, Any], asked: str) -> Sequence[str]:
             group = solved.get(doc.get(str(same)), [])
-            if len(group) < wanted:
-                where = "fewshot_config" if given is not None else split
-                which = f" with the {same} {doc.get(str(same))!r}" if same else ""
-                raise DataError(f"{wanted} examples are wanted, and {where} has {len(group)}{which}")
             drawn = min(wanted + 1, len(group))
             places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), drawn)
-            return [group[i][1] for i in places if group[i][0] != asked][:wanted]
+            chosen = [group[i][1] for i in places if group[i][0] != asked][:wanted]
+            if len(chosen) < wanted:
+                where = "fewshot_config" if given is not None else split
+                which = f" with the {same} {doc.get(str(same))!r}" if same else ""
+                raise DataError(f"{wanted} examples are wanted, and {where} has {len(chosen)} others{which}")
+            return chosen
 
         return choose
 

@@ -38,7 +38,7 @@ class DocTemplate:
         """The column's value, or the rendered text. Raises `PluginError` naming the columns there are."""
         if self.source in doc:
             return doc[self.source]
-        if not self.columns and re.fullmatch(r"\w+", self.source):  # a bare word is meant as a column's name
+        if not self.columns and re.fullmatch(r"[^\W\d]\w*", self.source):  # a bare word is meant as a column's name
             self._unknown(self.source, doc)
         try:
             return self._template.render(doc)

@@ -19,7 +19,7 @@ def split_options(text: str) -> tuple[str, list[str]] | None:
         return None
     lead = leads[-1]
     rest = text[lead.end() :]
-    marks = []
+    marks: list[re.Match[str]] = []
     for mark in _MARK.finditer(rest):
         if mark[1] == chr(ord("A") + len(marks)):  # an option may speak of (A) itself
             marks.append(mark)

@@ -1,6 +1,8 @@
 """Small data sets of the tests' own making, and the tasks over them."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from harness.api import Case, Outcome
 from harness.engines.mock import Mock
 
 BUILTIN = project.builtin()
+ROOT = Path(__file__).parents[2]
 
 
 def jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
@@ -38,3 +41,9 @@ def plan_of(task: Mapping[str, Any] | str, folder: Path | None = None) -> Any:
         {"name": "x", "task": task, "protocol": "single", "prompts": "qa/standard", "metrics": ["score"]}, BUILTIN
     )
     return resolve.plan(loaded, BUILTIN, Mock())
+
+
+def offline(code: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Code in a process that may not ask the hub, and whose caches are its own."""
+    environment = {"HF_HOME": str(folder / "cache"), "HF_HUB_OFFLINE": "1", "PATH": "", "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness.documents.rows import Source
-from harness.errors import DataError, SetupError
-from tests.documents.documents_kit import jsonl
+from harness.errors import DataError
+from tests.documents.documents_kit import jsonl, offline
 
 ROWS = [{"question": "1 + 1?", "answer": "2"}, {"question": 'a "b", c\nd?', "answer": "é"}]
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="cannot be read"):
         read(Source(data_files=str(tmp_path / "x.jsonl")))
-    with pytest.raises(DataError, match=r"there is no such file\n  Did you mean test.jsonl\?"):
+    with pytest.raises(DataError, match=r"there is no such file\n  Did you mean test.jsonl"):
         read(Source(data_files=str(tmp_path / "tst.jsonl")))
     with pytest.raises(DataError, match="data_files has no split 'test'"):
         read(Source(data_files={"tests": "x.jsonl"}))
@@ -98,17 +98,28 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
         read(Source(dataset_path="json"))
 
 
-def test_a_data_set_that_cannot_be_had_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(SetupError, match="cannot be loaded") as caught:
-        read(Source(dataset_path="nobody/has-this-data-set"))
-    assert "--data_dir FOLDER" in str(caught.value)
+def test_a_data_set_that_cannot_be_had_says_what_to_do(tmp_path: Path) -> None:
+    code = (
+        "from harness.documents.rows import Source\n"
+        "from harness.errors import SetupError\n"
+        "try: next(iter(Source(dataset_path='nobody/has-this').rows('test')))\n"
+        "except SetupError as error: print(error)"
+    )
+    done = offline(code, tmp_path)
+    assert "the data set nobody/has-this, split test, cannot be loaded" in done.stdout, done.stderr
+    assert "--data_dir FOLDER" in done.stdout
 
 
-def test_the_datasets_package_reads_what_is_no_local_folder(tmp_path: Path) -> None:
-    """A loader script or saved set is the package's business; a csv through it gives the same rows."""
+def test_what_is_no_local_folder_comes_through_the_datasets_package(tmp_path: Path) -> None:
+    """A loading script's place is taken by the package's own csv reader, which needs no hub."""
     file = write(tmp_path, "csv")
-    import datasets
-
-    datasets.load_dataset("csv", data_files={"test": str(file)}, split="test", cache_dir=str(tmp_path / "cache"))
-    assert read(Source(data_files={"test": str(file)})) == ROWS
+    code = (
+        "from harness.documents import rows\n"
+        "rows.LOADERS = ()\n"
+        f"source = rows.Source(dataset_path='csv', kwargs={{}})\n"
+        "import datasets; load = datasets.load_dataset\n"
+        f"datasets.load_dataset = lambda *a, **k: load(*a, **k, data_files={{'test': {str(file)!r}}})\n"
+        "print([dict(row) for place, row in source.rows('test')])"
+    )
+    done = offline(code, tmp_path)
+    assert done.stdout.strip() == str(ROWS), done.stderr

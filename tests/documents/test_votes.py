@@ -1,0 +1,117 @@
+"""`single` and `vote`: who is asked what, how answers are counted, and pass@k."""
+
+from itertools import product
+from math import comb
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import Case, Episode, Turn
+from harness.check import drive
+from harness.errors import PluginError
+from tests.documents.documents_kit import BUILTIN, cases, task_of
+
+
+def question(agents: int = 3) -> tuple[Any, Case]:
+    task = task_of("arithmetic", size=1, terms=2, agents=agents)
+    return task, cases(task)[0]
+
+
+def play(name: str, answers: dict[str, list[Any]], agents: int = 3, **parameters: Any) -> Any:
+    task, case = question(agents)
+    given = {seat: iter(listed) for seat, listed in answers.items()}
+    protocol = BUILTIN.load("protocols", name)(**parameters)
+    return drive(protocol, task, case, lambda turn: next(given[turn.seat]))
+
+
+def vote(*answers: Any, **parameters: Any) -> Any:
+    listed = {f"Agent-{i}": [answer] for i, answer in enumerate(answers)}
+    return play("vote", listed, len(answers), **parameters).outcome
+
+
+def test_everybody_is_asked_once_at_the_same_time_and_sees_nobody() -> None:
+    played = play("vote", {f"Agent-{i}": [1] for i in range(3)})
+    [batch] = played.batches
+    turns: list[Turn] = [turn for turn, _ in batch]
+    assert [turn.seat for turn in turns] == ["Agent-0", "Agent-1", "Agent-2"]
+    assert all(turn.view == {} and turn.name == "answer" for turn in turns)
+
+
+def test_the_answer_with_most_votes_wins() -> None:
+    assert vote(1, 2, 2).group == 2
+    assert vote(1, 2, 2).facts == {"votes": {"1": 1, "2": 2}, "tied": False, "unanimous": False}
+    assert vote(3, 3, 3).facts["unanimous"] and not vote(3, 3, None).facts["unanimous"]
+
+
+@pytest.mark.parametrize(("ties", "winner"), [("first", 5), ("none", None)])
+def test_ties(ties: str, winner: Any) -> None:
+    found = vote(5, 7, 9, ties=ties)
+    assert (found.group, found.facts["tied"]) == (winner, True)
+
+
+def test_ties_by_lot_are_fair_and_the_same_for_a_seed() -> None:
+    import random
+
+    task, case = question(2)
+    protocol = BUILTIN.load("protocols", "vote")(ties="random")
+    drawn = [
+        drive(protocol, task, case, lambda turn: int(turn.seat[-1]), seed=seed).outcome.group for seed in range(200)
+    ]
+    assert 60 < drawn.count(0) < 140
+    assert drawn[0] == drive(protocol, task, case, lambda turn: int(turn.seat[-1]), seed=0).outcome.group
+    del random
+
+
+def test_invalid_answers_are_no_votes_unless_they_are_to_be() -> None:
+    assert vote(None, None, 4).group == 4
+    assert vote(None, None, 4, invalid="vote").group is None
+    assert vote(None, 4, 4, invalid="vote").group == 4
+    assert vote(None, None, None).group is None and vote(None, None).facts["votes"] == {}
+
+
+def test_weights() -> None:
+    assert vote(1, 2, 2, weights={"Agent-0": 3}).group == 1
+    assert vote(1, 2, 2, weights={"Agent-1": 0, "Agent-2": 0}).group == 1
+    assert vote(1, 2, weights={"Agent-0": 0, "Agent-1": 0}).group is None, "nobody has a vote"
+    with pytest.raises(PluginError, match="the weight of Agent-0 is -1"):
+        vote(1, 2, weights={"Agent-0": -1})
+    with pytest.raises(PluginError, match=r"weights names 'Agent-9', who has no seat\n  There are: Agent-0, Agent-1"):
+        vote(1, 2, weights={"Agent-9": 1})
+
+
+@given(st.lists(st.sampled_from([None, 1, 2, 3]), min_size=1, max_size=7))
+def test_the_winner_has_most_votes_and_order_matters_in_ties_only(answers: list[Any]) -> None:
+    found = vote(*answers)
+    counts = {x: answers.count(x) for x in answers if x is not None}
+    if counts:
+        assert counts[found.group] == max(counts.values())
+        if not found.facts["tied"]:
+            assert vote(*reversed(answers)).group == found.group
+    else:
+        assert found.group is None
+
+
+def test_single_asks_anew_each_time() -> None:
+    played = play("single", {"Agent-0": [1, 2, 2]}, agents=1, repeats=3)
+    turns = [turn for batch in played.batches for turn, _ in batch]
+    assert [turn.fresh for turn in turns] == [False, True, True]
+    assert played.outcome.facts == {"samples": [1, 2, 2]} and played.outcome.group is None
+    assert play("single", {"Agent-0": [1, 2, 2]}, agents=1, repeats=3, reduce="majority").outcome.group == 2
+
+
+def numbers(samples: int, correct: int, k: int) -> Any:
+    metric = BUILTIN.load("metrics", "pass_at_k")(k=k)
+    return metric.measure(Episode("e", "c", "x", 0, {}, {}, [], None, {"samples": samples, "correct": correct}))
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (4, 1), (4, 2), (5, 5), (6, 3)])
+def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, k: int) -> None:
+    for c in range(n + 1):
+        right = [i < c for i in range(n)]
+        chosen = [pick for pick in product(range(n), repeat=k) if list(pick) == sorted(set(pick))]
+        assert len(chosen) == comb(n, k)
+        expected = sum(any(right[i] for i in pick) for pick in chosen) / len(chosen)
+        assert numbers(n, c, k) == pytest.approx(expected)
+    assert numbers(k - 1, 0, k) is None
