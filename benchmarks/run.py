@@ -10,6 +10,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
               and 20 concurrent episodes when every reply takes 50 ms
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
+    documents single-turn questions from a JSONL file with the mock engine, from start to tables
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
@@ -28,6 +29,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import documents
 import mas
 import programs
 import silo
@@ -256,6 +258,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "steps": steps,
     "silo": lambda smoke: silo.teams(measured, smoke),
     "mas": lambda smoke: mas.teams(measured, smoke),
+    "documents": lambda smoke: documents.questions(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,

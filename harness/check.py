@@ -331,7 +331,7 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
                 seats[turn.seat] = make()
             briefs[turn.seat] = turn.brief
             action = seats[turn.seat].choose(turn, rngs[turn.seat])
-            if not turn.reply.allows(action):
+            if action != turn.reply.idle and not turn.reply.allows(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is none of {turn.reply.options!r}")
             if not _plain(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is not JSON")

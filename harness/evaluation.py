@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import __version__, resolve, spec, store, yamls
-from harness.api import Engine, Metric
+from harness.api import Engine, Facts, Metric
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place, SetupError, SpecError
 from harness.plan import Plan, survey
@@ -206,12 +206,12 @@ def execute(
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
 
-        async def play() -> list[EpisodeScore]:
+        async def play() -> tuple[list[EpisodeScore], dict[str, Facts]]:
             told(None, total)
             return await run(plan, found.ids, folder, options, lambda score: told(score, total))
 
-        scores = _in_loop(play())
-        meta["engines"] = {name: dict(engine.report()) for name, engine in plan.engines.items()}
+        scores, reports = _in_loop(play())
+        meta["engines"] = {name: dict(report) for name, report in reports.items()}
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
         lock.release()

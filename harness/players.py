@@ -118,7 +118,7 @@ class PolicyPlayer:
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1
         action = self.policy.choose(turn, rng)
-        if not turn.reply.allows(action):
+        if action != turn.reply.idle and not turn.reply.allows(action):
             message = (
                 f"{type(self.policy).__name__} chose {action!r:.200}, which is none of {turn.reply.options!r:.2000}"
             )

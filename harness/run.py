@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import store
-from harness.api import Case, Engine, Episode, Move, Outcome, derive_seed
+from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import EngineFatalError, StorageError, UserError
@@ -59,7 +59,7 @@ class RunStoppedError(UserError):
 
 async def run(
     plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore
-) -> list[EpisodeScore]:
+) -> tuple[list[EpisodeScore], dict[str, Facts]]:
     """Play every episode of the plan that `folder` does not hold yet.
 
     Args:
@@ -70,7 +70,7 @@ async def run(
         on_score: called once for every episode, those found finished first.
 
     Returns:
-        The scores of all episodes, in plan order.
+        The scores of all episodes, in plan order, and what each engine reports of itself.
 
     Raises:
         RunStoppedError: an engine or the disk gave up; everything recorded so far is kept.
@@ -81,10 +81,12 @@ async def run(
         end = progress.ends.pop(name)
         scores[name] = EpisodeScore(name, end["condition"], end["labels"], end["numbers"], end["error"])
         on_score(scores[name])
+    reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
     if any(name not in scores for name in order):
         episodes = _Episodes(plan, folder, options, progress, scores, on_score)
         await episodes.play_all()
-    return [scores[name] for name in order]
+        reports = {name: engine.report() for name, engine in episodes.engines.items()}
+    return [scores[name] for name in order], reports
 
 
 class _Episodes:
@@ -103,7 +105,6 @@ class _Episodes:
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
         self.shares = bool(plan.spec.get("share_calls", False))
-        self.shared: dict[str, Shared] = {}
 
     async def play_all(self) -> None:
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
@@ -114,19 +115,19 @@ class _Episodes:
                 self.samples = stack.enter_context(contextlib.closing(samples))
             engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
             for name, engine in engines.items():
-                self.engines[name] = wrapped = self._wrapped(name, engine)
+                self.engines[name] = wrapped = self._wrapped(engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             await self._workers()
 
-    def _wrapped(self, name: str, engine: Engine) -> Engine:
+    def _wrapped(self, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self.folder / "requests.jsonl")
         engine = Limiter(engine, self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)
         if self.shares:
-            engine = self.shared[name] = Shared(engine, self.folder / "shared.sqlite")
+            engine = Shared(engine, self.folder / "shared.sqlite")
         return engine
 
     async def _workers(self) -> None:

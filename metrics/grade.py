@@ -9,7 +9,7 @@ from ._numbers import grade
 class Grade(Metric):
     """Any number that the task's grade has, by its name: what a data set's `metric_list` names, `answered`, …"""
 
-    of: str
+    of: str = "score"
 
     def __post_init__(self) -> None:
         self.needs = (self.of,)  # type: ignore[misc]

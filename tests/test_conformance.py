@@ -51,12 +51,18 @@ PROTOCOLS = [
               phases=["one", "two"]),
     *variants("command_rounds", channel=[{"use": "unreliable", "channel": name, "loss": 0.3, "delay": 2,
               "duplication": 0.3} for name in ("mas/broadcasting", "mas/shared_kv")], max_rounds=[6]),
+    *variants("single", repeats=[1, 3], reduce=["mean", "majority"]),
+    *variants("vote", ties=["first", "random", "none"], invalid=["ignored", "vote"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {
     "unreliable": {"channel": "mailbox"}, "silo/failure": {"modes": ["timeout"]},
     "mas/failure": {"modes": ["timeout"]},
+    "dataset_qa": {"data_files": str(ROOT / "tests" / "data" / "dataset_qa.jsonl"), "doc_to_text": "{{q}}",
+                   "doc_to_target": "a", "answer": {"form": "text"}},
+    **{name: {"data_files": str(ROOT / "tests" / "data" / f"{name}.jsonl")}
+       for name in ("math", "gpqa", "finqa", "legalbench", "humaneval", "mmlu_pro")},
     "silo/behaviour": {"kind": "strategy"},
 }  # fmt: skip
 """Parameters without a default."""
@@ -64,6 +70,11 @@ OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds",
 """A benchmark's own policies play its own tasks, by its own protocol."""
 ONLY = {"mas/stale_reader": "mas/shared_kv"}
 """Policies for one channel."""
+
+
+def question(task: str) -> Task:
+    made: Task = build("tasks", task, **NEEDED.get(task, {}))
+    return made
 
 
 def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
@@ -83,7 +94,7 @@ def test_every_protocol_is_here() -> None:
 
 @pytest.mark.parametrize("name", names("tasks"))
 def test_tasks(name: str) -> None:
-    task = build("tasks", name)
+    task = build("tasks", name, **NEEDED.get(name, {}))
     assert check.check_task(task) == []
     if isinstance(task, SteppedTask):
         for seed in range(5):
@@ -93,7 +104,7 @@ def test_tasks(name: str) -> None:
 @pytest.mark.parametrize("task", names("tasks"))
 def test_protocols(task: str) -> None:
     for name, given in fitting(task):
-        assert check.check_protocol(build("protocols", name, **given), build("tasks", task)) == [], (name, given)
+        assert check.check_protocol(build("protocols", name, **given), question(task)) == [], (name, given)
 
 
 @pytest.mark.parametrize("name", names("channels"))
@@ -119,7 +130,7 @@ def test_policies(name: str, task: str) -> None:
             continue
         if name in ONLY and given["channel"] != ONLY[name]:
             continue
-        assert check.check_policy(make, build("protocols", protocol, **given), build("tasks", task)) == [], given
+        assert check.check_policy(make, build("protocols", protocol, **given), question(task)) == [], given
 
 
 @pytest.mark.parametrize("name", names("metrics"))

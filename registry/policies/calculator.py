@@ -25,4 +25,4 @@ class Calculator(Policy):
                 total, product, sign = total + sign * product, 1, 1 if word == "+" else -1
             elif word != "*":
                 product *= int(word)
-        return total
+        return total if turn.reply.allows(total) else turn.reply.idle

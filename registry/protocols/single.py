@@ -28,6 +28,7 @@ class Single(Protocol):
     reduce: Literal["mean", "majority"] = "mean"
     repairs: Annotated[int, Range(ge=0)] = 0
 
+    needs = frozenset({"question"})
     facts = ("samples",)
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:

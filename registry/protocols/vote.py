@@ -32,6 +32,7 @@ class Vote(Protocol):
     invalid: Literal["ignored", "vote"] = "ignored"
     repairs: Annotated[int, Range(ge=0)] = 0
 
+    needs = frozenset({"question"})
     facts = ("votes", "tied", "unanimous")
 
     def __post_init__(self) -> None:
