@@ -83,12 +83,12 @@ def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return answer
 
 
-def _letter(choices: Sequence[str] | None, options: int | None = None) -> Reply:
+def _letter(choices: Sequence[str] | None, options: int | None = None, work: bool = True) -> Reply:
     if choices is None and options is None:
         raise PluginError(
             "the answer form letter needs choices", hint="Give doc_to_choice, or options: N.", at=("answer",)
         )
-    return Letter(tuple(choices) if choices is not None else options or 0)
+    return Letter(tuple(choices) if choices is not None else options or 0, work)
 
 
 def _label(choices: Sequence[str] | None, labels: list[str] | None = None) -> Reply:

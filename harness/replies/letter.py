@@ -38,9 +38,11 @@ class Letter(Reply):
 
     Attributes:
         choices: the options' texts in order, or how many there are if texts do not matter.
+        work: whether constrained decoding leaves room for work before the answer; what is free is not read otherwise.
     """
 
     choices: tuple[str, ...] | int
+    work: bool = True
 
     def __post_init__(self) -> None:
         count = self.choices if isinstance(self.choices, int) else len(self.choices)
@@ -67,8 +69,9 @@ class Letter(Reply):
         return Parsed(error=f"no answer was found; end with 'The answer is (X).', X one letter from {shown}")
 
     def constraint(self) -> Mapping[str, Any]:
-        """Any work, then "The answer is (X)." at the end."""
-        return {"regex": rf"(.|\n)*The answer is \([{self.options[0]}-{self.options[-1]}]\)\."}
+        """Any work, if there is to be room for it, then "The answer is (X)." at the end."""
+        free = r"(.|\n)*" if self.work else ""
+        return {"regex": rf"{free}The answer is \([{self.options[0]}-{self.options[-1]}]\)\."}
 
     @property
     def _texts(self) -> Mapping[str, str]:

@@ -1,6 +1,5 @@
 """Programs that cheat, attack or run away: none passes, none harms the host, none keeps us waiting."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -129,12 +128,14 @@ def test_nothing_is_left_behind() -> None:
     def open_files() -> int:
         return len(list(Path("/proc/self/fd").iterdir()))
 
+    def children() -> set[str]:
+        return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
     graded(RIGHT)
-    before = open_files()
+    before, others = open_files(), children()
     for _ in range(5):
         assert graded(RIGHT).passed
         graded("import os; os._exit(1)")
         graded("open('left', 'w').write('x' * 1000)")
     assert open_files() == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)  # no child, neither running nor waiting to be taken in
+    assert children() == others, "no child, neither running nor waiting to be taken in"

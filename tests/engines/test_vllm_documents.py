@@ -1,0 +1,54 @@
+"""Data-set tasks driven by the real vLLM engine: 50 multiple-choice rows, and two models that take turns in a vote."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import store
+from harness.evaluation import Run
+from tests.vllm_kit import VLLM_ARGS, evaluate
+
+pytestmark = pytest.mark.vllm
+
+
+def rows(folder: Path) -> str:
+    """Fifty rows of our own in MMLU-Pro's form."""
+    made = [
+        {"question_id": i, "question": f"What is {i} + {i + 1}?", "options": [str(2 * i + d) for d in range(10)],
+         "answer": "B", "answer_index": 1, "category": ["math", "law"][i % 2], "cot_content": ""}
+        for i in range(50)
+    ]  # fmt: skip
+    file = folder / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in made))
+    return f"task.data_files={file}"
+
+
+SETS = ("--set", "task.num_fewshot=0", "--set", "constrained=true", "--set", "task.answer={form: letter, work: false}")
+
+
+def test_fifty_multiple_choice_rows_with_constrained_letters(tiny_model: Path, tmp_path: Path) -> None:
+    done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS)
+    assert done.returncode == 0, done.stderr
+    assert "Accuracy by subject" in done.stdout and "Traceback" not in done.stderr
+    run = Run.load(tmp_path / "run")
+    assert len(run.scores) == 50 and not run.failed
+    assert {score.numbers["answered"] for score in run.scores} == {1} and {s.labels["category"] for s in run.scores}
+    assert sum(score.numbers["parse_failures"] or 0 for score in run.scores) == 0
+    assert all((score.numbers["tokens_total"] or 0) > 10 for score in run.scores)
+
+
+def test_two_models_take_turns_in_a_vote(tiny_model: Path, tmp_path: Path) -> None:
+    args = {"use": "vllm", "pretrained": str(tiny_model), **VLLM_ARGS, "max_model_len": 1024}
+    more = (
+        *("--set", f"models={json.dumps({'other': args})}", "--set", "protocol=vote", "--set", "task.agents=3"),
+        *("--set", 'seats={"default": "model", "other": {"model": "other", "seats": ["Agent-1"]}}', "--limit", "6"),
+    )
+    done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS, *more, "--take_turns")
+    assert done.returncode == 0, done.stderr
+    run = Run.load(tmp_path / "run")
+    assert len(run.scores) == 6 and not run.failed
+    assert run.meta["engines"]["other"]["requests"] == 6 and run.meta["engines"]["model"]["requests"] == 12
+    assert run.meta["engines"]["other"]["changes_of_engine"] >= 2
+    moves = [line for _, line in store.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"]
+    assert len(moves) == 18 and all(move["a"] in list("ABCDEFGHIJ") for move in moves)
