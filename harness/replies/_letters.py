@@ -37,7 +37,9 @@ class Letters:
         self._alone = re.compile(
             rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE
         )
-        self._leading = re.compile(rf"[*_`\s]{{0,4}}(?:[(\[]({one})[)\]]|({one})[).:](?!\w))")
+        self._leading = re.compile(
+            rf"[*_`\s]{{0,4}}(?:[(\[]({one})[)\]]|({one})(?:[).:](?!\w)|,[ ]+(?:because|since|as)\b))"
+        )
         self._marked = re.compile(
             rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
         )

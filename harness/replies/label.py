@@ -94,7 +94,7 @@ def canonical_label(text: str) -> str:
     >>> canonical_label(' "Procedural_History". ')
     'procedural history'
     """
-    return " ".join(re.sub(r"[\s_-]+", " ", text.strip(WRAPPING + ",;:?$")).split()).casefold()
+    return re.sub(r"[\s_-]+", " ", text).strip(WRAPPING + ",;:?$").casefold()
 
 
 class _Set:

@@ -26,7 +26,7 @@ _SPACING = re.compile(
 _SAME = {
     "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "leq": "le", "geq": "ge",
     "leqslant": "le", "geqslant": "ge", "neq": "ne", "times": "cdot", "ast": "cdot", "ldots": "dots", "cdots": "dots",
-    "rightarrow": "to", "varnothing": "emptyset", "lbrace": "{", "rbrace": "}", "bmatrix": "pmatrix", "land": "wedge",
+    "rightarrow": "to", "varnothing": "emptyset", "lbrace": "{", "rbrace": "}", "land": "wedge",
 }  # fmt: skip
 _NAME = re.compile(rf"\\({'|'.join(sorted(_SAME, key=len, reverse=True))})(?![A-Za-z])")
 _DEGREES = re.compile(r"\^\s*(?:\\circ(?![A-Za-z])|\{\s*\\circ\s*\})|\\degrees?(?![A-Za-z])|\\?%")
@@ -93,7 +93,7 @@ def _once(text: str) -> str:
     text = _STARS.sub("^", text)
     text = _DIGITS.sub(r"\1", text.replace("\\$", "").translate(_SIGNS))
     text = _SPACING.sub(lambda m: m[1] or " ", text)
-    text = _NAME.sub(lambda m: "\\" + _SAME[m[1]], text)
+    text = _NAME.sub(lambda m: "\\" + _SAME[m[1]], text).replace("{bmatrix}", "{pmatrix}")
     text = _unwrapped(_DEGREES.sub(" ", text))
     text = _unwrapped(_TEXT.sub(lambda m: _worded(m, text), text))
     if _WORDS.fullmatch(text) and (max(map(len, text.split())) > 2 or text.lower() == "no"):

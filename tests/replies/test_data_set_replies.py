@@ -1,0 +1,220 @@
+"""The answer forms of data sets: boxed mathematics, numbers, free text, and what all forms promise."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import check
+from harness.api import Reply
+from harness.replies import Boxed, FreeText, Label, Letter, Number, json_fields
+
+FORMS: dict[str, Reply] = {
+    "boxed": Boxed(),
+    "letter": Letter(("Paris", "Rome", "New York", "5")),
+    "letters": Letter(10),
+    "yes": Label(("Yes", "No")),
+    "classes": Label(("relevant", "irrelevant", "choice of law")),
+    "label letters": Label(("a", "b", "c")),
+    "digits": Label(("0", "1", "2")),
+    "number": Number(),
+    "percent": Number(percent=True),
+    "text": FreeText(),
+    "marked text": FreeText("ANSWER:", stop=("END",)),
+}
+WRITTEN = {
+    "boxed": r"\boxed{\frac{1}{2}}", "letter": "The answer is (B).", "letters": "The answer is (J).",
+    "yes": "Final Answer: No",
+    "classes": "Final Answer: choice of law", "label letters": "Final Answer: a", "digits": "Final Answer: 2",
+    "number": "#### -12.5", "percent": "#### 12%",
+}  # fmt: skip
+NASTY: dict[str, Callable[[int], str]] = {
+    "boxes": lambda n: "\\boxed{" * (n // 7),
+    "bare boxes": lambda n: "\\boxed" * (n // 6),
+    "closed boxes": lambda n: "\\boxed{}" * (n // 8),
+    "open braces": lambda n: "{" * n,
+    "closing braces": lambda n: "}" * n,
+    "backslashes": lambda n: "\\" * n,
+    "labels": lambda n: "answer:" * (n // 7),
+    "labels on lines": lambda n: "answer:\n" * (n // 8),
+    "said labels": lambda n: "answer is " * (n // 10),
+    "the answer to": lambda n: "answer to " + "x" * n,
+    "definitely": lambda n: "answer is " + "definitely " * (n // 11),
+    "blanks": lambda n: "answer is" + " " * n,
+    "breaks": lambda n: "answer:" + " \n" * (n // 2),
+    "stars": lambda n: "*" * n,
+    "hashes": lambda n: "#" * n,
+    "digits": lambda n: "1" * n,
+    "thousands": lambda n: "1,234" * (n // 5),
+    "fractions": lambda n: "1/" * (n // 2),
+    "dollars": lambda n: "$" * n,
+    "yes or": lambda n: "yes or " * (n // 7),
+    "no": lambda n: "no " * (n // 3),
+    "not": lambda n: "not " * (n // 4),
+    "(A)": lambda n: "(A) not " * (n // 8),
+    "keys": lambda n: '{"answer":' * (n // 10),
+    "open strings": lambda n: '{"answer": "' * (n // 12),
+    "quotes": lambda n: '"' * n,
+    "quotes and braces": lambda n: '{"answer": "' + '" }' * (n // 3),
+    "lists": lambda n: '{"answer": ' + "[" * n,
+    "NUL": lambda n: "\0" * n,
+    "surrogates": lambda n: "\ud800" * n,
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_third_of_a_megabyte_of_anything_is_read(name: str) -> None:
+    text = NASTY[name](300_000)
+    for form in FORMS.values():
+        parsed = form.parse(text)
+        assert (parsed.action is None) == (parsed.error is not None)
+    assert set(json_fields(text, ("answer",))) <= {"answer"}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_twice_the_text_takes_twice_the_steps(name: str) -> None:
+    for form in FORMS.values():
+        assert steps(form, NASTY[name](40_000)) <= 2.2 * steps(form, NASTY[name](20_000)) + 1000
+
+
+def steps(form: Reply, text: str) -> int:
+    """How many calls it takes to read `text`, those into C included; the same on every machine."""
+    count = 0
+
+    def step(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += 1
+
+    form.parse(text[:100])  # what is made once
+    sys.setprofile(step)
+    try:
+        form.parse(text)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+words = st.sampled_from(
+    ["answer", " is ", "Answer: ", "Final Answer", ":", "(", ")", "A", "B", "a", "I", "yes", "No", " or ", "not ",
+     "\n", "**",
+     "1", ",", ".", "2/3", "%", "$", "\\boxed{", "}", "{", '"answer"', '"', "relevant", "END", "####", " ", "\\frac",
+     "-"]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+@settings(max_examples=60)
+@given(text=st.lists(words, max_size=25).map("".join) | st.text(max_size=60))
+def test_no_text_raises_and_every_action_is_legal(name: str, text: str) -> None:
+    parsed = FORMS[name].parse(text)
+    assert (parsed.action is None) == (parsed.error is not None)
+    assert parsed.action is None or FORMS[name].allows(parsed.action)
+    json.dumps(parsed.action, allow_nan=False).encode("utf-8")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_forms_keep_what_replies_promise(name: str) -> None:
+    assert check.check_reply(FORMS[name]) == []
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_constrained_decoding_writes_is_read(name: str) -> None:
+    constraint = FORMS[name].constraint()
+    assert constraint is not None
+    if "choice" in constraint:
+        assert WRITTEN[name] in constraint["choice"]
+        assert [FORMS[name].parse(text).action for text in constraint["choice"]] == list(FORMS[name].options or ())
+    else:
+        assert re.fullmatch(constraint["regex"], f"Some work.\n{WRITTEN[name]}")
+        assert FORMS[name].parse(f"Some work.\n{WRITTEN[name]}").action is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
+        (r"\boxed{1}, no: \boxed{2}", "2"),
+        (r"\boxed{1}, no: \boxed{\boxed{2}}", "2"),
+        (r"$\boxed 5$", "5"), (r"$\boxed5$", "5"), (r"\boxed\frac12", r"\frac12"), (r"\fbox{3}", "3"),
+        (r"\boxed{\{1,2\}}", r"\{1,2\}"), ("{ \\boxed{9}", "9"), ("} \\boxed{9}", "9"), ("\\boxed{8} {\\boxed{9}", "9"),
+        (r"put it into \boxed{}. Answer: 7", "7"), (r"\boxed{a} as \boxed{\text{your answer}}", "a"),
+        (r"\boxed{4", None), (r"\boxed{3} or \boxed{4", "3"),
+        ("The final answer is $5$. I hope it is correct.", "5"), ("**Answer:** 3.5", "3.5"),
+        ("The answer is 3.5. Done.", "3.5"),
+        ("## Final Answer\n\n**12**", "12"), ("Final Answer:\n\n  x = 3", "x = 3"), ("Answer: Evelyn", "Evelyn"),
+        ("Answer: 4\nNo, the answer is 5", "5"), ("the answer: \\(x\\) ok", "x"), ("the answer is $$x$$", "x"),
+        ("The answer to the question is 12 square inches.", "12 square inches"),
+        ("The answer is therefore obtained by adding the two numbers together", None),
+        ("So\n2+3 = 5.", "2+3 = 5"), ("Thus, x = 7", "x = 7"), ("yes", "yes"),
+        ("I am not sure (sorry, really not)", None), ("- \n- \n", None), ("", None),
+    ],
+)  # fmt: skip
+def test_boxed(text: str, answer: str | None) -> None:
+    assert Boxed().parse(text).action == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("#### 12", 12), ("#### 1,234.50", 1234.5), ("#### $5", 5), ("#### 3\nAnswer: 4", 4),
+        ("Answer: 4\n#### 3\n", 3),
+        ("The answer is $12.50.", 12.5), ("answer: -3", -3), ("Answer:\n\n**42**", 42), ("The answer is .5", 0.5),
+        ("The answer is 5 + 3 = 8.", 8), ("The answer is 12 apples out of 20", 12), (r"\boxed{\frac{1}{2}}", 0.5),
+        (r"\boxed{1{,}234}", 1234), ("it is 7/8", 0.875), ("1e3", 1000), ("7.0", 7), ("-$5", -5), ("$-5", -5),
+        ("−7", -7),
+        ("£3", 3), ("1,234,567", 1234567), ("1,2", 2), ("12,34", 34), ("In 2019 it was 5", 5), ("a range 10-12", 12),
+        ("12%", 12), ("12.5 percent", 12.5), ("So 2+3 = 5\n", 5), ("x2", None), ("1/0", None), ("1e999", None),
+        ("", None),
+        ("none", None), ("5 first\nthen words", None), ("9" * 500, None), ("#" * 9, None),
+    ],
+)  # fmt: skip
+def test_numbers(text: str, number: float | None) -> None:
+    action = Number().parse(text).action
+    assert action == number and type(action) is type(number)
+
+
+def test_percent_is_a_hundredth_if_so_wanted() -> None:
+    assert [Number(percent=True).parse(text).action for text in ("12%", r"12\%", "12", "200%")] == [0.12, 0.12, 12, 2]
+
+
+@given(st.integers(-(10**12), 10**12), st.sampled_from(["{:,}", "{}", "${:,}.00", "**{}**", "{} apples"]))
+def test_written_integers_are_read(number: int, way: str) -> None:
+    assert Number().parse(f"1 2 3\nThe answer is {way.format(number)}.").action == number
+
+
+@given(st.floats(-1e9, 1e9, allow_nan=False))
+def test_written_floats_are_read(number: float) -> None:
+    assert Number().parse(f"#### {number!r}").action == number
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "answer"),
+    [
+        (FreeText(), "  some words\n", "some words"),
+        (FreeText(), " \n", None),
+        (FreeText("ANSWER:"), "ANSWER: no ANSWER: a poem\nof two lines", "a poem\nof two lines"),
+        (FreeText("ANSWER:"), "a poem", None),
+        (FreeText("ANSWER:"), "ANSWER: ", None),
+        (FreeText(stop=("END", "###")), "one\ntwo\n ### \nthree\nEND", "one\ntwo"),
+        (FreeText(stop=("END",)), "no END here", "no END here"),
+    ],
+)
+def test_free_text(form: FreeText, text: str, answer: str | None) -> None:
+    parsed = form.parse(text)
+    assert parsed.action == answer and (parsed.error is None) == (answer is not None)
+
+
+def test_the_complaints_say_what_to_write() -> None:
+    def complaint(form: Reply) -> Any:
+        return form.parse("hm").error
+
+    assert "\\boxed{42}" in complaint(Boxed())
+    assert "'The answer is (X).'" in complaint(Letter(4)) and "A to D" in complaint(Letter(4))
+    assert complaint(Label(("yes", "no"))).endswith("'Final Answer: ' and one of: yes, no")
+    assert "'#### 12.5'" in complaint(Number())
+    assert "'ANSWER:' was not found" in complaint(FreeText("ANSWER:"))

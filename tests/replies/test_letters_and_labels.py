@@ -1,0 +1,146 @@
+"""Letters of options and labels: every plausible way to write them, and the traps of articles, pronouns and lists."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.replies import Label, Letter, canonical_label
+
+CITIES = Letter(("Paris", "Rome", "Berlin", "The Hague", "Oslo", "Bonn", "Kiel", "Ulm", "Linz", "Graz"))
+YES_NO = Label(("Yes", "No"))
+LETTERS = Label(("a", "b"))
+RELEVANT = Label(("relevant", "irrelevant"))
+LAWS = Label(("UCC", "Common Law"))
+PARTS = Label(("analysis", "procedural history", "rule"))
+DIGITS = Label(tuple("01234"))
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is (B).", "B"), ("Answer: C", "C"), ("**Answer:** (D)", "D"), ("Answer:\n\n(A)", "A"),
+        ("answer: 'B'", "B"),
+        ("The answer is definitely B", "B"), ("The answer is most likely option (C)", "C"), ("the answer is (b)", "B"),
+        ("The best answer is the letter F, since", "F"), ("The correct answer is option **E**.", "E"),
+        ("I choose J", "J"),
+        ("Therefore, the correct choice is D.", "D"), ("The answer is A because of this", "A"), ("answer is A.", "A"),
+        ("The answer is:\n\nB. Rome", "B"), ("The answer is (A) Paris.", "A"), ("The answer is **C) Berlin**", "C"),
+        (r"\boxed{B}", "B"), (r"\boxed{\text{(b)}}", "B"), (r"The answer is $\boxed{C}$", "C"), (r"\boxed{Oslo}", "E"),
+        (r"Final Answer: $\text{B}$", "B"), ("answer is (A). No wait, answer is (C).", "C"),
+        ("answer is (A).\nNo.\n\nB", "B"),
+        ("Answer: Paris", "A"), ("so\nthe hague", "D"), ("Paris", "A"), ("so\n\n**B**", "B"), ("so\nB.", "B"),
+        ("A", "A"),
+        ("B. Rome", "B"), ("B) because of it", "B"), ("B, because of it", "B"), ("I say (C)", "C"), ("b", "B"),
+        ("(j)", "J"),
+        ("not (B) but (C)", "C"), ("(C), not (B)", "C"), ("(C) is wrong, so option D", "D"),
+        ("option D: (C) is wrong", "D"),
+        # the traps
+        ("answer is a proton", None), ("The answer is A proton", None), ("The answer is I think it is B", None),
+        ("answer is I'm", None), ("I think it is a good one", None), ("a good one\nI would say", None),
+        ("the answer is b", None),
+        ("The answer is not B", None), ("The answer is B or C", None), ("Answer: A/B/C/D", None),
+        ("Answer: A, B, C, or D", None),
+        ("The answer is probably (a), (b) and so", None), ("The answer is (K)", None),
+        ("The answer is Definitely", None),
+        ("", None), ("A is B and C is D, he said", None),
+    ],
+)  # fmt: skip
+def test_letters(text: str, letter: str | None) -> None:
+    assert CITIES.parse(text).action == letter
+
+
+def test_letters_beyond_the_options_are_none() -> None:
+    assert Letter(4).parse("The answer is (E).").action is None
+    assert Letter(5).parse("The answer is (E).").action == "E"
+    assert Letter(("Paris", "Rome")).options == ("A", "B")
+    assert Letter(("Paris", "paris ")).parse("Paris").action is None, "two options with the same text"
+    assert Letter(("B", "A")).parse("Answer: B").action == "B", "an option's text that is a letter is no answer"
+
+
+@pytest.mark.parametrize("choices", [0, 27, (), ("x",) * 27])
+def test_impossible_numbers_of_options(choices: int | tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="1 to 26 options"):
+        Letter(choices)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "The answer is ({}).", "I think (A) is wrong, a lot.\n\nAnswer: {}", "So\n\\boxed{{{}}}",
+        "I considered it.\n**{}**",
+        "The correct answer is definitely option {}, since x is a number.", "Final Answer: {}. Some text", "{}",
+        "Words.\n({}) it",
+        "The answer is **{}**", "Answer: \\text{{{}}}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("letter", "ABCDEFGHIJ")
+def test_every_letter_in_every_way(way: str, letter: str) -> None:
+    assert CITIES.parse(way.format(letter)).action == letter
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "label"),
+    [
+        (YES_NO, "Final Answer: yes", "Yes"), (YES_NO, "**Final Answer:** **Yes**", "Yes"),
+        (YES_NO, "Answer: (NO).", "No"),
+        (YES_NO, "Final Answer: yes\nFinal Answer: no", "No"), (YES_NO, "Final Answer:\nNo", "No"),
+        (YES_NO, "'yes'", "Yes"),
+        (YES_NO, "true", "Yes"), (YES_NO, "Answer: False", "No"), (YES_NO, "The answer is no, since", "No"),
+        (YES_NO, '{"answer": "no", "why": "yes"}', "No"), (YES_NO, '{"answer": true}', "Yes"),
+        (YES_NO, "Answer: [Yes]", "Yes"),
+        (YES_NO, "{'final_answer': 'Yes'}", "Yes"), (YES_NO, "Yes, there is no breach", "Yes"),
+        (YES_NO, "It is a clear no", "No"),
+        (YES_NO, "There is no doubt.\nYes.", "Yes"), (YES_NO, "Final answer: \\boxed{Yes}", "Yes"),
+        (YES_NO, "Please answer yes or no", None), (YES_NO, "Answer yes/no:", None),
+        (YES_NO, "Final Answer: Yes or No", None),
+        (YES_NO, "nothing, know", None), (YES_NO, "", None),
+        (Label(("True", "False")), "Answer: yes", "True"), (Label(("True", "False")), "false", "False"),
+        (Label(("yes", "no", "true")), "Answer: false", None), (Label(("yes", "no", "true")), "Answer: true", "true"),
+        (LETTERS, "Final Answer: (B)", "b"), (LETTERS, "Final Answer: a", "a"), (LETTERS, "B", "b"),
+        (LETTERS, "a", "a"),
+        (LETTERS, "Answer: Option B", "b"), (LETTERS, "**A**", "a"), (LETTERS, "Answer: A. something", "a"),
+        (LETTERS, "I pick (B)", "b"), (LETTERS, "it is a matter", None), (LETTERS, "Answer: a matter of taste", None),
+        (LETTERS, "Answer: C", None), (LETTERS, "Final Answer: A or B", None),
+        (RELEVANT, "irrelevant", "irrelevant"), (RELEVANT, "The text is Irrelevant", "irrelevant"),
+        (RELEVANT, "Answer: relevant, not irrelevant", "relevant"), (RELEVANT, "It is not relevant", None),
+        (LAWS, "Final Answer: common law", "Common Law"), (LAWS, "Final Answer: ucc.", "UCC"),
+        (LAWS, "the UCC applies", "UCC"),
+        (PARTS, "Answer: Procedural_History", "procedural history"),
+        (PARTS, "it is Procedural  History", "procedural history"),
+        (PARTS, "Answer: ruler", None), (DIGITS, "Final Answer: 3", "3"), (DIGITS, "3", "3"),
+        (DIGITS, '{"answer": 2}', "2"),
+        (DIGITS, "section 3 holds", None), (DIGITS, "Answer: 3.5", None), (DIGITS, "Answer: 10", None),
+        (DIGITS, "Answer: 7", None),
+    ],
+)  # fmt: skip
+def test_labels(form: Label, text: str, label: str | None) -> None:
+    assert form.parse(text).action == label
+
+
+@pytest.mark.parametrize("form", [YES_NO, LETTERS, RELEVANT, LAWS, PARTS, DIGITS], ids=lambda form: form.labels[0])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "Final Answer: {}", "Some thoughts, a bit.\n**Final Answer:** **{}**", "Answer: ({})", "{}.",
+        "The answer is {}.",
+        "It is so.\nFinal Answer: “{}”", "```json\n{{'answer': '{}'}}\n```",
+    ],
+)  # fmt: skip
+def test_every_label_in_every_way(form: Label, way: str) -> None:
+    for label in form.options:
+        shown = label.upper() if form is LETTERS else label
+        assert form.parse(way.format(shown)).action == label
+        assert form.parse(json.dumps({"answer": label})).action == label
+
+
+@pytest.mark.parametrize("labels", [(), ("yes", "Yes."), ("a b", "a_b")])
+def test_labels_must_differ(labels: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="labels must be given and differ"):
+        Label(labels)
+
+
+@given(st.text(max_size=40))
+def test_the_canonical_form_of_a_label_is_one(text: str) -> None:
+    assert canonical_label(canonical_label(text)) == canonical_label(text)
