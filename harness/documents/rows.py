@@ -105,10 +105,13 @@ def _of_split(split: str, files: list[Path], folder: Path) -> list[Path]:
 # --------------------------------------------------------------------------------------------- files
 
 
-def read_files(files: Iterable[Path]) -> Iterator[tuple[Place, Row]]:
+Reader = Callable[[Path], Iterator[tuple[int, Any]]]
+
+
+def read_files(files: Iterable[Path], readers: Mapping[str, Reader] | None = None) -> Iterator[tuple[Place, Row]]:
     """Rows of files, by suffix. Raises `DataError` with the place for what cannot be read or is no object."""
     for file in files:
-        reader = READERS.get(file.suffix)
+        reader = (readers or READERS).get(file.suffix)
         if reader is None:
             raise DataError(f"cannot read {file.suffix or 'this'} files", place=Place(str(file)), hint=_KINDS)
         try:
@@ -160,7 +163,7 @@ def _parquet(file: Path) -> Iterator[tuple[int, Any]]:
             yield number, row
 
 
-READERS: dict[str, Callable[[Path], Iterator[tuple[int, Any]]]] = {
+READERS: dict[str, Reader] = {
     ".json": _json,
     ".jsonl": _jsonl,
     ".csv": _csv,

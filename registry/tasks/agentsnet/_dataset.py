@@ -18,7 +18,6 @@ text. Without names, names are drawn as for seeded graphs.
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 import re
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import derive_seed
+from harness.documents.rows import READERS, read_files
 from harness.errors import DataError, Place, SetupError
 
 from ._graphs import Network, named
@@ -181,45 +181,19 @@ def _hub(dataset_path: str) -> Iterator[tuple[Place, Row]]:
 
 def _local(folder: Path) -> Iterator[tuple[Place, Row]]:
     files = [folder] if folder.is_file() else sorted(folder.rglob("*")) if folder.is_dir() else []
-    readers = {".json": _json, ".jsonl": _jsonl, ".csv": _csv, ".parquet": _parquet}
-    known = [file for file in files if file.suffix in readers]
+    known = [file for file in files if file.suffix in READERS]
     if not known:
         raise DataError(
-            "there is nothing to read", place=Place(str(folder)), hint=f"Looked for {', '.join(readers)} files."
+            "there is nothing to read", place=Place(str(folder)), hint=f"Looked for {', '.join(READERS)} files."
         )
-    for file in known:
-        try:
-            for number, row in enumerate(readers[file.suffix](file), start=1):
-                if not isinstance(row, Mapping):
-                    raise DataError(f"row {number} is no object", place=Place(str(file), number, 1))
-                yield Place(str(file), number, 1), row
-        except (OSError, ValueError, RecursionError, csv.Error) as error:
-            raise DataError(f"the file cannot be read: {error}", place=Place(str(file))) from error
+    return read_files(known, {**READERS, ".json": _json})
 
 
-def _json(file: Path) -> list[Any]:
+def _json(file: Path) -> Iterator[tuple[int, Any]]:
+    """Rows in a list, under `data`, or by their id; or one row alone."""
     found = json.loads(file.read_text(encoding="utf-8"))
     if isinstance(found, Mapping) and isinstance(found.get("data"), list):
         found = found["data"]
     if isinstance(found, Mapping) and not any(key in found for key in (*_EDGES, "graph")):
         found = [{"id": key, **value} if isinstance(value, Mapping) else value for key, value in found.items()]
-    return found if isinstance(found, list) else [found]
-
-
-def _jsonl(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
-
-
-def _csv(file: Path) -> list[Any]:
-    return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-
-
-def _parquet(file: Path) -> list[Any]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise SetupError(
-            "reading parquet files needs the `pyarrow` package", hint="pip install 'mas-eval-harness[data]'"
-        ) from error
-    rows: list[Any] = parquet.read_table(file).to_pylist()
-    return rows
+    yield from enumerate(found if isinstance(found, list) else [found], 1)
