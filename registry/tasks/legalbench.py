@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
+from itertools import chain
 from typing import Any
 
 from harness.api import plugin
 from harness.documents import DatasetTask
+from harness.documents.rows import Row
+from harness.errors import DataError, Place
+
+MAX_LABELS = 40
 
 
 @plugin
 class LegalBench(DatasetTask):
     """LegalBench: legal questions answered by one of a few labels, mostly yes or no.
 
-    Rows have `text`, `answer`, and the labels in `answer_choices`, or the task declares them for all rows:
-    `answer: {form: label, labels: […]}`, as for the hub's data, of which `dataset_name` chooses one task. `task` is a
-    label.
+    Rows have `text`, `answer`, and the labels in `answer_choices`; or the task declares them for all rows (`answer: {form:
+    label, labels: […]}`); or they are the answers that occur in the split, as for the hub's data, of which
+    `dataset_name` chooses one task. `task` is a label of results.
     """
 
     dataset_path: str | None = "nguha/legalbench"
@@ -33,11 +39,26 @@ class LegalBench(DatasetTask):
     )
     labels: dict[str, str] = field(default_factory=lambda: {"legal_task": "task"})
 
+    def rows(self, split: str, seed: int) -> Iterable[tuple[Place, Row]]:
+        """The split's rows, with the labels that occur in it where neither the rows nor the task name any."""
+        found = iter(super().rows(split, seed))
+        first = next(found, None)
+        if first is None or first[1].get("answer_choices") or (self.answer or {}).get("labels"):
+            return chain([first] if first else [], found)
+        every = [first, *found]
+        labels = sorted({str(row.get("answer", "")).strip() for _, row in every})
+        if len(labels) > MAX_LABELS:
+            message = f"the split {split!r} has {len(labels)} different answers: no labels, but free answers"
+            raise DataError(
+                message, hint="LegalBench's single-label tasks have a few; declare labels: […] if it has more."
+            )
+        return [(place, {**row, "answer_choices": labels}) for place, row in every]
+
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
         """The labels, and below the text which answers are allowed."""
         labels = doc.get("answer_choices") or (self.answer or {}).get("labels")
         if not labels:
-            raise ValueError("no answer_choices in the row, and no labels declared (answer: {form: label, labels: …})")
+            raise ValueError("no answer_choices in this row, though others have them")
         labels = [str(label) for label in labels]
         allowed = ", ".join(labels)
         given = str(doc["answer"]).strip()

@@ -114,10 +114,19 @@ def test_legalbench(tmp_path: Path) -> None:
     for text, score in (("Final Answer: yes", 1), ("**Final Answer:** No", 0), ("Yes, because …", 1), ("maybe", 0)):
         assert graded(task, case, said(task, case, text))["score"] == score, text
     bare = {"text": "?", "answer": "A"}
-    with pytest.raises(DataError, match="no answer_choices in the row, and no labels declared"):
-        one(tmp_path, "legalbench", bare)
     task, case = one(tmp_path, "legalbench", bare, answer={"form": "label", "labels": ["A", "B"]})
     assert graded(task, case, said(task, case, "Answer: (A)"))["score"] == 1
+    with pytest.raises(DataError, match="no answer_choices in this row, though others have them"):
+        cases(task_of("legalbench", data_files=str(jsonl(tmp_path / "mixed.jsonl", [row, bare]))))
+
+
+def test_legalbench_as_the_hub_has_it(tmp_path: Path) -> None:
+    rows = [{"text": f"Mark {i}?", "answer": ["generic", "arbitrary"][i % 2]} for i in range(4)]
+    task, case = one(tmp_path, "legalbench", *rows, dataset_name="abercrombie")
+    assert case.public["choices"] == ["arbitrary", "generic"] and case.labels == {"legal_task": "abercrombie"}
+    free = [{"text": "?", "answer": f"answer {i}"} for i in range(50)]
+    with pytest.raises(DataError, match="50 different answers: no labels"):
+        one(tmp_path, "legalbench", *free)
 
 
 # ----------------------------------------------------------------------------------------- FinQA
