@@ -19,9 +19,9 @@ MAX_LABELS = 40
 class LegalBench(DatasetTask):
     """LegalBench: legal questions answered by one of a few labels, mostly yes or no.
 
-    Rows have `text`, `answer`, and the labels in `answer_choices`; or the task declares them for all rows (`answer: {form:
-    label, labels: […]}`); or they are the answers that occur in the split, as for the hub's data, of which
-    `dataset_name` chooses one task. `task` is a label of results.
+    Rows have `text`, `answer`, and the labels in `answer_choices`; or the task declares them for all rows
+    (`answer: {form: label, labels: […]}`); or they are the answers that occur in the split, as for the hub's data, of
+    which `dataset_name` chooses one task. `task` is a label of results.
     """
 
     dataset_path: str | None = "nguha/legalbench"

@@ -122,7 +122,7 @@ def test_legalbench(tmp_path: Path) -> None:
 
 def test_legalbench_as_the_hub_has_it(tmp_path: Path) -> None:
     rows = [{"text": f"Mark {i}?", "answer": ["generic", "arbitrary"][i % 2]} for i in range(4)]
-    task, case = one(tmp_path, "legalbench", *rows, dataset_name="abercrombie")
+    _, case = one(tmp_path, "legalbench", *rows, dataset_name="abercrombie")
     assert case.public["choices"] == ["arbitrary", "generic"] and case.labels == {"legal_task": "abercrombie"}
     free = [{"text": "?", "answer": f"answer {i}"} for i in range(50)]
     with pytest.raises(DataError, match="50 different answers: no labels"):
