@@ -24,12 +24,12 @@ class MMLUPro(DatasetTask):
     fewshot_split: str | None = "validation"
     num_fewshot: Annotated[int, Range(ge=0, le=100)] = 5
     fewshot_config: dict[str, Any] = field(default_factory=lambda: {"sampler": "first_n", "same": "category"})
-    doc_to_text: str = "question"
+    doc_to_text: str = "Question: {{ question }}\nOptions:"
     doc_to_target: str | int | None = "answer"
     doc_to_choice: str | list[str] | None = "options"
     answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "letter"})
     instruction: str | None = "Think step by step, then end your reply with: The answer is (X)."
-    target_delimiter: str = "\n"
+    target_delimiter: str = "\nAnswer: "
     labels: dict[str, str] = field(default_factory=lambda: {"category": "category"})
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def test_mmlu_pro_with_worked_examples_of_the_subject(tmp_path: Path) -> None:
     [case] = cases(task)
     question = case.public["question"]
     assert [f"Example {i}?" in question for i in range(6)] == [True] * 5 + [False] and "Another" not in question
-    assert question.endswith("Which is even?\nA. 1\nB. 3\nC. 4"), '"N/A" is no option'
-    assert "C. 4\nLet's think step by step. 4 = 2 + 2. The answer is (C).\n\n" in question
+    assert question.endswith("Question: Which is even?\nOptions:\nA. 1\nB. 3\nC. 4"), '"N/A" is no option'
+    assert "C. 4\nAnswer: Let's think step by step. 4 = 2 + 2. The answer is (C).\n\n" in question
     assert (case.id, case.labels, case.target) == ("7", {"category": "math"}, {"answers": ["C"]})
     assert task.reply(case, "Agent-0").options == ("A", "B", "C")
     assert graded(task, case, said(task, case, "Two plus two. The answer is (C)."))["score"] == 1
@@ -85,7 +85,7 @@ def test_options_within_the_question(tmp_path: Path) -> None:
         "category": "x",
     }
     _, case = one(tmp_path, "mmlu_pro", row, num_fewshot=0)
-    assert case.public["question"] == "Which is (A)?\nA. one\nB. see (A)\nC. two"
+    assert case.public["question"] == "Question: Which is (A)?\nOptions:\nA. one\nB. see (A)\nC. two"
     with pytest.raises(DataError, match="no options, neither as a column nor within the question"):
         one(tmp_path, "mmlu_pro", {**row, "question": "Which?"}, num_fewshot=0)
 
