@@ -130,7 +130,12 @@ class _Builder:
             raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
         self.places[path] = self.at(node)
         if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
-            raise SpecError(f"tag {node.tag} is not allowed: specs are plain data", place=self.at(node))
+            hint = "What lm-eval's !function does is a task of your own here: docs/datasets.md, More than YAML can say."
+            raise SpecError(
+                f"tag {node.tag} is not allowed: specs are plain data",
+                place=self.at(node),
+                hint=hint if node.tag == "!function" else None,
+            )
         if isinstance(node, yaml.MappingNode):
             return dict(self.pairs(node, path))
         if isinstance(node, yaml.SequenceNode):

@@ -41,6 +41,8 @@ def measures_of(listed: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]
                 raise PluginError(f"metric {metric}: {error}", at=("metric_list", i)) from None
         else:
             hint = near(metric, [*MEASURES, "hf:NAME"])
+            if metric in ("acc_norm", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"):
+                hint = "It needs the likelihood of texts, which replies do not have; leave it out."
             raise PluginError(f"there is no metric {metric!r} for answers", hint=hint, at=("metric_list", i))
     return found
 
@@ -105,6 +107,7 @@ def number_equal(tolerance: float = 0.0, relative: float = 0.0) -> Measure:
 
 
 MEASURES: dict[str, Callable[..., Measure]] = {
+    "acc": exact_match,  # of a letter: what lm-eval calls a multiple-choice task's accuracy
     "exact_match": exact_match,
     "math_equal": math_equal,
     "math_strict": math_strict,

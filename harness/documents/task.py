@@ -55,7 +55,7 @@ class DatasetTask(Task):
         instruction: how the answer is to be written, in words, after the question; by default the form's own.
         metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
         labels: what result tables can group by: label → template.
-        metadata, tag: lm-eval's; not used.
+        metadata, tag, should_decontaminate, doc_to_decontamination_query: lm-eval's; not used.
         agents: how many seats every question is put to.
     """
 
@@ -86,6 +86,8 @@ class DatasetTask(Task):
     labels: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     tag: Any = None
+    should_decontaminate: bool = False
+    doc_to_decontamination_query: str | None = None
     agents: Annotated[int, Range(ge=1, le=1000)] = 1
 
     gives: ClassVar[frozenset[str]] = frozenset({"question"})
