@@ -121,6 +121,42 @@ def test_who_waits_for_a_shared_call_gets_its_error_too(tmp_path: Path) -> None:
     assert [type(one) for one in found[:2]] == [RequestError, RequestError] and found[2] == "yes"
 
 
+def test_an_engines_bug_fails_episodes_and_not_the_run(tmp_path: Path) -> None:
+    def breaks(request: Request) -> Completion:
+        raise ValueError("a bug")
+
+    run = harness.evaluate({**SPEC, "share_calls": True}, Mock(function=breaks), output_path=tmp_path / "run")
+    assert len(run.failed) == len(run.scores) == 15 and "a bug" in str(run.failed[0].error)
+
+
+def test_who_waits_for_a_call_that_is_cancelled_asks_anew(tmp_path: Path) -> None:
+    class Slow(Engine):
+        model = "slow"
+        count = 0
+
+        async def complete(self, request: Request) -> Completion:
+            self.count += 1
+            if self.count == 1:
+                await asyncio.Event().wait()
+            return Completion("yes")
+
+    async def play() -> str:
+        engine = Shared(Slow(), tmp_path / "shared.sqlite")
+        await engine.start()
+        thread = Thread()
+        thread.add("user", "?")
+        first = asyncio.create_task(engine.complete(Request("a", thread, {}, 1)))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(engine.complete(Request("b", thread, {}, 1)))
+        await asyncio.sleep(0)
+        first.cancel()
+        answer = await second
+        await engine.close()
+        return answer.text
+
+    assert asyncio.run(play()) == "yes"
+
+
 # --------------------------------------------------------------------------------------- in turns
 
 
@@ -195,6 +231,43 @@ def test_an_engine_that_cannot_start_stops_the_run(tmp_path: Path) -> None:
     assert Big.started == []
     again = Big("a"), Big("bb"), Big("ccc")
     assert not execute(plan_with(*again), tmp_path / "run", Options(take_turns=True)).failed
+
+
+@pytest.mark.parametrize("where", ["start", "close"])
+def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: str) -> None:
+    class Broken(Big):
+        async def start(self) -> None:
+            if where == "start":
+                raise RuntimeError("no memory")
+            await super().start()
+
+        async def close(self) -> None:
+            await super().close()
+            if where == "close" and self.log == ["start", "close"]:
+                self.log.append("broke")
+                raise RuntimeError("no memory")
+
+    engines = Big("a"), Broken("bb"), Big("ccc")
+    with pytest.raises(harness.errors.UserError, match="no memory"):
+        execute(plan_with(*engines), tmp_path / "run", Options(take_turns=True))
+    Big.started.clear()
+
+
+def test_a_place_that_nobody_takes_is_given_back() -> None:
+    async def play() -> list[str]:
+        a, b = in_turns({"a": Big("a"), "b": Big("b")}).values()
+        thread = Thread()
+        thread.add("user", "?")
+        request = Request("x", thread, {}, 1)
+        asked = asyncio.create_task(a.complete(request))
+        while not Big.started:
+            await asyncio.sleep(0)
+        asked.cancel()
+        other = await b.complete(request)
+        await b.close()
+        return [other.text, *Big.started]
+
+    assert asyncio.run(asyncio.wait_for(play(), 20)) == ["The answer is 1"]
 
 
 def test_one_engine_has_nobody_to_take_turns_with() -> None:

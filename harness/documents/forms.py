@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Action, Reply
-from harness.errors import PluginError, near
-from harness.replies import Boxed, Code, FreeText, Label, Letter, Number, Pattern, math_canonical
+from harness.errors import DataError, PluginError, near
+from harness.replies import Boxed, Code, FreeText, Label, Letter, Number, Pattern, canonical_label, math_canonical
+
+from .types import check_types
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Form:
         instruction: how the answer is to be written, in words.
         metric: how it is graded unless `metric_list` says so.
         letters: whether an answer is the letter of one of the choices.
+        right: a right answer of the data in the form's own spelling; raises `DataError` for one that no reply can give.
         canonical: one text for all answers that are the same.
     """
 
@@ -32,6 +35,7 @@ class Form:
     instruction: str
     metric: str = "exact_match"
     letters: bool = False
+    right: Callable[[Reply, str], str] = field(default=lambda reply, text: text)
     canonical: Callable[[Action], str] = field(default=lambda action: re.sub(r"\s+", " ", str(action)).strip())
 
     def reply(self, choices: Sequence[str] | None) -> Reply:
@@ -53,6 +57,8 @@ def form_of(answer: Mapping[str, Any]) -> Form:
         if key not in known:
             raise PluginError(f"the answer form {name} has no {key!r}", hint=near(key, known), at=("answer", key))
 
+    check_types(f"the answer form {name}", maker, given, ("answer",))
+
     def make(choices: Sequence[str] | None) -> Reply:
         more = {"choices": choices} if "choices" in wanted else {}
         return maker(**more, **given)
@@ -72,15 +78,51 @@ def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         PluginError: for steps other than regex, remove_whitespace and take_first.
     """
     answer: dict[str, Any] = {"form": "text"}
-    for step in filter_list[0].get("filter", ()) if filter_list else ():
+    if len(filter_list) > 1:
+        names = ", ".join(str(one.get("name", "?")) for one in filter_list if isinstance(one, Mapping))
+        hint = "Keep one of them; a spec that extends this one can have another."
+        raise PluginError(f"filter_list has {len(filter_list)} filters: {names}", hint=hint, at=("filter_list",))
+    steps = filter_list[0].get("filter", ()) if filter_list else ()
+    if not isinstance(steps, list | tuple) or not all(isinstance(step, Mapping) for step in steps):
+        raise PluginError("filter_list: a filter is a list of steps with a function", at=("filter_list",))
+    if sum(step.get("function") == "regex" for step in steps) > 1:
+        raise PluginError("filter_list: one regex is known here, not several in a row", at=("filter_list",))
+    for step in steps:
         function = step.get("function")
         if function == "regex":
             answer = {"form": "pattern", "pattern": str(step.get("regex_pattern", r"#### (\-?[0-9\.\,]+)"))}
-            answer["group_select"] = int(step.get("group_select", 0))
+            answer["group_select"] = step.get("group_select", 0)
         elif function not in ("take_first", "remove_whitespace"):
             hint = "There are: regex, remove_whitespace, take_first. Majority votes are the protocol's: single, vote."
             raise PluginError(f"filter_list: the filter {function!r} is not known here", hint=hint, at=("filter_list",))
     return answer
+
+
+def _right_letter(reply: Reply, text: str) -> str:
+    options = reply.options or ()
+    bare = text.strip().strip("().:").strip().upper()
+    if bare.isdecimal() and int(bare) < len(options):
+        return str(options[int(bare)])
+    if bare not in options:
+        raise DataError(f"the right answer {text!r:.60} is no letter from {options[0]} to {options[-1]}")
+    return bare
+
+
+def _right_label(reply: Reply, text: str) -> str:
+    labels = reply.labels if isinstance(reply, Label) else ()
+    found = next((label for label in labels if canonical_label(label) == canonical_label(text)), None)
+    if found is None and text.strip().isdecimal() and int(text) < len(labels):
+        found = labels[int(text)]
+    if found is None:
+        raise DataError(f"the right answer {text!r:.60} is none of the labels", hint=f"They are: {', '.join(labels)}.")
+    return found
+
+
+def _right_number(reply: Reply, text: str) -> str:
+    value = reply.parse(text).action
+    if value is None:
+        raise DataError(f"the right answer {text!r:.60} is no number")
+    return json.dumps(value)
 
 
 def _letter(choices: Sequence[str] | None, options: int | None = None, work: bool = True) -> Reply:
@@ -105,12 +147,14 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
         {
             "instruction": "End your reply with the letter of your choice, like this: The answer is (X).",
             "letters": True,
+            "right": _right_letter,
         },
     ),
     "label": (
         _label,
         {
             "instruction": "End your reply with a line like this, with one of the allowed answers: Final Answer: …",
+            "right": _right_label,
             "canonical": lambda action: str(action).casefold(),
         },
     ),
@@ -127,6 +171,7 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
         {
             "instruction": "End your reply with a line like this: The answer is 42.",
             "metric": "number_equal",
+            "right": _right_number,
             "canonical": lambda action: json.dumps(action),
         },
     ),

@@ -13,6 +13,8 @@ from typing import Any
 from harness.api import Action
 from harness.errors import PluginError, SetupError, near
 
+from .types import check_types
+
 Measure = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number; the target's `answers` are those of which any one is right."""
 IGNORED = ("aggregation", "higher_is_better")
@@ -36,8 +38,9 @@ def measures_of(listed: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]
             found[name] = _evaluated(metric.removeprefix("hf:"), given)
         elif metric in MEASURES:
             try:
+                check_types(f"metric {metric}", MEASURES[metric], given, ("metric_list", i))
                 found[name] = MEASURES[metric](**given)
-            except TypeError as error:
+            except (TypeError, re.error) as error:
                 raise PluginError(f"metric {metric}: {error}", at=("metric_list", i)) from None
         else:
             hint = near(metric, [*MEASURES, "hf:NAME"])
@@ -67,7 +70,9 @@ def exact_match(
             text = pattern.sub("", text)
         return (text.lower() if ignore_case else text).translate(table).strip()
 
-    return _any(lambda answer, right: plain(answer) == plain(right))
+    measure = _any(lambda answer, right: plain(answer) == plain(right))
+    measure.plain = plain  # type: ignore[attr-defined]
+    return measure
 
 
 def math_equal() -> Measure:
@@ -78,7 +83,9 @@ def math_equal() -> Measure:
 
         return equal(answer, right)
 
-    return _any(same)
+    measure = _any(same)
+    measure.slow = True  # type: ignore[attr-defined]
+    return measure
 
 
 def math_strict() -> Measure:
@@ -118,8 +125,9 @@ MEASURES: dict[str, Callable[..., Measure]] = {
 def _evaluated(name: str, settings: Mapping[str, Any]) -> Measure:
     """A metric of the `evaluate` library, or a local metric module (a file or folder), on one answer at a time."""
 
+    loaded = _load(name)  # now: not after all calls are paid
+
     def measure(answer: Action, target: Mapping[str, Any]) -> float:
-        loaded = _load(name)
         best = 0.0
         for right in target["answers"]:
             try:
@@ -132,6 +140,7 @@ def _evaluated(name: str, settings: Mapping[str, Any]) -> Measure:
             best = max(best, float(made.get(name, numbers[0])))
         return best
 
+    measure.slow = True  # type: ignore[attr-defined]
     return measure
 
 
@@ -143,7 +152,10 @@ def _load(name: str) -> Any:
         hint = "pip install 'mas-eval-harness[data]'"
         raise SetupError(f"the metric hf:{name} needs the `evaluate` package", hint=hint) from error
     try:
-        return evaluate.load(str(Path(name).expanduser()) if "/" in name or name.endswith(".py") else name)
+        local = Path(name).expanduser()
+        if ("/" in name or name.endswith(".py")) and not local.exists():
+            raise FileNotFoundError(f"there is no {local}; code from the hub is not run")
+        return evaluate.load(str(local) if local.exists() else name)
     except Exception as error:  # the package raises dozens of kinds
         hint = "Without a connection: give a local metric module, e.g. metric: hf:./metrics/exact_match.py."
         raise SetupError(f"the metric hf:{name} cannot be loaded: {error}", hint=hint) from error

@@ -70,7 +70,7 @@ class Source:
             return [file for name in ([named] if isinstance(named, str) else named) for file in _found(folder, name)]
         if folder.is_file():
             return [folder]
-        there = sorted(file for file in folder.rglob("*") if file.suffix in READERS) if folder.is_dir() else []
+        there = sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file()) if folder.is_dir() else []
         if not there:
             raise DataError("there is nothing to read", place=Place(str(folder)), hint=_KINDS)
         return _of_split(split, there, folder)
@@ -124,7 +124,7 @@ def read_files(files: Iterable[Path], readers: Mapping[str, Reader] | None = Non
 
 
 def _json(file: Path) -> Iterator[tuple[int, Any]]:
-    with file.open(encoding="utf-8") as opened:
+    with file.open(encoding="utf-8-sig") as opened:
         found = json.load(opened)
     if isinstance(found, Mapping) and isinstance(found.get("data"), list):
         found = found["data"]
@@ -132,7 +132,7 @@ def _json(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _jsonl(file: Path) -> Iterator[tuple[int, Any]]:
-    with file.open(encoding="utf-8") as lines:
+    with file.open(encoding="utf-8-sig") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
@@ -142,8 +142,12 @@ def _jsonl(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _csv(file: Path) -> Iterator[tuple[int, Any]]:
-    with file.open(encoding="utf-8", newline="") as lines:
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        csv.field_size_limit(max(csv.field_size_limit(), 1 << 27))
         reader = csv.DictReader(lines, delimiter="\t" if file.suffix == ".tsv" else ",")
+        columns = list(reader.fieldnames or ())
+        if len(set(columns)) < len(columns):
+            raise DataError(f"two columns have one name ({', '.join(columns)})", place=Place(str(file), 1, 1))
         for row in reader:
             if None in row:
                 message = f"the row has more values than the heading has columns ({', '.join(reader.fieldnames or ())})"

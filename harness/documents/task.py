@@ -111,12 +111,22 @@ class DatasetTask(Task):
             raise PluginError(
                 f"process_docs has no {min(unknown)!r}", hint="It has where: and set:.", at=("process_docs",)
             )
+        self._check_words()
         self._where = _template("process_docs.where", self.process_docs.get("where"))
         made = self.process_docs.get("set", {})
         self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in made.items()}
         if self.doc_to_choice is None:
             self._form.reply(None)  # a form that needs choices says so now
+        if self._target is None and self.doc_to_target is None and type(self).hidden is DatasetTask.hidden:
+            raise PluginError("doc_to_target is missing: what is the right answer?", at=("doc_to_text",))
+        if self._form.name == "code" and type(self).measures is DatasetTask.measures:
+            hint = "Take humaneval, or a task of your own that says how programs are graded."
+            raise PluginError("programs are not graded by comparing their text", hint=hint, at=("answer",))
         self._measures = self.measures()
+        for name in self._measures.keys() & {"score", "answered", "samples", "correct"}:
+            raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
+        if any(getattr(measure, "slow", False) for measure in self._measures.values()):
+            self.grading = "slow"  # type: ignore[misc]
         self.grades = tuple(dict.fromkeys([*self._measures, "score", "answered", "samples", "correct"]))  # type: ignore[misc]
 
     # ------------------------------------------------------------------------- for each benchmark
@@ -241,7 +251,10 @@ class DatasetTask(Task):
 
     def _asked(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
         """The question, with its options below where an answer is one of their letters and they are no letters."""
-        text = str(self._text(doc))
+        found = self._text(doc)
+        if found is None or not str(found).strip():
+            raise DataError("the row has no question: doc_to_text is empty")
+        text = str(found)
         if options is None or not self._form.letters or [*options] == [*LETTERS[: len(options)]]:
             return text
         return "\n".join([text, *(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))])
@@ -266,21 +279,23 @@ class DatasetTask(Task):
         if self._target is None:
             return [] if self.doc_to_target is None else self._chosen(self.doc_to_target, options)
         found = self._target(doc)
-        if found is None or found == "":
+        if found is None or found == "" or found == []:
             raise DataError("the row has no right answer: doc_to_target is empty")
         listed = found if isinstance(found, (list, tuple)) else [found]
         return [target for one in listed for target in self._chosen(one, options)]
 
     def _chosen(self, found: Any, options: Sequence[str] | None) -> list[str]:
-        if options is None:
-            return [str(found)]
+        if found is None:
+            raise DataError("a right answer is empty")
+        if options is None or not (self._form.letters or text_in(found, options) or str(found).strip().isdecimal()):
+            return [self._form.right(self._form.reply(options), str(found))]
         text = str(found).strip()
-        place = LETTERS.find(text.upper()) if len(text) == 1 and text.isalpha() and text not in options else -1
-        if text in options:
-            place = list(options).index(text)
-        elif text.isdecimal():
-            place = int(text)
+        place = int(text) if text.isdecimal() and len(text) < 4 else -1  # a whole number is an index, as in lm-eval
         if not 0 <= place < len(options):
+            place = (
+                list(options).index(text) if text in options else LETTERS.find(text.upper() if len(text) == 1 else "?")
+            )
+        if not 0 <= place < min(len(options), len(LETTERS)):
             choices = ", ".join(options)
             raise DataError(f"the right answer {text!r:.60} is none of the choices", hint=f"They are: {choices:.300}.")
         return [LETTERS[place] if self._form.letters else options[place]]
@@ -302,7 +317,8 @@ class DatasetTask(Task):
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for all answers that are the same, for counting votes."""
-        return self._form.canonical(action)
+        plain = getattr(next(iter(self._measures.values())), "plain", None)
+        return plain(str(action)) if plain is not None else self._form.canonical(action)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Every metric of `metric_list`, `score` (the first of them), and how many answers there were.
@@ -351,6 +367,8 @@ class DatasetTask(Task):
         if sampler not in ("default", "first_n"):
             hint = near(str(sampler), ["default", "first_n"])
             raise PluginError(f"there is no sampler {sampler!r}", hint=hint, at=("fewshot_config",))
+        if given is not None and not (isinstance(given, list) and all(isinstance(row, Mapping) for row in given)):
+            raise PluginError("fewshot_config: samples is a list of rows", at=("fewshot_config",))
         split = self.fewshot_split or self.training_split or self.validation_split
         if given is None and split is None:
             hint = "Give fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
@@ -360,13 +378,14 @@ class DatasetTask(Task):
         few = wanted + 1 if sampler == "first_n" and same is None else None
         solved: dict[Any, list[tuple[str, str]]] = {}
         for _, doc in itertools.islice(rows, few):
-            solved.setdefault(doc.get(str(same)), []).append(self._shot(doc))
+            solved.setdefault(_alike(doc, same), []).append(self._shot(doc))
 
         def choose(seed: int, doc: Mapping[str, Any], asked: str) -> Sequence[str]:
-            group = solved.get(doc.get(str(same)), [])
+            group = solved.get(_alike(doc, same), [])
             drawn = min(wanted + 1, len(group))
             places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), drawn)
-            chosen = [group[i][1] for i in places if group[i][0] != asked][:wanted]
+            itself = " ".join(asked.split())
+            chosen = [group[i][1] for i in places if " ".join(group[i][0].split()) != itself][:wanted]
             if len(chosen) < wanted:
                 where = "fewshot_config" if given is not None else split
                 which = f" with the {same} {doc.get(str(same))!r}" if same else ""
@@ -383,7 +402,36 @@ class DatasetTask(Task):
 
     def solved(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
         """An example's answer as it is shown."""
-        return self._targets(doc, options)[0]
+        targets = self._targets(doc, options)
+        if not targets:
+            raise PluginError("examples need a right answer: doc_to_target", at=("num_fewshot",))
+        return targets[0]
+
+    def _check_words(self) -> None:
+        """What YAML can get wrong in mappings without a form of their own."""
+        where, made = self.process_docs.get("where"), self.process_docs.get("set", {})
+        if not isinstance(where, str | None) or not isinstance(made, Mapping):
+            raise PluginError(
+                "process_docs: where is a template, set a mapping of columns to templates", at=("process_docs",)
+            )
+        if self.dataset_kwargs.get("trust_remote_code"):
+            hint = "Load it once by hand, save the rows, and give data_files."
+            raise PluginError("code that comes with data is not run", hint=hint, at=("dataset_kwargs",))
+
+
+def text_in(found: Any, options: Sequence[str]) -> bool:
+    """Whether a right answer is one of the options' texts."""
+    return str(found).strip() in options
+
+
+def _alike(doc: Mapping[str, Any], column: Any) -> str:
+    """The value in which examples and question must agree; nothing if there is no such wish."""
+    if column is None:
+        return ""
+    if column not in doc:
+        message = f"fewshot_config: same names the column {column!r}, and the data has none"
+        raise PluginError(message, hint=near(str(column), map(str, doc)), at=("fewshot_config",))
+    return str(doc[column])
 
 
 def _template(parameter: str, source: Any) -> DocTemplate | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from harness.api import Completion, Engine, Request
-from harness.errors import EngineFatalError, SetupError, UserError
+from harness.errors import EngineFatalError, SetupError
 
 from .wrappers import Wrapper
 
@@ -37,7 +37,12 @@ class Rota:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[engine].append(turn)
         self._relieve()
-        await turn
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:  # given, and not taken any more
+                self.leave()
+            raise
 
     def leave(self) -> None:
         """One request is done."""
@@ -70,8 +75,11 @@ class Rota:
                 await wanted.inner.start()
                 self._current = wanted
                 self.changes += 1
-        except UserError as error:  # it started once or was never tried: nothing more can be asked of it
-            failure = EngineFatalError(f"{wanted.model} cannot be started: {error}")
+        except asyncio.CancelledError:
+            await wanted.inner.close()
+            raise
+        except Exception as error:  # whatever starting or closing an engine does: those who wait must hear of it
+            failure = EngineFatalError(f"{wanted.model} cannot be started: {error or type(error).__name__}")
         finally:
             self._change = None
         for turn in turns:

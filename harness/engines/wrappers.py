@@ -146,25 +146,30 @@ class Shared(Cache):
 
     async def complete(self, request: Request) -> Completion:
         key = self._key(request)
-        flying = self._flying.get(key)
-        if flying is not None:
-            self.hits += 1
-            return await asyncio.shield(flying)
+        while (flying := self._flying.get(key)) is not None:
+            try:
+                answer = await asyncio.shield(flying)
+            except asyncio.CancelledError:
+                if not flying.cancelled():  # this call itself is cancelled, not the one that it waits for
+                    raise
+            else:
+                self.hits += 1
+                return answer
         asked = self._flying[key] = asyncio.get_running_loop().create_future()
         try:
             answer = await super().complete(request)
-        except BaseException as error:
-            if isinstance(error, EngineError):
-                asked.set_exception(error)
-                asked.exception()  # seen: nobody else may be waiting for it
-            else:
-                asked.cancel()
-            raise
-        else:
-            asked.set_result(answer)
-            return answer
-        finally:
+        except Exception as error:
             del self._flying[key]
+            asked.set_exception(error)
+            asked.exception()  # seen: nobody else may be waiting for it
+            raise
+        except BaseException:  # cancelled: who waits asks anew
+            del self._flying[key]
+            asked.cancel()
+            raise
+        del self._flying[key]
+        asked.set_result(answer)
+        return answer
 
     def report(self) -> Facts:
         return {**self.inner.report(), "calls_asked": self.misses, "calls_shared": self.hits}

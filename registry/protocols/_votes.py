@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def majority(
             behind[key] = behind.get(key, 0.0) + weight
             written.setdefault(key, action)
     most = max(behind.values(), default=0.0)
-    leading = [key for key, weight in behind.items() if weight == most and most > 0]
+    leading = [key for key, weight in behind.items() if math.isclose(weight, most) and most > 0]
     tied = len(leading) > 1
     if not leading or (tied and ties == "none"):
         return Count(None, behind, tied)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from harness.replies._literals import read
 
 _LEAD = re.compile(r"[\s.]*\bThe options are:\s*", re.IGNORECASE)
 _MARK = re.compile(r"(?:^|(?<=\s))\(([A-Z])\)\s")
@@ -30,3 +33,11 @@ def split_options(text: str) -> tuple[str, list[str]] | None:
     options[-1] = options[-1].removesuffix(".")
     question = text[: lead.start()] + text[lead.start() : lead.end()].split("The")[0].rstrip()
     return question.strip(), options
+
+
+def listed(options: Any) -> list[str]:
+    """Options as a list: as they are, or read from text such as "['one', 'two']". Raises `ValueError` for other."""
+    found = read(options) if isinstance(options, str) else options
+    if not isinstance(found, (list, tuple)) or not found:
+        raise ValueError(f"no list of options: {options!r:.60}")
+    return [str(option) for option in found]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from harness.api import Action, Facts, plugin
+from harness.api import Action, Case, Facts, plugin
 from harness.documents import DatasetTask
 from harness.documents.forms import Form
 
@@ -34,8 +34,16 @@ class FinQA(DatasetTask):
     instruction: str | None = "End your reply with a line that holds the program and nothing else: Program: …"
 
     def form(self) -> Form:
-        """A program; programs that come to the same value are the same answer."""
-        return Form("program", lambda choices: ProgramReply(), "", canonical=_value)
+        """A program."""
+        return Form("program", lambda choices: ProgramReply(), "")
+
+    def canonical(self, case: Case, action: Action) -> str:
+        """Its value with the case's table; of a program without one its steps."""
+        program = parse(str(action))
+        value = program if isinstance(program, Problem) else execute(program, case.target.get("table"))
+        if isinstance(value, Problem):
+            return str(program if isinstance(program, Program) else action)
+        return str(value + 0.0) if isinstance(value, float) else value
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
         """One spelling for columns that have several."""
@@ -66,9 +74,3 @@ class FinQA(DatasetTask):
             return float(isinstance(given, Program) and isinstance(gold, Program) and program_equal(given, gold))
 
         return {"execution": execution, "program": program}
-
-
-def _value(action: Action) -> str:
-    program = parse(str(action))
-    value = program if isinstance(program, Problem) else execute(program)
-    return str(action) if isinstance(value, Problem) else f"{value:.8g}" if isinstance(value, float) else value

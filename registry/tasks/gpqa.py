@@ -38,9 +38,9 @@ class GPQA(DatasetTask):
             options = [str(doc[name]).strip() for name in (_RIGHT, *_WRONG)]
             order = random.Random(derive_seed("gpqa", doc["Question"])).sample(range(4), 4)
             drawn = [options[i] for i in order]
-            found = {"question": doc["Question"].strip(), "options": drawn, "answer": "ABCD"[order.index(0)]}
+            found = {"question": doc["Question"].strip(), "options": drawn, "answer": order.index(0)}
             return {**doc, **found, "id": doc.get("Record ID")}
         split = split_options(doc["question"])
         if split is None:
             raise ValueError("no options within the question")
-        return {**doc, "question": split[0], "options": split[1], "answer": doc["gold_answer"]}
+        return {**doc, "question": split[0], "options": split[1], "answer": "ABCD".index(doc["gold_answer"])}

@@ -11,6 +11,9 @@ from harness.api import plugin
 from harness.documents import DatasetTask
 from harness.documents.rows import Row
 from harness.errors import DataError, Place
+from harness.replies import canonical_label
+
+from ._options import listed
 
 MAX_LABELS = 40
 
@@ -46,7 +49,8 @@ class LegalBench(DatasetTask):
         if first is None or first[1].get("answer_choices") or (self.answer or {}).get("labels"):
             return chain([first] if first else [], found)
         every = [first, *found]
-        labels = sorted({str(row.get("answer", "")).strip() for _, row in every})
+        answers = [str(row.get("answer", "")).strip() for _, row in every]
+        labels = sorted({canonical_label(answer): answer for answer in answers}.values())
         if len(labels) > MAX_LABELS:
             message = f"the split {split!r} has {len(labels)} different answers: no labels, but free answers"
             raise DataError(
@@ -59,7 +63,7 @@ class LegalBench(DatasetTask):
         labels = doc.get("answer_choices") or (self.answer or {}).get("labels")
         if not labels:
             raise ValueError("no answer_choices in this row, though others have them")
-        labels = [str(label) for label in labels]
+        labels = listed(labels)
         allowed = ", ".join(labels)
         given = str(doc["answer"]).strip()
         same = next((label for label in labels if label.casefold() == given.casefold()), given)

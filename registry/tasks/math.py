@@ -31,9 +31,9 @@ class Math(DatasetTask):
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
         """One spelling for columns that have several."""
         answer = doc.get("answer")
-        if not answer and "boxed" in doc["solution"]:
+        if answer in (None, "") and "boxed" in doc["solution"]:
             answer = Boxed().parse(doc["solution"]).action
-        if not answer:
+        if answer in (None, ""):
             raise ValueError("no answer, and no box in the solution")
         return {
             **doc,

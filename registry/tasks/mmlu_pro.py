@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from harness.api import Range, plugin
 from harness.documents import DatasetTask
 
-from ._options import split_options
+from ._options import listed, split_options
 
 
 @plugin
@@ -33,10 +33,13 @@ class MMLUPro(DatasetTask):
     labels: dict[str, str] = field(default_factory=lambda: {"category": "category"})
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """Options out of the question where they stand in it; "N/A", which fills up rows, is no option."""
-        answer = doc["answer"] if "answer" in doc else doc["gold_answer"]
+        """Options out of the question where they stand in it; "N/A" at the end, which fills up rows, is no option."""
+        letter = str(doc["answer"] if "answer" in doc else doc["gold_answer"]).strip().upper()
+        answer = "ABCDEFGHIJ".index(letter)
         if "options" in doc:
-            options = [option for option in doc["options"] if option != "N/A"]
+            options = listed(doc["options"])
+            while len(options) > 2 and options[-1] == "N/A":
+                options.pop()
             return {**doc, "options": options, "answer": answer}
         found = split_options(doc["question"])
         if found is None:

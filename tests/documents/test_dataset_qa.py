@@ -52,6 +52,54 @@ def test_choices_and_targets_as_lm_eval_writes_them(tmp_path: Path, choice: Any,
     assert cases(task, 1)[0].target == {"answers": [right]}
 
 
+def test_a_whole_number_is_an_index_whatever_the_options_are(tmp_path: Path) -> None:
+    def right(options: list[str], target: Any, template: str = "gold") -> str:
+        row = {"q": "?", "options": options, "gold": target, "key": "B", "labels": ["A", "B"]}
+        task = choices(tmp_path, data_files=str(jsonl(tmp_path / "own.jsonl", [row])), doc_to_target=template)
+        [answer] = cases(task)[0].target["answers"]
+        return str(answer)
+
+    assert right(["1", "2", "3", "4"], 1) == right(["4", "1", "2", "0"], "1") == "B"
+    assert right(["1", "2"], None, "{{ labels.index(key) }}") == "B"
+    assert right(["10", "20"], "20") == "B", "no index: a text"
+    assert right(["B", "A"], "A") == "B" and right(["x", "y"], "B") == "B", "a text before a letter"
+
+
+@pytest.mark.parametrize(
+    ("answer", "given", "right"),
+    [
+        ({"form": "letter", "options": 4}, "b", "B"), ({"form": "letter", "options": 4}, "(B)", "B"),
+        ({"form": "letter", "options": 4}, 1, "B"), ({"form": "label", "labels": ["yes", "no"]}, "Yes", "yes"),
+        ({"form": "label", "labels": ["yes", "no"]}, 1, "no"), ({"form": "number"}, "1,000", "1000"),
+        ({"form": "number", "percent": True}, "12%", "0.12"), ({"form": "text"}, "Paris", "Paris"),
+    ],
+)  # fmt: skip
+def test_right_answers_are_in_the_forms_own_spelling(tmp_path: Path, answer: Any, given: Any, right: str) -> None:
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": given}])
+    task = task_of(data_files=str(file), doc_to_text="q", doc_to_target="a", answer=answer)
+    [case] = cases(task)
+    assert case.target["answers"] == [right]
+    said = task.reply(case, "Agent-0").parse(f"The answer is {right}.").action if answer["form"] != "text" else right
+    assert graded(task, case, said)["score"] == 1
+
+
+def test_votes_are_counted_as_answers_are_graded(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "Paris"}])
+    metric = {"metric": "exact_match", "ignore_case": True}
+    task = task_of(
+        data_files=str(file), doc_to_text="q", doc_to_target="a", answer={"form": "text"}, metric_list=[metric]
+    )
+    [case] = cases(task)
+    assert len({task.canonical(case, text) for text in ("Paris", "paris", "PARIS")}) == 1
+
+
+def test_comparing_formulas_is_no_work_for_the_event_loop(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": "1"}])
+    for form, grading in (("boxed", "slow"), ("text", "quick")):
+        task = task_of(data_files=str(file), doc_to_text="q", doc_to_target="a", answer={"form": form})
+        assert task.grading == grading
+
+
 def test_letters_that_stand_in_the_question_are_not_listed_again(tmp_path: Path) -> None:
     task = choices(tmp_path, doc_to_text="{{q}} (A) {{options[0]}} (B) {{options[1]}}", doc_to_choice=["A", "B"])
     assert task.brief(cases(task, 1)[0], "Agent-0")["question"] == "Which is a fruit? (A) stone (B) apple"
@@ -198,6 +246,30 @@ def wrong(tmp_path: Path, **more: Any) -> str:
         ({"metric_list": ["acc", "acc_norm"]}, "It needs the likelihood of texts, which replies do not have"),
         ({"metric_list": [{"metric": "exact_match", "ignore": 1}]}, "metric exact_match"),
         ({"metric_list": ["exact_match", "exact_match"]}, "two metrics are called 'exact_match'"),
+        ({"metric_list": [{"metric": "exact_match", "name": "score"}]}, "the name 'score' of a metric is taken"),
+        ({"metric_list": [{"metric": "exact_match", "ignore_case": "no"}]}, "ignore_case must be true or false"),
+        ({"metric_list": [{"metric": "exact_match", "regexes_to_ignore": ["("]}]}, "metric exact_match"),
+        ({"doc_to_target": None}, "doc_to_target is missing"),
+        ({"doc_to_target": "{{ none }}"}, "none of the choices"),
+        ({"doc_to_text": "{{ '' }}"}, "the row has no question"),
+        ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "number"}}, "'food' is no number"),
+        (
+            {"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "letter", "options": 3}},
+            "no letter from A",
+        ),
+        ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "code"}}, "programs are not graded"),
+        ({"answer": {"form": "letter", "options": "x"}}, "options must be a whole number"),
+        ({"answer": {"form": "text", "stop": "END"}}, "stop must be a list of texts"),
+        ({"answer": {"form": "pattern", "pattern": "("}}, "no regular expression"),
+        ({"dataset_kwargs": {"trust_remote_code": True}}, "code that comes with data is not run"),
+        ({"process_docs": {"set": 5}}, "process_docs: where is a template, set a mapping"),
+        (
+            {"answer": None, "filter_list": [{"name": "a", "filter": []}, {"name": "b", "filter": []}]},
+            "2 filters: a, b",
+        ),
+        ({"answer": None, "filter_list": [{"filter": "x"}]}, "a filter is a list of steps"),
+        ({"num_fewshot": 1, "fewshot_config": {"samples": 5}}, "samples is a list of rows"),
+        ({"num_fewshot": 1, "fewshot_config": {"samples": ROWS, "same": "topc"}}, "same names the column 'topc'"),
         ({"metric_list": [{"metric": "exact_match", "aggregation": "median"}]}, "aggregation 'median' is not known"),
         ({"doc_to_id": "topic"}, "the id 'food' stands at /test.jsonl:1:1 already"),
         ({"process_docs": {"where": "{{ topic == 'sport' }}"}}, "`process_docs: where` leaves all of them out"),

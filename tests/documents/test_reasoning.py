@@ -90,6 +90,30 @@ def test_options_within_the_question(tmp_path: Path) -> None:
         one(tmp_path, "mmlu_pro", {**row, "question": "Which?"}, num_fewshot=0)
 
 
+@pytest.mark.parametrize(
+    ("options", "answer", "shown", "right"),
+    [
+        ("['x', 'y']", "B", "A. x\nB. y", "B"),
+        (["B", "A"], "A", "A. B\nB. A", "A"),
+        (["N/A", "x", "y"], "B", "A. N/A\nB. x\nC. y", "B"),
+        (["x", "y", "N/A"], "A", "A. x\nB. y", "A"),
+    ],
+)
+def test_options_keep_their_letters(tmp_path: Path, options: Any, answer: str, shown: str, right: str) -> None:
+    row = {"question": "?", "options": options, "answer": answer, "category": "x"}
+    _, case = one(tmp_path, "mmlu_pro", row, num_fewshot=0)
+    assert case.public["question"].endswith(shown) and case.target == {"answers": [right]}
+    with pytest.raises(DataError, match="no list of options: 'Yes,No'"):
+        one(tmp_path, "mmlu_pro", {**row, "options": "Yes,No"}, num_fewshot=0)
+
+
+def test_gpqa_with_options_that_are_letters(tmp_path: Path) -> None:
+    row = {"Question": "Which letter?", "Correct Answer": "C", "Incorrect Answer 1": "A", "Incorrect Answer 2": "B",
+           "Incorrect Answer 3": "D"}  # fmt: skip
+    _, case = one(tmp_path, "gpqa", row)
+    assert case.public["choices"]["ABCD".index(case.target["answers"][0])] == "C"
+
+
 def test_gpqa_draws_the_order_of_options_once(tmp_path: Path) -> None:
     rows = [
         {"Question": f"Q{i}?", "Correct Answer": "right", "Incorrect Answer 1": "a", "Incorrect Answer 2": "b",
@@ -149,6 +173,7 @@ def test_finqa(tmp_path: Path) -> None:
     ):
         found = graded(task, case, said(task, case, text))
         assert (found["execution"], found["program"], found["score"]) == (execution, program, execution), text
+    assert task.canonical(case, "subtract(0, 0)") == task.canonical(case, "multiply(0, -1)")
     assert task.canonical(case, "divide(10, 40)") == task.canonical(case, "divide(1, 4)")
     assert said(task, case, "It grew a lot.") is None
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,20 @@ def test_json_with_a_data_list_and_blank_lines(tmp_path: Path) -> None:
     assert read(Source(data_files=str(tmp_path / "a.json"))) == ROWS
     (tmp_path / "b.jsonl").write_text("\n" + json.dumps(ROWS[0]) + "\n\n")
     assert read(Source(data_files=str(tmp_path / "b.jsonl"))) == ROWS[:1]
+
+
+def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("\ufeffq,a\r\n?,b\r\n".encode())
+    assert read(Source(data_files=str(tmp_path / "a.csv"))) == [{"q": "?", "a": "b"}]
+    (tmp_path / "b.csv").write_text("q,a\n" + "x" * 200_000 + ",1\n")
+    assert len(read(Source(data_files=str(tmp_path / "b.csv")))[0]["q"]) == 200_000
+    assert "two columns have one name (a, a)" in bad(tmp_path, "a,a\n1,2\n", "c.csv")
+
+
+def test_a_pipe_among_the_files_is_left_alone(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "test.jsonl")
+    with pytest.raises(DataError, match="there is nothing to read"):
+        read(Source(data_dir=str(tmp_path)))
 
 
 def test_the_split_names_the_file(tmp_path: Path) -> None:

@@ -71,6 +71,11 @@ def test_invalid_answers_are_no_votes_unless_they_are_to_be() -> None:
     assert vote(None, None, None).group is None and vote(None, None).facts["votes"] == {}
 
 
+def test_weights_that_add_up_to_the_same_are_a_tie() -> None:
+    weights = {"Agent-0": 0.1, "Agent-1": 0.2, "Agent-2": 0.3}
+    assert vote(1, 1, 2, weights=weights, ties="none").facts["tied"]
+
+
 def test_weights() -> None:
     assert vote(1, 2, 2, weights={"Agent-0": 3}).group == 1
     assert vote(1, 2, 2, weights={"Agent-1": 0, "Agent-2": 0}).group == 1
