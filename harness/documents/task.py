@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
-from harness.errors import DataError, Place, PluginError, near
+from harness.errors import DataError, Place, PluginError
 from harness.replies._literals import NOTHING, read
 
+from .examples import Choose, chooser
 from .forms import Form, filtered, form_of
 from .grading import Measure, measures_of
 from .rows import Row, Source
@@ -355,44 +355,10 @@ class DatasetTask(Task):
 
     # ------------------------------------------------------------------------------------ examples
 
-    def _shots(self) -> Callable[[int, Mapping[str, Any], str], Sequence[str]]:
-        """What gives, for a seed and a question, the examples before it: never the question itself."""
-        wanted, config = self.num_fewshot, self.fewshot_config
-        if not wanted:
-            return lambda seed, doc, asked: ()
-        for key in config.keys() - {"sampler", "samples", "same"}:
-            hint = near(key, ["sampler", "samples", "same"])
-            raise PluginError(f"fewshot_config has no {key!r}", hint=hint, at=("fewshot_config",))
-        sampler, same, given = config.get("sampler", "default"), config.get("same"), config.get("samples")
-        if sampler not in ("default", "first_n"):
-            hint = near(str(sampler), ["default", "first_n"])
-            raise PluginError(f"there is no sampler {sampler!r}", hint=hint, at=("fewshot_config",))
-        if given is not None and not (isinstance(given, list) and all(isinstance(row, Mapping) for row in given)):
-            raise PluginError("fewshot_config: samples is a list of rows", at=("fewshot_config",))
+    def _shots(self) -> Choose:
+        """What gives the examples before a question."""
         split = self.fewshot_split or self.training_split or self.validation_split
-        if given is None and split is None:
-            hint = "Give fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
-            raise PluginError("num_fewshot needs rows to take examples from", hint=hint, at=("num_fewshot",))
-        rows = ((Place("fewshot_config"), dict(row)) for row in given) if given is not None else self.docs(str(split))
-        # Of the first rows one more is enough, in case one of them is the question.
-        few = wanted + 1 if sampler == "first_n" and same is None else None
-        solved: dict[Any, list[tuple[str, str]]] = {}
-        for _, doc in itertools.islice(rows, few):
-            solved.setdefault(_alike(doc, same), []).append(self._shot(doc))
-
-        def choose(seed: int, doc: Mapping[str, Any], asked: str) -> Sequence[str]:
-            group = solved.get(_alike(doc, same), [])
-            drawn = min(wanted + 1, len(group))
-            places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), drawn)
-            itself = " ".join(asked.split())
-            chosen = [group[i][1] for i in places if " ".join(group[i][0].split()) != itself][:wanted]
-            if len(chosen) < wanted:
-                where = "fewshot_config" if given is not None else split
-                which = f" with the {same} {doc.get(str(same))!r}" if same else ""
-                raise DataError(f"{wanted} examples are wanted, and {where} has {len(chosen)} others{which}")
-            return chosen
-
-        return choose
+        return chooser(self.num_fewshot, self.fewshot_config, split, self.docs, self._shot)
 
     def _shot(self, doc: dict[str, Any]) -> tuple[str, str]:
         """An example's question, and how it stands before another."""
@@ -422,16 +388,6 @@ class DatasetTask(Task):
 def text_in(found: Any, options: Sequence[str]) -> bool:
     """Whether a right answer is one of the options' texts."""
     return str(found).strip() in options
-
-
-def _alike(doc: Mapping[str, Any], column: Any) -> str:
-    """The value in which examples and question must agree; nothing if there is no such wish."""
-    if column is None:
-        return ""
-    if column not in doc:
-        message = f"fewshot_config: same names the column {column!r}, and the data has none"
-        raise PluginError(message, hint=near(str(column), map(str, doc)), at=("fewshot_config",))
-    return str(doc[column])
 
 
 def _template(parameter: str, source: Any) -> DocTemplate | None:
