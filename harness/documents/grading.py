@@ -7,6 +7,7 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,13 @@ def math_equal() -> Measure:
 
         return equal(answer, right)
 
+    def ready() -> None:
+        if find_spec("math_verify") is None:
+            hint = "pip install 'mas-eval-harness[math]', or grade by math_strict."
+            raise SetupError("the metric math_equal needs the `math-verify` package", hint=hint)
+
     measure = _any(same)
-    measure.slow = True  # type: ignore[attr-defined]
+    measure.slow, measure.ready = True, ready  # type: ignore[attr-defined]
     return measure
 
 

@@ -59,8 +59,8 @@ class Source:
 
     def files(self, split: str) -> list[Path]:
         """The split's local files. Raises `DataError` if there are none, or it is not clear which."""
-        folder = Path(self.data_dir or (self.dataset_path if self.dataset_path not in LOADERS else None) or ".")
-        folder = folder.expanduser()
+        own = self.dataset_path if self.dataset_path and Path(self.dataset_path).is_dir() else "."
+        folder = Path(self.data_dir or own).expanduser()
         named = self.data_files
         if isinstance(named, Mapping):
             if split not in named:

@@ -183,6 +183,8 @@ class DatasetTask(Task):
         Raises:
             DataError: for no rows, rows of one id, and rows that make no question.
         """
+        for measure in self._measures.values():
+            getattr(measure, "ready", lambda: None)()  # what is not installed is told before anything is asked
         shots = self._shots()
         seen: dict[str, Place] = {}
         for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split, seed), limit)):

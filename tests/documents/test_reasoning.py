@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import harness
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError
-from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, task_of
+from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, offline, task_of
 
 
 def one(tmp_path: Path, name: str, *rows: dict[str, Any], **more: Any) -> tuple[Any, Any]:
@@ -45,6 +45,22 @@ def test_math(tmp_path: Path, row: dict[str, Any]) -> None:
         assert found["math_equal"] == found["score"] == equal, text
         assert strict is None or found["math_strict"] == strict
     assert task.canonical(case, r"\frac12") == task.canonical(case, "0.5")
+
+
+def test_what_grading_needs_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    """In a process that cannot find the package."""
+    row = {"problem": "?", "answer": "1", "unique_id": "a"}
+    file = jsonl(tmp_path / "rows.jsonl", [row])
+    code = (
+        "import sys; sys.modules['math_verify'] = None\n"
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'math_verify' else find(name, *a)\n"
+        "from tests.documents.documents_kit import cases, task_of\n"
+        f"try: cases(task_of('math', data_files={str(file)!r}))\n"
+        "except Exception as error: print(error)"
+    )
+    done = offline(code, tmp_path)
+    assert "needs the `math-verify` package" in done.stdout and "pip install" in done.stdout, done.stderr
 
 
 def test_math_without_an_answer(tmp_path: Path) -> None:

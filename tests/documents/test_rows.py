@@ -52,6 +52,11 @@ def test_every_kind_of_file(tmp_path: Path, suffix: str) -> None:
         assert read(source) == ROWS
 
 
+def test_files_are_looked_for_here_when_the_data_set_is_on_the_hub(tmp_path: Path) -> None:
+    file = write(tmp_path, "jsonl")
+    assert read(Source(dataset_path="somebody/on-the-hub", data_files=os.path.relpath(file))) == ROWS
+
+
 def test_json_with_a_data_list_and_blank_lines(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"version": 1, "data": ROWS}))
     assert read(Source(data_files=str(tmp_path / "a.json"))) == ROWS
