@@ -20,7 +20,7 @@ from harness import __version__, resolve, spec, store, yamls
 from harness.api import Engine, Facts, Metric
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place, SetupError, SpecError
-from harness.plan import Plan, survey
+from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
 from harness.redaction import without_secrets
 from harness.run import Options, run
@@ -110,8 +110,6 @@ class Run:
         try:
             import pandas
         except ImportError:
-            from harness.errors import SetupError
-
             hint = 'pip install "mas-eval-harness[pandas]"'
             raise SetupError("to_pandas() needs the package pandas", hint=hint) from None
         flat = []
@@ -175,9 +173,9 @@ def evaluate(
     if isinstance(model, str):
         model = resolve.engine({"use": model, **(model_args or {})}, project)
     plan = resolve.plan(loaded, project, model)
-    folder = Path(output_path) if output_path else default_folder(plan)
     cache = Path(use_cache) if use_cache else None
     options = Options(max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
+    folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 
 
@@ -191,7 +189,7 @@ def execute(
     plan: Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
-    _check_execution(plan, options.allow_code_execution)
+    check_execution(plan, options.allow_code_execution)
     found = survey(plan)
     _check(plan, found.labels)
     _check_replay(plan)
@@ -226,20 +224,9 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
     )
     for name in plan.engines:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
+            message = f"a model was given and no seat takes it: {plan.model}"
             hint = "Leave --model out, or let a group under seats: have `model: model`."
-            raise SpecError(
-                f"a model was given and no seat takes it: {plan.model}", place=plan.spec.place("seats"), hint=hint
-            )
-
-
-def _check_execution(plan: Plan, allowed: bool) -> None:
-    """No program that a model wrote is run unless the person who gives the command says so; a spec cannot."""
-    running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
-    if running and not allowed:
-        raise SetupError(
-            f"{' and '.join(running)} runs programs that models wrote, to grade them",
-            hint="If you want that, give --allow_code_execution; docs/datasets.md says what protects this machine.",
-        )
+            raise SpecError(message, place=plan.spec.place("seats"), hint=hint)
 
 
 def finish(done: Run) -> Run:
@@ -262,7 +249,7 @@ def rescored(folder: Path, project: Project | None = None, *, allow_code_executi
     project = project or find()
     before = Run.load(folder, project)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
-    _check_execution(plan, allow_code_execution)
+    check_execution(plan, allow_code_execution)
     return finish(replace(before, scores=rescore(plan, folder)))
 
 

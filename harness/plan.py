@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness import api
-from harness.errors import Place, PluginError, SpecError, near
+from harness.errors import Place, PluginError, SetupError, SpecError, near
 from harness.project import Project
 from harness.prompts import PromptSet
 from harness.spec import Spec
@@ -148,3 +148,16 @@ def survey(plan: Plan) -> Survey:
 def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
     """The id under which an episode is journaled."""
     return f"{condition.id}/{case.id}/{repeat}"
+
+
+def check_execution(plan: Plan, allowed: bool) -> None:
+    """No program that a model wrote is run unless the person who gives the command says so; a spec cannot.
+
+    Raises `SetupError`.
+    """
+    running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
+    if running and not allowed:
+        raise SetupError(
+            f"{' and '.join(running)} runs programs that models wrote, to grade them",
+            hint="If you want that, give --allow_code_execution; docs/datasets.md says what protects this machine.",
+        )
