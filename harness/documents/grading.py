@@ -6,6 +6,7 @@ import json
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,8 +17,31 @@ from harness.errors import PluginError, SetupError, near
 
 from .types import check_types
 
-Measure = Callable[[Action, Mapping[str, Any]], float]
+Grading = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number; the target's `answers` are those of which any one is right."""
+
+
+def _at_hand() -> None:
+    """Nothing is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How an answer is graded.
+
+    Attributes:
+        grade: gives the number.
+        plain: texts that it takes for the same become one; None if it does not go by text.
+        slow: whether it would hold up everybody else.
+        ready: raises `SetupError` if something that it needs is not installed.
+    """
+
+    grade: Grading
+    plain: Callable[[str], str] | None = None
+    slow: bool = False
+    ready: Callable[[], None] = _at_hand
+
+
 IGNORED = ("aggregation", "higher_is_better")
 """Keys that lm-eval's lists have and that change nothing here: means are means, and tables say what is better."""
 
@@ -51,7 +75,7 @@ def measures_of(listed: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]
     return found
 
 
-def _any(same: Callable[[str, str], bool]) -> Measure:
+def _any(same: Callable[[str, str], bool]) -> Grading:
     return lambda answer, target: float(any(same(str(answer), str(right)) for right in target["answers"]))
 
 
@@ -71,9 +95,7 @@ def exact_match(
             text = pattern.sub("", text)
         return (text.lower() if ignore_case else text).translate(table).strip()
 
-    measure = _any(lambda answer, right: plain(answer) == plain(right))
-    measure.plain = plain  # type: ignore[attr-defined]
-    return measure
+    return Measure(_any(lambda answer, right: plain(answer) == plain(right)), plain)
 
 
 def math_equal() -> Measure:
@@ -89,9 +111,7 @@ def math_equal() -> Measure:
             hint = "pip install 'mas-eval-harness[math]', or grade by math_strict."
             raise SetupError("the metric math_equal needs the `math-verify` package", hint=hint)
 
-    measure = _any(same)
-    measure.slow, measure.ready = True, ready  # type: ignore[attr-defined]
-    return measure
+    return Measure(_any(same), slow=True, ready=ready)
 
 
 def math_strict() -> Measure:
@@ -102,7 +122,7 @@ def math_strict() -> Measure:
 
         return math_canonical(answer) == math_canonical(right)
 
-    return _any(same)
+    return Measure(_any(same))
 
 
 def number_equal(tolerance: float = 0.0, relative: float = 0.0) -> Measure:
@@ -116,7 +136,7 @@ def number_equal(tolerance: float = 0.0, relative: float = 0.0) -> Measure:
             return False
         return a == b or abs(a - b) <= max(tolerance, relative * abs(b))
 
-    return _any(same)
+    return Measure(_any(same))
 
 
 MEASURES: dict[str, Callable[..., Measure]] = {
@@ -146,8 +166,7 @@ def _evaluated(name: str, settings: Mapping[str, Any]) -> Measure:
             best = max(best, float(made.get(name, numbers[0])))
         return best
 
-    measure.slow = True  # type: ignore[attr-defined]
-    return measure
+    return Measure(measure, slow=True)
 
 
 @lru_cache(maxsize=16)

@@ -125,7 +125,7 @@ class DatasetTask(Task):
         self._measures = self.measures()
         for name in self._measures.keys() & {"score", "answered", "samples", "correct"}:
             raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
-        if any(getattr(measure, "slow", False) for measure in self._measures.values()):
+        if self.grading == "quick" and any(measure.slow for measure in self._measures.values()):
             self.grading = "slow"  # type: ignore[misc]
         self.grades = tuple(dict.fromkeys([*self._measures, "score", "answered", "samples", "correct"]))  # type: ignore[misc]
 
@@ -184,7 +184,7 @@ class DatasetTask(Task):
             DataError: for no rows, rows of one id, and rows that make no question.
         """
         for measure in self._measures.values():
-            getattr(measure, "ready", lambda: None)()  # what is not installed is told before anything is asked
+            measure.ready()  # what is not installed is told before anything is asked
         shots = self._shots()
         seen: dict[str, Place] = {}
         for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split, seed), limit)):
@@ -319,7 +319,7 @@ class DatasetTask(Task):
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for all answers that are the same, for counting votes."""
-        plain = getattr(next(iter(self._measures.values())), "plain", None)
+        plain = next(iter(self._measures.values())).plain
         return plain(str(action)) if plain is not None else self._form.canonical(action)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
@@ -339,7 +339,7 @@ class DatasetTask(Task):
                 return dict.fromkeys(self._measures, 0.0)
             key = repr(action)
             if key not in known:
-                known[key] = {name: measure(action, case.target) for name, measure in self._measures.items()}
+                known[key] = {name: measure.grade(action, case.target) for name, measure in self._measures.items()}
             return known[key]
 
         scored = [of(action) for action in judged]

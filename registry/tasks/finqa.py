@@ -9,6 +9,7 @@ from typing import Any
 from harness.api import Action, Case, Facts, plugin
 from harness.documents import DatasetTask
 from harness.documents.forms import Form
+from harness.documents.grading import Measure
 
 from ._finqa import Problem, Program, ProgramReply, execute, execution_equal, parse, program_equal
 
@@ -60,7 +61,7 @@ class FinQA(DatasetTask):
         """The right value, and the report's table."""
         return {"value": doc["value"], "table": doc.get("table")}
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, Measure]:
         """Execution accuracy and program accuracy."""
 
         def execution(action: Action, target: Mapping[str, Any]) -> float:
@@ -73,4 +74,4 @@ class FinQA(DatasetTask):
             given, gold = parse(str(action)), parse(target["answers"][0])
             return float(isinstance(given, Program) and isinstance(gold, Program) and program_equal(given, gold))
 
-        return {"execution": execution, "program": program}
+        return {"execution": Measure(execution), "program": Measure(program)}

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from harness.api import Action, Case, Facts, Range, Reply, plugin
 from harness.documents import DatasetTask
+from harness.documents.grading import Measure
 from harness.replies.code import Code, assemble
 
 
@@ -46,7 +47,7 @@ class HumanEval(DatasetTask):
         """The program's beginning, its tests, and the name of the function."""
         return {name: doc[name] for name in ("prompt", "test", "entry_point")}
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, Measure]:
         """Whether the tests pass."""
 
         def passed(action: Action, target: Mapping[str, Any]) -> float:
@@ -56,4 +57,4 @@ class HumanEval(DatasetTask):
             whole = assemble(prompt, str(action), name)
             return float(check(prompt, whole, target["test"], name, Limits(wall=self.seconds)).passed)
 
-        return {"passed": passed}
+        return {"passed": Measure(passed)}
