@@ -13,10 +13,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
-Action = Any
-"""What a seat does in a turn: any JSON value."""
-Facts = Mapping[str, Any]
-"""Named JSON values."""
+Action = Any  # what a seat does in a turn: any JSON value
+Facts = Mapping[str, Any]  # named JSON values
 
 T = TypeVar("T")
 
@@ -109,6 +107,10 @@ class Reply(ABC):
     def parse(self, text: str) -> Parsed:
         """Read `text`; `Parsed.error` says what is wrong in words that help the writer mend it."""
 
+    def exact(self, text: str) -> bool:
+        """Whether a text that can be read also keeps to the form that was asked for."""
+        return True
+
     def constraint(self) -> Mapping[str, Any] | None:
         """One of {"json": schema}, {"choice": [text]}, {"regex": …}, {"grammar": …} for constrained decoding."""
         return None
@@ -126,6 +128,7 @@ class Turn:
         brief: what the seat knows from the start; rendered once by `system.j2` when its thread opens.
         repairs: how often an unparsable reply is asked for again.
         fresh: open a new thread instead of continuing the seat's conversation.
+        crossing: the texts of other seats that are shown here for the first time; their tokens are counted.
     """
 
     seat: str
@@ -135,12 +138,13 @@ class Turn:
     brief: Facts = field(default_factory=dict)
     repairs: int = 0
     fresh: bool = False
+    crossing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One finished model call. Tokens are counts, latency is in seconds; None where the engine does not say.
-    `reasoning` is kept apart from `text` and never enters the conversation again."""
+    """One finished model call. Tokens are counts (`crossing_tokens` those of `Turn.crossing`), latency is in seconds;
+    None where the engine does not say. `reasoning` never enters the conversation again."""
 
     text: str
     reasoning: str | None = None
@@ -149,6 +153,7 @@ class Completion:
     output_tokens: int | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
+    crossing_tokens: int | None = None
     latency: float | None = None
 
 
@@ -254,20 +259,19 @@ class Task(ABC):
         """Name → number for every name in `grades`. Total: defined for every outcome."""
 
 
+# A protocol's game: yields a batch of turns, receives one move per turn in the same order, returns the outcome.
 Play = Generator[list[Turn], list[Move], Outcome]
-"""Yields a batch of turns, receives one move per turn in the same order, returns the outcome."""
 
 
 class Protocol(ABC):
-    """Who acts when and who sees what. No I/O, no engine; state lives in local variables of `play`.
+    """Who acts when and who sees what. No I/O, no engine; state lives in local variables of `play`."""
 
-    Class attributes:
-        needs: what a task must give, e.g. {"topology"}.
-        facts: the names it puts into `Outcome.facts`; metrics may need them.
-    """
+    needs: ClassVar[frozenset[str]] = frozenset()  # what a task must give, e.g. {"topology"}
+    facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    facts: ClassVar[tuple[str, ...]] = ()
+    def seats(self, case: Case) -> tuple[str, ...]:
+        """Who plays: the case's seats, unless the protocol brings its own: a panel, a coordinator."""
+        return case.seats
 
     @abstractmethod
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
@@ -304,12 +308,9 @@ class Policy(ABC):
 
 
 class Metric(ABC):
-    """One number per episode, and how numbers become a statistic.
+    """One number per episode, and how numbers become a statistic."""
 
-    Class attribute `needs`: names that must be among the task's grades, the protocol's facts, or the world's.
-    """
-
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()  # names among the task's grades, the protocol's facts, or the world's
 
     @abstractmethod
     def measure(self, episode: Episode) -> float | None:
@@ -364,14 +365,10 @@ class Engine(ABC):
 
     Raises `ContextLengthError` and `RequestError` for one request, `EngineFatalError` when it is of no
     more use, `SetupError` from `start` when it cannot begin.
-
-    Class attributes:
-        incidental: fields that never change an answer (timeouts, pool sizes, memory shares).
-        location: fields that say where it is; a run may go on elsewhere, a response cache may not.
     """
 
-    incidental: ClassVar[frozenset[str]] = frozenset()
-    location: ClassVar[frozenset[str]] = frozenset()
+    incidental: ClassVar[frozenset[str]] = frozenset()  # fields that never change an answer: timeouts, pool sizes
+    location: ClassVar[frozenset[str]] = frozenset()  # where it is: a run may go on elsewhere, a response cache not
 
     @property
     @abstractmethod
@@ -384,6 +381,10 @@ class Engine(ABC):
     @abstractmethod
     async def complete(self, request: Request) -> Completion:
         """Answer one request. Called many times at once."""
+
+    def count_tokens(self, text: str) -> int | None:
+        """How many tokens a text is to the model; None where the engine cannot say."""
+        return None
 
     async def close(self) -> None:
         """Let everything go. Called once, also after a failure."""

@@ -75,12 +75,13 @@ def drive(
 
     Raises `RuntimeError` for a protocol without end, `TypeError` for one without outcome, and whatever plugins raise.
     """
-    game = protocol.play(task, case, case.seats, random.Random(seed))
+    seats = protocol.seats(case)
+    game = protocol.play(task, case, seats, random.Random(seed))
     batches: list[list[tuple[Turn, Move]]] = []
     turns = 0
     try:
         batch = next(game)
-        while turns < MAX_TURNS * max(1, len(case.seats)):
+        while turns < MAX_TURNS * max(1, len(seats)):
             turns += max(1, len(batch))
             moves = [Move(turn.seat, turn.name, answer(turn)) for turn in batch]
             batches.append(list(zip(batch, moves, strict=True)))
@@ -128,11 +129,12 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
     try:
         names = [group.name for group in condition.groups]
         # Every group gets a seat, whatever the shares: each of its templates must render.
-        roles = {seat: names[i % len(names)] for i, seat in enumerate(example.seats)}
+        seats = condition.protocol.seats(example)
+        roles = {seat: names[i % len(names)] for i, seat in enumerate(seats)}
         case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
         played = drive(condition.protocol, condition.task, case)
         for batch in played.batches:
-            play.turns([turn for turn, _ in batch], condition.protocol, case.seats)
+            play.turns([turn for turn, _ in batch], condition.protocol, seats)
         grade = condition.task.grade(case, played.outcome)
         lacking = sorted(set(condition.task.grades) - set(grade))
         if lacking:
@@ -254,7 +256,7 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
     if one != two:
         broken.append("the same seed gives different batches")
     for turn in one.turns():
-        if turn.seat not in case.seats:
+        if turn.seat not in protocol.seats(case):
             broken.append(f"asks {turn.seat!r}, who has no seat")
         if not _plain({**turn.brief, **turn.view}):
             broken.append(f"the view of turn {turn.name!r} is not JSON")
@@ -321,8 +323,8 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
     case = task.example()
 
     def once() -> tuple[Drive, list[str]]:
-        seats = {seat: make() for seat in case.seats}
-        rngs = {seat: random.Random(f"{seed}/{seat}") for seat in case.seats}
+        seats = {seat: make() for seat in protocol.seats(case)}
+        rngs = {seat: random.Random(f"{seed}/{seat}") for seat in seats}
         briefs: dict[str, Facts] = {}
         broken = []
 

@@ -66,7 +66,7 @@ def _input_tokens(condition: Condition, case: Case, asked: Sequence[Turn], reply
     """Mean input tokens a turn over up to four seats of one case."""
     groups = {group.name: group for group in condition.groups}
     total = count = 0
-    for seat in case.seats[:4]:
+    for seat in dict.fromkeys(turn.seat for turn in asked[:4]):
         prompts = groups[case.roles.get(seat, "default")].prompts
         thread = 0
         for i, turn in enumerate(turn for turn in asked if turn.seat == seat):

@@ -54,7 +54,8 @@ class Condition:
 
         Raises `SpecError` when a group wants seats that are not there or not free.
         """
-        free = list(case.seats)
+        everybody = self.protocol.seats(case)
+        free = list(everybody)
         roles: dict[str, str] = {}
         unscored: set[str] = set()
         rng = random.Random(api.derive_seed(seed, "seats", case.id))
@@ -63,7 +64,7 @@ class Condition:
                 chosen = list(group.seats)
             else:
                 # To a computer 0.58 · 50 is 28.999999999999996; to the writer of the spec it is 29.
-                share = math.floor((group.share or 0) * len(case.seats) + 1e-9)
+                share = math.floor((group.share or 0) * len(everybody) + 1e-9)
                 count = group.count if group.count is not None else share
                 if count > len(free):
                     message = f"group {group.name!r} wants {count} seats; {len(free)} are free in {case.id!r}"

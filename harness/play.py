@@ -38,7 +38,7 @@ async def play(
         EngineFatalError: an engine is gone; what was recorded so far allows a resume.
         TypeError, RuntimeError: the protocol breaks its contract: see `turns`, or it does not come to an end.
     """
-    game = protocol.play(task, case, case.seats, rng)
+    game = protocol.play(task, case, protocol.seats(case), rng)
     try:
         batch = turns(next(game), protocol, players)
         for number in range(MAX_BATCHES):

@@ -61,6 +61,8 @@ class ModelPlayer:
             except EngineError as failure:
                 self.thread.add("assistant", "")  # templates want user and assistant in turn
                 return Move(turn.seat, turn.name, None, str(failure), failure.kind, tuple(calls))
+            if turn.crossing and not attempt:
+                completion = replace(completion, crossing_tokens=self._crossing(turn))
             calls.append(completion)
             self.thread.add("assistant", completion.text)
             parsed = turn.reply.parse(completion.text)
@@ -82,6 +84,11 @@ class ModelPlayer:
                 error = turn.reply.parse(move.calls[-1].text).error
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
             self.thread.add("assistant", "")
+
+    def _crossing(self, turn: Turn) -> int | None:
+        """Tokens of what the turn shows of other seats (DarkForest, Section 3.5: T_cross)."""
+        counts = [self.engine.count_tokens(text) for text in turn.crossing]
+        return None if None in counts else sum(count or 0 for count in counts)
 
     def _open(self, turn: Turn) -> Mapping[str, Any]:
         """Count the turn and put its question at the end of the thread; returns the template variables."""

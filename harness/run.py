@@ -171,7 +171,8 @@ class _Episodes:
         outcome: Outcome | None = None
         error: str | None = None
         try:
-            players.update((seat, self._player(condition, case, name, seat, seat_seed)) for seat in case.seats)
+            seats = condition.protocol.seats(case)
+            players.update((seat, self._player(condition, case, name, seat, seat_seed)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
             came = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back

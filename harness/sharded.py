@@ -62,6 +62,10 @@ class ShardedTask(Task):
     segments: ClassVar[bool] = False
     credit: ClassVar[Credit] = "exact"
 
+    def __post_init__(self) -> None:
+        if self.whole or self.agents == 1:  # who has it all can be asked alone, or a panel in its place
+            self.gives = self.gives | {"question"}  # type: ignore[misc]
+
     # ------------------------------------------------------------------------------- for each task
 
     @abstractmethod
@@ -161,7 +165,9 @@ class ShardedTask(Task):
         answers were submitted to one question (None if every agent answers for its own part); `computation`, somebody
         who could know all it needs submitted a wrong answer; `timeout`, somebody submitted nothing.
         """
-        given = [outcome.answers.get(seat) for seat in case.seats]
+        # Who has the whole input can have a panel answer for it: then the panel's answer counts.
+        alone = len(case.seats) == 1 and outcome.facts.get("history") is not None
+        given = [outcome.group if alone else outcome.answers.get(seat) for seat in case.seats]
         right = [answer is not None and same(answer, truth, self.digits) for answer, truth in self._marked(case, given)]
         partial = [
             1.0 if ok else 0.0 if answer is None else credit_for(self.credit, answer, truth, self.digits)

@@ -53,6 +53,7 @@ PROTOCOLS = [
               "duplication": 0.3} for name in ("mas/broadcasting", "mas/shared_kv")], max_rounds=[6]),
     *variants("single", repeats=[1, 3], reduce=["mean", "majority"]),
     *variants("vote", ties=["first", "random", "none"], invalid=["ignored", "vote"]),
+    *variants("vote", agents=[3], confidence=["none", "line", "json"], calls=[None, 1, 7]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip

@@ -9,7 +9,19 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 PLUGINS = {"registry", "metrics", "specs", "prompts", "results"}
-FOR_PLUGINS = {"api", "documents", "errors", "phases", "replies", "sandbox", "sharded", "stats", "worlds"}
+FOR_PLUGINS = {
+    "api",
+    "documents",
+    "errors",
+    "fitting",
+    "panels",
+    "phases",
+    "replies",
+    "sandbox",
+    "sharded",
+    "stats",
+    "worlds",
+}
 
 
 def layers() -> dict[str, int]:

@@ -107,7 +107,7 @@ def show(options: argparse.Namespace) -> int:
     condition = _pick(options.condition, {c.id: c for c in resolved.conditions}, "condition")
     cases = {case.id: case for case in condition.task.cases(resolved.limit, resolved.seed)}
     case = condition.seated(_pick(options.case, cases, "case"), resolved.seed)
-    seat = _pick(options.seat, {s: s for s in case.seats}, "seat")
+    seat = _pick(options.seat, {s: s for s in condition.protocol.seats(case)}, "seat")
     group = next(g for g in condition.groups if g.name == case.roles.get(seat, "default"))
     print(f"# condition {condition.id} · case {case.id} · seat {seat} · prompts {group.prompts.name}")
     played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition), resolved.seed)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.errors import DataError, Place, PluginError
+from harness.panels import GRADES, panel_grades
 from harness.replies._literals import NOTHING, read
 
 from .examples import Choose, chooser
@@ -23,7 +24,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(kw_only=True)
 class DatasetTask(Task):
-    """Questions from the rows of a data set, each with a right answer.
+    """Questions from the rows of a data set, each with a right answer and one seat (panels are the protocol's).
 
     Templates (`doc_to_…`, `labels`, `process_docs`) are a column's name or Jinja over the columns.
 
@@ -56,7 +57,6 @@ class DatasetTask(Task):
         metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
         labels: what result tables can group by: label → template.
         metadata, tag, should_decontaminate, doc_to_decontamination_query: lm-eval's; not used.
-        agents: how many seats every question is put to.
     """
 
     dataset_path: str | None = None
@@ -88,7 +88,6 @@ class DatasetTask(Task):
     tag: Any = None
     should_decontaminate: bool = False
     doc_to_decontamination_query: str | None = None
-    agents: Annotated[int, Range(ge=1, le=1000)] = 1
 
     gives: ClassVar[frozenset[str]] = frozenset({"question"})
 
@@ -123,11 +122,11 @@ class DatasetTask(Task):
             hint = "Take humaneval, or a task of your own that says how programs are graded."
             raise PluginError("programs are not graded by comparing their text", hint=hint, at=("answer",))
         self._measures = self.measures()
-        for name in self._measures.keys() & {"score", "answered", "samples", "correct"}:
+        for name in self._measures.keys() & {"score", "answered", "samples", "correct", *GRADES}:
             raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
         if self.grading == "quick" and any(measure.slow for measure in self._measures.values()):
             self.grading = "slow"  # type: ignore[misc]
-        self.grades = tuple(dict.fromkeys([*self._measures, "score", "answered", "samples", "correct"]))  # type: ignore[misc]
+        self.grades = (*self._measures, "score", "answered", "samples", "correct", *GRADES)  # type: ignore[misc]
 
     # ------------------------------------------------------------------------- for each benchmark
 
@@ -222,9 +221,10 @@ class DatasetTask(Task):
             options = self._options(doc)
             asked = self._asked(doc, options)
             question = f"{self.description}{''.join(examples(asked))}{asked}"
+            bare = {"bare": asked} if question != asked else {}  # what tells questions apart
             labels = {label: str(template(doc)) for label, template in self._labels.items()}
             case = self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
-            return replace(case, public={**case.public, **self.shown(doc)})
+            return replace(case, public={**case.public, **bare, **self.shown(doc)})
         except (PluginError, DataError) as error:
             raise DataError(error.message, place=error.place or place, hint=error.hint) from None
 
@@ -237,9 +237,8 @@ class DatasetTask(Task):
         labels: Facts,
         more: Facts,
     ) -> Case:
-        seats = tuple(f"Agent-{i}" for i in range(self.agents))
         public = {"question": question, "choices": list(options) if options is not None else None}
-        return Case(id=name, seats=seats, public=public, target={"answers": list(targets), **more}, labels=labels)
+        return Case(name, ("Agent-0",), public, target={"answers": list(targets), **more}, labels=labels)
 
     def shown(self, doc: Mapping[str, Any]) -> Facts:
         """What a reply form may need to know of the row."""
@@ -327,10 +326,10 @@ class DatasetTask(Task):
 
         Graded is the group's answer; where each seat, or each of several samples, counts by itself, their mean.
         `samples`: how many answers were asked for, `correct`: how many of them score 1, `answered`: the share of them
-        that could be read. No answer scores 0.
+        that could be read. No answer scores 0. `GRADES`: what became of a panel's answers (`panel_grades`).
         """
-        samples = outcome.facts.get("samples")
-        each = list(samples) if samples is not None else list(outcome.answers.values())
+        samples, history = outcome.facts.get("samples"), outcome.facts.get("history")
+        each = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
         judged = [outcome.group] if samples is None or outcome.group is not None else each
         known: dict[str, dict[str, float]] = {}
 
@@ -353,6 +352,7 @@ class DatasetTask(Task):
             "samples": len(each),
             "correct": sum(of(action)[first] == 1 for action in each),
             "answered": sum(action is not None for action in each) / len(each) if each else None,
+            **panel_grades(outcome, lambda action: of(action)[first] == 1),
         }
 
     # ------------------------------------------------------------------------------------ examples

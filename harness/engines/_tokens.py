@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from harness.api import Thread
@@ -150,3 +151,22 @@ def _folded(messages: Messages) -> Messages:
         first = {"role": "user", "content": f"{system['content']}\n\n{rest[0]['content']}"}
         return [first, *rest[1:]]
     return [{"role": "user", "content": system["content"]}, *rest]
+
+
+@lru_cache(maxsize=16)
+def _tokenizer(name: str) -> Any:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        hint = 'pip install "mas-eval-harness[vllm]" brings it, or: pip install transformers'
+        raise SetupError("counting tokens needs the package transformers", hint=hint) from error
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except Exception as error:  # the package raises dozens of kinds
+        message = f"the tokenizer {name!r} cannot be loaded: {' '.join(str(error).split())[:500]}"
+        raise SetupError(message, hint="Give a folder with tokenizer.json, or a name on the hub.") from error
+
+
+def count_tokens(name: str, text: str) -> int:
+    """How many tokens a text is to a tokenizer, loaded once. Raises `SetupError`."""
+    return len(_tokenizer(name).encode(text, add_special_tokens=False))

@@ -41,6 +41,10 @@ class Mock(Engine):
                 answer = await answer
         return answer if isinstance(answer, Completion) else Completion(text=answer)
 
+    def count_tokens(self, text: str) -> int:
+        """Its words."""
+        return len(text.split())
+
     def describe(self) -> Facts:
         """The fields; of a function only its name, so two functions of one name are told apart by `model` alone."""
         name = getattr(self.function, "__qualname__", type(self.function).__qualname__) if self.function else None

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.engines._tokens import count_tokens
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
@@ -37,6 +38,8 @@ class OpenAI(Engine):
         structured: how constraints travel: `openai` as `response_format` (JSON schemas only), `vllm` as
             `structured_outputs` (JSON, choice, regex, grammar), `none` not at all.
         send_seed: False for servers that refuse `seed`.
+        tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens that
+            cross from agent to agent, which no server does.
         extra_body: sent with every request as it is.
     """
 
@@ -50,11 +53,12 @@ class OpenAI(Engine):
     max_connections: Annotated[int, Range(ge=1, le=1000)] = 256
     structured: Literal["openai", "vllm", "none"] = "openai"
     send_seed: bool = True
+    tokenizer: str | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)
 
     location: ClassVar[frozenset[str]] = frozenset({"base_url"})
     incidental: ClassVar[frozenset[str]] = frozenset(
-        {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections"}
+        {"api_key_env", "timeout", "max_retries", "backoff", "max_backoff", "max_connections", "tokenizer"}
     )
 
     def __post_init__(self) -> None:
@@ -78,6 +82,8 @@ class OpenAI(Engine):
         Raises:
             SetupError: no `openai` package, no key, no server, or a refused key.
         """
+        if self.tokenizer:
+            count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
         self._client = self._connect()
         try:
             self._listed = await self._models()
@@ -89,6 +95,10 @@ class OpenAI(Engine):
         except Exception as error:
             await self.close()
             raise self._unreachable(error) from error
+
+    def count_tokens(self, text: str) -> int | None:
+        """By `tokenizer`; None without one."""
+        return count_tokens(self.tokenizer, text) if self.tokenizer else None
 
     async def close(self) -> None:
         if self._client is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
-from harness.engines._tokens import ChatTokens, Prompt
+from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
 from harness.redaction import without_secrets
@@ -78,6 +78,7 @@ class VLLM(Engine):
 
     def __post_init__(self) -> None:
         self._engine: Any = None
+        self._chat: Any = None
         self._processes: list[Any] = []
         self._numbers, self._threads = count(), count()
         self._counts: Counter[str] = Counter()
@@ -242,6 +243,12 @@ class VLLM(Engine):
             cached_tokens=getattr(output, "num_cached_tokens", None),
             latency=time.perf_counter() - began,
         )
+
+    def count_tokens(self, text: str) -> int | None:
+        """By the model's own tokenizer, also while the engine is not started."""
+        if self._chat is not None:
+            return len(self._chat.encode(text))
+        return count_tokens(str(self.engine_args.get("tokenizer") or self.pretrained), text)
 
     async def _generate(self, request: Request, prompt: Prompt, room: int) -> Any:
         """vLLM's final output for one prompt."""

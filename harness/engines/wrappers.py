@@ -43,6 +43,9 @@ class Wrapper(Engine):
     async def complete(self, request: Request) -> Completion:
         return await self.inner.complete(request)
 
+    def count_tokens(self, text: str) -> int | None:
+        return self.inner.count_tokens(text)
+
     async def close(self) -> None:
         await self.inner.close()
 

@@ -17,6 +17,7 @@ from .calls import Calls, Verb
 from .choice import Choice
 from .code import Code, assemble
 from .commands import Commands
+from .considered import Considered, considered
 from .equivalence import math_equal
 from .fields import confidence, json_fields
 from .freetext import FreeText
@@ -36,6 +37,7 @@ __all__ = [
     "Choice",
     "Code",
     "Commands",
+    "Considered",
     "Form",
     "FreeText",
     "Integers",
@@ -52,6 +54,7 @@ __all__ = [
     "assemble",
     "canonical_label",
     "confidence",
+    "considered",
     "json_fields",
     "math_canonical",
     "math_equal",

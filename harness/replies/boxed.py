@@ -51,6 +51,10 @@ class Boxed(Reply):
                 return Parsed(valid(found))
         return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
 
+    def exact(self, text: str) -> bool:
+        """Whether there is a box."""
+        return bool(_boxed(text))
+
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then a box of up to 200 characters at the end."""
         return {"regex": r"(.|\n)*\\boxed\{[^\n]{1,200}\}"}

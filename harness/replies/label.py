@@ -23,6 +23,7 @@ _LEAD = re.compile(
 _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?")
 _ENUMERATED = re.compile(r"[\W_]{0,4}(?:or|and|/|,)[\W_]{0,4}")
 _NOT = re.compile(r"(?:\b(?:not|neither|nor|never)|n['’]t)(?: an?| the| be| really)?[\W_]*$", re.IGNORECASE)
+_ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
 _TAIL = 20_000
 """Characters at a reply's end that are searched for a label standing anywhere."""
 
@@ -74,6 +75,10 @@ class Label(Reply):
             return Parsed(found)
         shown = ", ".join(self.labels[:20])
         return Parsed(error=f"no answer was found; end with 'Final Answer: ' and one of: {shown}")
+
+    def exact(self, text: str) -> bool:
+        """Whether it says "Final Answer:"."""
+        return _ASKED.search(text) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly "Final Answer: " and a label."""

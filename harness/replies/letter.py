@@ -16,6 +16,7 @@ from ._statements import LABEL, WINDOW, boxes, last_line
 from ._text import WRAPPING
 
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
+_ASKED = re.compile(r"(?i:answer is)[ \t:]{0,3}[*_]{0,3}\(?[A-Z](?!\w)")
 _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 
 
@@ -67,6 +68,10 @@ class Letter(Reply):
             return Parsed(found)
         shown = f"{self.options[0]} to {self.options[-1]}"
         return Parsed(error=f"no answer was found; end with 'The answer is (X).', X one letter from {shown}")
+
+    def exact(self, text: str) -> bool:
+        """Whether it says "The answer is (X)"."""
+        return _ASKED.search(text) is not None
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, if there is to be room for it, then "The answer is (X)." at the end."""

@@ -58,6 +58,10 @@ class Number(Reply):
             return Parsed(last)
         return Parsed(error="no number was found; end with a line such as '#### 12.5'")
 
+    def exact(self, text: str) -> bool:
+        """Whether a statement, a box or hashes give it."""
+        return any(self._first(said) is not None for said in self._statements(text))
+
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then "#### " and a number at the end."""
         return {"regex": r"(.|\n)*#### -?[0-9]{1,18}(\.[0-9]{1,12})?%?"}

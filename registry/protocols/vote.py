@@ -1,39 +1,43 @@
-"""Everybody answers by itself, then the votes are counted: the baseline of every exchange of answers."""
+"""Everybody answers alone, then the votes are counted: the baseline of every exchange of answers."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from typing import Annotated, Literal
 
-from harness.api import Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
+from harness import panels
+from harness.api import Case, Play, Range, Task, plugin
 from harness.errors import PluginError
 
+from ._panel import Opinion, Panel
 from ._votes import Ties, majority
 
 
 @plugin
-class Vote(Protocol):
-    """All seats answer once, without seeing one another; the answer with most votes is the group's.
+class Vote(Panel):
+    """All seats answer without seeing one another; the answer with most votes is the group's.
 
-    Turns: `answer`; the view is empty, the brief the task's. Seats' order is the task's.
+    One model in all seats is self-consistency (Wang et al., 2022), several are a majority vote of models. Turns:
+    `answer`, each in a new conversation; the view is empty, the brief the task's.
 
     Attributes:
+        calls: how many answers there are in all: the seats answer in turn, each again and again; None: each once. For
+            a vote with as many calls as another method takes.
         weights: seat → weight; None: all the same. A seat that is not named has weight 1; 0 takes its vote away.
         ties: what wins of several leading answers: the one given "first" in seats' order, one drawn by lot ("random"),
             or "none".
         invalid: what an answer that cannot be read counts: "ignored", or "vote": all of them together are one more
             answer, which wins as no answer if it leads.
-        repairs: how often an unreadable answer is asked for again.
     """
 
+    calls: Annotated[int, Range(ge=1, le=100_000)] | None = None
     weights: dict[str, float] | None = None
     ties: Ties = "first"
     invalid: Literal["ignored", "vote"] = "ignored"
-    repairs: Annotated[int, Range(ge=0)] = 0
 
-    needs = frozenset({"question"})
-    facts = ("votes", "tied", "unanimous")
+    facts = (*panels.FACTS, "votes", "tied", "unanimous")
 
     def __post_init__(self) -> None:
         for seat, weight in (self.weights or {}).items():
@@ -41,22 +45,37 @@ class Vote(Protocol):
                 raise PluginError(f"the weight of {seat} is {weight}; it must be 0 or more", at=("weights", seat))
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch with a turn for every seat."""
-        given = self.weights or {}
-        strangers = [seat for seat in given if seat not in seats]
+        """Yields one batch, or as many as `calls` takes."""
+        members = self.members(case)
+        self._check_names(members)
+        ballots: list[Opinion] = []
+        for number, voters in enumerate(self._voters(members)):
+            moves = yield [self.ask(task, case, seat, fresh=number > 0) for seat in voters]
+            ballots += [self.read(task, case, move) for move in moves]
+        weights = [(self.weights or {}).get(ballot.seat, 1.0) for ballot in ballots]
+        count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
+        lost = sum(weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None)
+        silent = self.invalid == "vote" and lost > max(count.weights.values(), default=0.0)
+        exit = "no candidate" if not count.weights else "unread" if silent else "tie" if count.tied else "vote"
+        everybody = all(ballot.answer is not None for ballot in ballots)
+        return self.outcome(
+            [ballots],
+            None if silent else count.answer,
+            exit=exit,
+            votes=count.weights,
+            tied=count.tied,
+            unanimous=len(count.weights) == 1 and everybody,
+        )
+
+    def _voters(self, members: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Who answers, batch by batch."""
+        left = self.calls or len(members)
+        while left > 0:
+            yield tuple(islice(cycle(members), min(left, len(members))))
+            left -= len(members)
+
+    def _check_names(self, members: Sequence[str]) -> None:
+        strangers = [seat for seat in self.weights or () if seat not in members]
         if strangers:
-            there = ", ".join(seats)
-            raise PluginError(
-                f"weights names {strangers[0]!r}, who has no seat", hint=f"There are: {there}.", at=("weights",)
-            )
-        moves = yield [
-            Turn(seat, "answer", {}, task.reply(case, seat), task.brief(case, seat), self.repairs) for seat in seats
-        ]
-        answers = {move.seat: move.action for move in moves}
-        weights = [given.get(seat, 1.0) for seat in seats]
-        count = majority(task, case, [answers[seat] for seat in seats], weights, self.ties, rng)
-        lost = sum(weight for seat, weight in zip(seats, weights, strict=True) if answers[seat] is None)
-        group = None if self.invalid == "vote" and lost > max(count.weights.values(), default=0.0) else count.answer
-        everybody = all(action is not None for action in answers.values())
-        facts = {"votes": count.weights, "tied": count.tied, "unanimous": len(count.weights) == 1 and everybody}
-        return Outcome(answers=answers, group=group, facts=facts)
+            message = f"weights names {strangers[0]!r}, who has no seat"
+            raise PluginError(message, hint=f"There are: {', '.join(members)}.", at=("weights",))

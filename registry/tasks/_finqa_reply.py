@@ -50,6 +50,10 @@ class ProgramReply(Reply):
         """The text of a program."""
         return isinstance(action, str) and isinstance(parse(action), Program)
 
+    def exact(self, text: str) -> bool:
+        """Whether the program has its label."""
+        return _LABEL.search(text) is not None
+
     def constraint(self) -> Mapping[str, Any]:
         """One line: the label and one to eight steps."""
         value = r"(-?[0-9]{1,12}(\.[0-9]{1,6})?%?|const_(m1|[0-9]{1,10})|#[0-7])"

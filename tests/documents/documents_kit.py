@@ -31,7 +31,7 @@ def cases(task: Any, limit: int | None = None, seed: int = 0) -> list[Case]:
 def graded(task: Any, case: Case, *answers: Any, group: Any = None, samples: bool = True) -> dict[str, Any]:
     """The grade of these answers as `single` gives them."""
     facts = {"samples": list(answers)} if samples else {}
-    given = dict(zip(case.seats, answers, strict=False))
+    given = {f"Agent-{i}": answer for i, answer in enumerate(answers)}
     return dict(task.grade(case, Outcome(answers=given, group=group, facts=facts)))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DataError, PluginError, UserError
+from harness.panels import GRADES
 from tests.documents.documents_kit import cases, graded, jsonl, offline, plan_of, task_of
 
 ROWS: list[dict[str, Any]] = [
@@ -33,7 +34,8 @@ def test_options_are_listed_and_answers_are_letters(tmp_path: Path) -> None:
         "C",
     )
     assert graded(task, first, task.reply(first, "Agent-0").parse("I think the answer is (B).").action)["score"] == 1
-    assert graded(task, first, "A") == {"exact_match": 0, "score": 0, "samples": 1, "correct": 0, "answered": 1}
+    expected = {"exact_match": 0, "score": 0, "samples": 1, "correct": 0, "answered": 1}
+    assert graded(task, first, "A") == {**expected, **dict.fromkeys(GRADES)}
     assert graded(task, first, None)["answered"] == 0
 
 
@@ -132,10 +134,10 @@ def test_rows_can_be_chosen_and_columns_made_in_yaml(tmp_path: Path) -> None:
     assert [case.public["question"].split("\n")[0] for case in cases(task)] == ["WHICH IS A FRUIT?", "WHICH SWIMS?"]
 
 
-def test_several_seats_and_samples(tmp_path: Path) -> None:
-    task = choices(tmp_path, agents=3)
+def test_a_question_has_one_seat_and_may_have_many_answers(tmp_path: Path) -> None:
+    task = choices(tmp_path)
     case = cases(task, 1)[0]
-    assert case.seats == ("Agent-0", "Agent-1", "Agent-2")
+    assert case.seats == ("Agent-0",)
     assert graded(task, case, "B", "A", "B")["score"] == pytest.approx(2 / 3)
     assert graded(task, case, "B", "A", "B")["correct"] == 2
     assert graded(task, case, "A", "A", "B", group="B", samples=False)["score"] == 1, "the group's answer counts"

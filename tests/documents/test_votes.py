@@ -14,13 +14,13 @@ from harness.errors import PluginError
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 
 
-def question(agents: int = 3) -> tuple[Any, Case]:
-    task = task_of("arithmetic", size=1, terms=2, agents=agents)
+def question() -> tuple[Any, Case]:
+    task = task_of("arithmetic", size=1, terms=2)
     return task, cases(task)[0]
 
 
-def play(name: str, answers: dict[str, list[Any]], agents: int = 3, **parameters: Any) -> Any:
-    task, case = question(agents)
+def play(name: str, answers: dict[str, list[Any]], **parameters: Any) -> Any:
+    task, case = question()
     given = {seat: iter(listed) for seat, listed in answers.items()}
     protocol = BUILTIN.load("protocols", name)(**parameters)
     return drive(protocol, task, case, lambda turn: next(given[turn.seat]))
@@ -28,11 +28,11 @@ def play(name: str, answers: dict[str, list[Any]], agents: int = 3, **parameters
 
 def vote(*answers: Any, **parameters: Any) -> Any:
     listed = {f"Agent-{i}": [answer] for i, answer in enumerate(answers)}
-    return play("vote", listed, len(answers), **parameters).outcome
+    return play("vote", listed, agents=len(answers), **parameters).outcome
 
 
 def test_everybody_is_asked_once_at_the_same_time_and_sees_nobody() -> None:
-    played = play("vote", {f"Agent-{i}": [1] for i in range(3)})
+    played = play("vote", {f"Agent-{i}": [1] for i in range(3)}, agents=3)
     [batch] = played.batches
     turns: list[Turn] = [turn for turn, _ in batch]
     assert [turn.seat for turn in turns] == ["Agent-0", "Agent-1", "Agent-2"]
@@ -41,7 +41,10 @@ def test_everybody_is_asked_once_at_the_same_time_and_sees_nobody() -> None:
 
 def test_the_answer_with_most_votes_wins() -> None:
     assert vote(1, 2, 2).group == 2
-    assert vote(1, 2, 2).facts == {"votes": {"1": 1, "2": 2}, "tied": False, "unanimous": False}
+    assert vote(1, 2, 2).facts == {
+        "votes": {"1": 1, "2": 2}, "tied": False, "unanimous": False,
+        "history": [[1, 2, 2]], "unanimous_at": None, "exit": "vote", "proposal": None, "crossed": 0,
+    }  # fmt: skip
     assert vote(3, 3, 3).facts["unanimous"] and not vote(3, 3, None).facts["unanimous"]
 
 
@@ -54,8 +57,8 @@ def test_ties(ties: str, winner: Any) -> None:
 def test_ties_by_lot_are_fair_and_the_same_for_a_seed() -> None:
     import random
 
-    task, case = question(2)
-    protocol = BUILTIN.load("protocols", "vote")(ties="random")
+    task, case = question()
+    protocol = BUILTIN.load("protocols", "vote")(ties="random", agents=2)
     drawn = [
         drive(protocol, task, case, lambda turn: int(turn.seat[-1]), seed=seed).outcome.group for seed in range(200)
     ]
@@ -99,11 +102,11 @@ def test_the_winner_has_most_votes_and_order_matters_in_ties_only(answers: list[
 
 
 def test_single_asks_anew_each_time() -> None:
-    played = play("single", {"Agent-0": [1, 2, 2]}, agents=1, repeats=3)
+    played = play("single", {"Agent-0": [1, 2, 2]}, repeats=3)
     turns = [turn for batch in played.batches for turn, _ in batch]
     assert [turn.fresh for turn in turns] == [False, True, True]
     assert played.outcome.facts == {"samples": [1, 2, 2]} and played.outcome.group is None
-    assert play("single", {"Agent-0": [1, 2, 2]}, agents=1, repeats=3, reduce="majority").outcome.group == 2
+    assert play("single", {"Agent-0": [1, 2, 2]}, repeats=3, reduce="majority").outcome.group == 2
 
 
 def numbers(samples: int, correct: int, k: int) -> Any:

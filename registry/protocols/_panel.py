@@ -1,0 +1,147 @@
+"""What all protocols share that put one question to several seats: who they are, how they are asked, what is told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from harness import panels
+from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
+from harness.errors import PluginError
+from harness.replies import Considered, considered
+from harness.replies.considered import Style
+
+from ._votes import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a seat answered (DarkForest, Section 3.2: the observation o_i = (a_i, z_i, c_i, v_i, q_i)).
+
+    Attributes:
+        seat: whose.
+        answer: a_i; None if nothing could be read (v_i = 0).
+        candidate: z_i, one text for all answers that are the same; None without an answer.
+        confidence: c_i, from 0 to 1; None if none was stated.
+        malformed: q_i, whether the reply could be read but is not in the form that was asked for.
+        text: the reply as it was written; of a policy, which writes none, its answer; "" if there is neither.
+    """
+
+    seat: str
+    answer: Action
+    candidate: str | None
+    confidence: float | None = None
+    malformed: bool = False
+    text: str = ""
+
+
+@dataclass(kw_only=True)
+class Panel(Protocol):
+    """A question is put to a panel of seats.
+
+    Attributes:
+        agents: how many seats the panel has (Agent-0, Agent-1, …); None: the seats of the case. For cases of one seat.
+        confidence: whether members say how sure they are: not at all, in a last line ("line"), or in one JSON object
+            with reasoning, answer and confidence ("json").
+        repairs: how often an unreadable answer is asked for again.
+    """
+
+    agents: Annotated[int, Range(ge=1, le=1000)] | None = None
+    confidence: Style = "none"
+    repairs: Annotated[int, Range(ge=0)] = 0
+
+    needs = frozenset({"question"})
+    facts = panels.FACTS
+
+    def others(self) -> tuple[str, ...]:
+        """Seats that the protocol needs besides the panel, by name; those that sit on the panel are not added."""
+        return ()
+
+    def members(self, case: Case) -> tuple[str, ...]:
+        """The panel, in order."""
+        if self.agents is None:
+            return case.seats
+        if len(case.seats) > 1:
+            message = f"agents: {self.agents}, but {case.id!r} has {len(case.seats)} seats of its own"
+            raise PluginError(
+                message, hint="Leave agents out, or take a task whose questions have one.", at=("agents",)
+            )
+        return tuple(f"Agent-{i}" for i in range(self.agents))
+
+    def seats(self, case: Case) -> tuple[str, ...]:
+        """The panel, and whoever else is needed."""
+        return tuple(dict.fromkeys((*self.members(case), *self.others())))
+
+    def ask(
+        self,
+        task: Task,
+        case: Case,
+        seat: str,
+        name: str = "answer",
+        view: Facts | None = None,
+        *,
+        crossing: Sequence[str] = (),
+        fresh: bool = False,
+        more: Facts | None = None,
+    ) -> Turn:
+        """A turn in which a seat answers the question. `more` goes into the brief, which opens a thread."""
+        own = seat if seat in case.seats else case.seats[0]
+        brief = {**task.brief(case, own), "confidence": self.confidence, **(more or {})}
+        reply = Considered(task.reply(case, own), self.confidence)
+        return Turn(seat, name, view or {}, reply, brief, self.repairs, fresh, tuple(crossing))
+
+    def read(self, task: Task, case: Case, move: Move) -> Opinion:
+        """What a move of such a turn says."""
+        answer, confidence, malformed = considered(move.action)
+        if answer is None:
+            return Opinion(move.seat, None, None, text=move.text or "")
+        text = move.text if move.text is not None else _in_words(answer, confidence)
+        return Opinion(move.seat, answer, canonical(task, case, answer), confidence, malformed, text)
+
+    def outcome(
+        self,
+        history: Sequence[Sequence[Opinion]],
+        group: Action,
+        *,
+        exit: str,
+        crossed: int = 0,
+        proposal: Action = None,
+        **facts: Any,
+    ) -> Outcome:
+        """What an episode came to. The seats' own answers are those of the last round."""
+        told = {
+            "history": [[opinion.answer for opinion in opinions] for opinions in history],
+            "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
+            "exit": exit,
+            "proposal": proposal,
+            "crossed": crossed,
+        }
+        last = history[-1] if history else ()
+        return Outcome({opinion.seat: opinion.answer for opinion in last}, group, {**told, **facts})
+
+
+def unanimous(opinions: Sequence[Opinion]) -> bool:
+    """Whether everybody gave an answer, and the same one."""
+    return len({opinion.candidate for opinion in opinions}) == 1 and opinions[0].candidate is not None
+
+
+def leading(opinions: Sequence[Opinion]) -> Action:
+    """The answer most often given, the first given of several; None if there is none."""
+    counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
+    if not counts:
+        return None
+    most = max(counts.values())
+    return next(o.answer for o in opinions if o.candidate is not None and counts[o.candidate] == most)
+
+
+def _in_words(answer: Action, confidence: float | None) -> str:
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return text if confidence is None else f"{text}\nConfidence: {confidence:g}"
+
+
+def shown(opinions: Sequence[Opinion]) -> list[Mapping[str, Any]]:
+    """Opinions as templates get them: text, answer, confidence, and nobody's name."""
+    return [{"text": o.text, "answer": o.answer, "confidence": o.confidence} for o in opinions]
