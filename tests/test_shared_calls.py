@@ -20,13 +20,13 @@ from harness.run import Options
 BUILTIN = project.builtin()
 SPEC: dict[str, Any] = {
     "name": "x",
-    "task": {"use": "arithmetic", "size": 5, "terms": 2, "agents": 3},
+    "task": {"use": "arithmetic", "size": 5, "terms": 2},
     "protocol": "${how.protocol}",
     "prompts": "qa/standard",
     "matrix": {"how": [
-        {"name": "alone", "protocol": {"use": "single"}},
-        {"name": "voted", "protocol": {"use": "vote"}},
-        {"name": "again", "protocol": {"use": "vote", "ties": "none"}},
+        {"name": "alone", "protocol": {"use": "vote", "agents": 3, "invalid": "vote"}},
+        {"name": "voted", "protocol": {"use": "vote", "agents": 3}},
+        {"name": "again", "protocol": {"use": "vote", "agents": 3, "ties": "none"}},
     ]},
     "metrics": ["score", {"use": "tokens", "name": "tokens"}],
 }  # fmt: skip
