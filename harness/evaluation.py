@@ -327,6 +327,7 @@ def _describe(plan: Plan, folder: Path) -> dict[str, Any]:
         "spec_digest": plan.digest,
         "model": plan.model,
         "simulated": not plan.engines,
+        "told_the_answer": any(condition.simulated for condition in plan.conditions),
         "generation_kwargs": dict(plan.sampling),
         "constrained": bool(plan.spec.get("constrained", False)),
         "identity": _identity(plan),

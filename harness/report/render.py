@@ -8,12 +8,12 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
-from harness.tables import INTERVALS, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
+from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -91,15 +91,18 @@ def grid(table: Table) -> Grid:
         names = list(row.names)
         if row.published and names:
             names[0] += " †"
+        if row.simulated and names:
+            names[0] += f" {SIMULATED}"
         cells = zip(table.columns, row.cells, strict=True)
         body.append(names + [_shown(column, row, cell, table) for column, cell in cells])
     return Grid(header, body, len(table.row_names)).map(clean)
 
 
 def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:
+    mark = f" {SIMULATED}" if cell.simulated and not row.simulated else ""
     if column.form != "quantity":
-        return statistic(cell.value, column.form, table)
-    return shown(cell, error_of(table.error, column.metric or row.metric), table)
+        return statistic(cell.value, column.form, table) + mark
+    return shown(cell, error_of(table.error, column.metric or row.metric), table) + mark
 
 
 def _tidy_grid(table: Table) -> Grid:
@@ -110,10 +113,15 @@ def _tidy_grid(table: Table) -> Grid:
     names = ["panel", "x", "series"] if any(row["panel"] for row in tidy) else ["x", "series"]
     body = []
     for row in tidy:
-        places = [text(row[name]) + (" †" if name == "x" and row["published"] else "") for name in names]
+        places = [text(row[name]) + (marks(row) if name == "x" else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
         body.append([*places, *(number(row[name], table) for name in measures), *counts])
     return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean)
+
+
+def marks(row: Mapping[str, Any]) -> str:
+    """What stands behind the name of a tidy row: published and not run here, simulated."""
+    return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("simulated") else "")
 
 
 def clean(name: str) -> str:
@@ -199,6 +207,7 @@ _LATEX: Final = str.maketrans(
         "]": "{]}",
         "±": r"$\pm$",
         "†": r"\textdagger{}",
+        "‡": r"\textdaggerdbl{}",
         "–": "--",
     }
 )
