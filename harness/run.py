@@ -27,6 +27,7 @@ from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.score import grade, labels, score
+from harness.simulation import seed_of
 from harness.tables import EpisodeScore
 
 Job = tuple[Condition, Case, int]
@@ -172,7 +173,7 @@ class _Episodes:
         outcome: Outcome | None = None
         error: str | None = None
         try:
-            told = derive_seed(self.plan.seed, "simulated", case.id, repeat)
+            told = seed_of(self.plan.seed, case, repeat)
             seats = condition.protocol.seats(case)
             players.update((seat, self._player(condition, case, name, seat, seat_seed, told)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))

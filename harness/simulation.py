@@ -6,7 +6,7 @@ protocol around it: `harness.plan` finds out where such players sit, and every s
 
 from __future__ import annotations
 
-from harness.api import Case, Policy
+from harness.api import Case, Policy, derive_seed
 
 WORD = "simulated"
 """How every model name says that told players sit there."""
@@ -30,6 +30,11 @@ class Simulant(Policy):
             seed: the same for all seats and for all conditions that play this case in this repeat.
         """
         raise NotImplementedError
+
+
+def seed_of(seed: int, case: Case, repeat: int) -> int:
+    """What players of a case are told as their seed: free of the condition, so that all methods meet the same panel."""
+    return derive_seed(seed, "simulated", case.id, repeat)
 
 
 def named(label: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
+from harness.simulation import WORD
 from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
@@ -88,14 +89,21 @@ def grid(table: Table) -> Grid:
     header += [column.names for column in table.columns]
     body = []
     for row in table.rows:
-        names = list(row.names)
-        if row.published and names:
-            names[0] += " †"
-        if row.simulated and names:
-            names[0] += f" {SIMULATED}"
+        names = _names(row, table)
         cells = zip(table.columns, row.cells, strict=True)
         body.append(names + [_shown(column, row, cell, table) for column, cell in cells])
     return Grid(header, body, len(table.row_names)).map(clean)
+
+
+def _names(row: Row, table: Table) -> list[str]:
+    """A row's names, with what must be said of its numbers; no renaming takes the word from a simulated model."""
+    names = list(row.names)
+    if row.simulated and "model" in table.row_labels:
+        place = table.row_labels.index("model")
+        names[place] += "" if WORD in names[place] else f" ({WORD})"
+    if names:
+        names[0] += (" †" if row.published else "") + (f" {SIMULATED}" if row.simulated else "")
+    return names
 
 
 def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:

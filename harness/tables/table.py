@@ -11,7 +11,7 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 SIMULATED: Final = "‡"
-"""Stands beside what players made who were told the right answer."""
+"""Stands beside numbers of players who were told the right answer (`harness.simulation`)."""
 
 Figure = Literal["bar", "line", "stacked"]
 ErrorKind = Literal["sem", "std", "wilson", "t"]
