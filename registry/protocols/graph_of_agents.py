@@ -80,11 +80,10 @@ class GraphOfAgents(Panel):
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields a batch for everything that can be asked at the same time; see `_Episode`."""
         members = self.members(case)
-        for name, given in (("cards", self.cards), ("domains", self.domains)):
-            for seat in given or ():
-                if seat not in members:
-                    hint = near(seat, members)
-                    raise PluginError(f"{name} names {seat!r}, who is not on the panel", hint=hint, at=(name, seat))
+        for name, given in (("cards", self.cards or {}), ("domains", self.domains or {})):
+            for seat in given.keys() - {*members}:
+                hint = near(seat, members)
+                raise PluginError(f"{name} names {seat!r}, who is not on the panel", hint=hint, at=(name, seat))
         return _Episode(self, task, case, members).play()
 
 
@@ -98,7 +97,7 @@ class _Episode:
     members: Sequence[str]
     slots: list[str] = field(default_factory=list)
     history: list[list[Opinion]] = field(default_factory=list)
-    seen: set[tuple[str, str, str]] = field(default_factory=set)
+    seen: set[tuple[str, int]] = field(default_factory=set)
     crossed: int = 0
     told: dict[str, Any] = field(default_factory=dict)
 
@@ -106,26 +105,25 @@ class _Episode:
         """The method, step by step."""
         rules = self.rules
         yield from self.pick()
-        if len(self.slots) == 1:
-            [[alone]] = yield from self.propose()
-            return self.end(alone.answer, "one agent")
-        *_, first = yield from self.propose()
+        first = yield from self.propose()
+        if len(first) == 1:
+            return self.end(first[0], "one agent")
         graph = yield from self.judge(first)
         if graph is None:
             return self.end(None, "edges failed")
         if graph.top is None:
-            pooled = yield from self.pool(first, Graph(graph.shares, ()))
-            return self.end(pooled.answer, "no survivor", pooled.answer)
+            pooled = yield from self.pool(first, graph)
+            return self.end(pooled, "no survivor", pooled.answer)
         if len(graph.ranks) == 1:
-            return self.end(first[graph.top].answer, "one survivor")
+            return self.end(first[graph.top], "one survivor")
         texts = first
         for _ in range(rules.rounds):
             revised = yield from self.forward(graph, texts)
             texts = yield from self.backward(graph, texts, revised)
         if rules.pooling == "max":
-            return self.end(texts[graph.top].answer, "max")
+            return self.end(texts[graph.top], "top node")
         pooled = yield from self.pool(texts, graph)
-        return self.end(pooled.answer, "mean", pooled.answer)
+        return self.end(pooled, "pooled", pooled.answer)
 
     # ------------------------------------------------------------------------------------ who takes part
 
@@ -147,27 +145,23 @@ class _Episode:
         self.told |= {"cards": cards, "difficulty": level, "slots": self.slots, "retries": retries}
         self.told["picks"] = move.action  # None: the first agents were taken
 
-    def propose(self) -> Step[list[list[Opinion]]]:
-        """Every node answers alone; the general seat answers again for those that are not sure enough.
-
-        Gives one or two rounds: the answers before and after that.
-        """
+    def propose(self) -> Step[list[Opinion]]:
+        """Every node answers alone; where several do, the general seat answers again for those not sure enough."""
         answers: dict[int, Opinion] = {}
         for batch in waves([*enumerate(self.slots)]):
             moves = yield [self.turn(self.slots[slot], "answer", {}) for slot in batch]
             answers |= {slot: self.read(move) for slot, move in zip(batch, moves, strict=True)}
-        self.history.append([answers[slot] for slot in range(len(self.slots))])
+        first = [answers[slot] for slot in range(len(self.slots))]
+        self.history.append(first)
         general = self.rules.general or self.members[0]
-        unsure = [slot for slot, seat in enumerate(self.slots) if seat != general and self.unsure(answers[slot])]
-        if len(self.slots) == 1:
-            unsure = []  # "answers alone, the end"
-        for slot in unsure:
+        replaced = [slot for slot, one in enumerate(first) if one.seat != general and self.unsure(one)]
+        self.told["replaced"] = replaced if len(first) > 1 else []
+        for slot in self.told["replaced"]:
             [move] = yield [self.turn(general, "answer", {})]
             answers[slot] = self.read(move)
-        if unsure:
-            self.history.append([answers[slot] for slot in range(len(self.slots))])
-        self.told["replaced"] = unsure
-        return self.history[:]
+        if self.told["replaced"]:
+            self.history.append([answers[slot] for slot in range(len(first))])
+        return self.history[-1]
 
     def unsure(self, opinion: Opinion) -> bool:
         """Whether a confidence was asked for, and is missing or below the floor."""
@@ -187,11 +181,9 @@ class _Episode:
                 if move.action is not None:
                     rows[slot] = {int(name) - 1: float(score) for name, score in move.action.items()}
         found = means(rows)
-        standing = [self.standing(seat) for seat in self.slots]
-        graph = graph_of(found, self.rules.threshold, standing)
-        slots = range(len(first))
+        graph = graph_of(found, self.rules.threshold, [self.standing(seat) for seat in self.slots])
         self.told["retries"]["judge"] = retries
-        self.told |= {"scores": [[None if row is None else row.get(slot) for slot in slots] for row in rows]}
+        self.told |= {"scores": [[None if row is None else row.get(slot) for slot in range(len(rows))] for row in rows]}
         self.told |= {"dropped": [judge for judge, row in enumerate(rows) if row is None]}
         self.told |= {"shares": list(graph.shares), "ranks": list(graph.ranks), "top": graph.top}
         if self.rules.conformance == "official" and None in found:
@@ -217,8 +209,9 @@ class _Episode:
         revised = list(texts)
         lower = [(slot, self.slots[slot]) for slot in graph.ranks[1:]]
         for batch in waves(lower):
-            turns = [self.revision("forward", graph, slot, graph.above(slot), texts[slot], texts) for slot in batch]
-            moves = yield turns
+            moves = yield [
+                self.revision("forward", graph, slot, graph.above(slot), texts[slot], texts) for slot in batch
+            ]
             for slot, move in zip(batch, moves, strict=True):
                 revised[slot] = self.read(move)
         self.history.append(revised)
@@ -231,17 +224,15 @@ class _Episode:
         another by number, so that who comes later sees what earlier ones have just written; and where the best node
         is number 0, max takes it for none: all are asked, without a word on the form of the answer.
         """
-        official = self.rules.conformance == "official"
-        overlooked = official and graph.top == 0
-        alone = self.rules.pooling == "max" and not overlooked
-        upper = graph.ranks[:1] if alone else graph.ranks[:-1]
-        reminded = not (overlooked and self.rules.pooling == "max")
+        official, best_only = self.rules.conformance == "official", self.rules.pooling == "max"
+        overlooked = official and best_only and graph.top == 0
+        upper = graph.ranks[:1] if best_only and not overlooked else graph.ranks[:-1]
         final = list(revised)
         batches = [[slot] for slot in sorted(upper)] if official else waves([(i, self.slots[i]) for i in upper])
         for batch in batches:
             sources = list(final) if official else revised
             moves = yield [
-                self.revision("backward", graph, slot, graph.below(slot), texts[slot], sources, reminded)
+                self.revision("backward", graph, slot, graph.below(slot), texts[slot], sources, not overlooked)
                 for slot in batch
             ]
             for slot, move in zip(batch, moves, strict=True):
@@ -303,7 +294,7 @@ class _Episode:
         says nothing of how answers are written."""
         new = []
         for opinion in shown:
-            key = (seat, opinion.seat, opinion.text)
+            key = (seat, id(opinion))  # kept in the history, so no two ever have one id
             if opinion.seat != seat and opinion.text and key not in self.seen:
                 self.seen.add(key)
                 new.append(opinion.text)
@@ -317,12 +308,17 @@ class _Episode:
         """What a move that answers the question says."""
         return self.rules.read(self.task, self.case, move)
 
-    def end(self, group: Action, exit: str, proposal: Action = None) -> Outcome:
+    def end(self, final: Opinion | None, exit: str, proposal: Action = None) -> Outcome:
         """The outcome; what was not come to is told as empty."""
         empty: dict[str, Any] = {"scores": [], "dropped": [], "shares": [], "ranks": [], "edges": [], "top": None}
-        told = {**empty, **self.told}
+        unread = final is not None and final.answer is None
         return self.rules.outcome(
-            self.history, group, exit=exit, crossed=self.crossed, proposal=proposal, **told
+            self.history,
+            final.answer if final else None,
+            exit=f"{exit}, unreadable" if unread else exit,
+            crossed=self.crossed,
+            proposal=proposal,
+            **{**empty, **self.told},
         )
 
 
