@@ -81,7 +81,7 @@ class GraphOfAgents(Panel):
         """Yields a batch for everything that can be asked at the same time; see `_Episode`."""
         members = self.members(case)
         for name, given in (("cards", self.cards or {}), ("domains", self.domains or {})):
-            for seat in given.keys() - {*members}:
+            for seat in sorted(given.keys() - {*members}):
                 hint = near(seat, members)
                 raise PluginError(f"{name} names {seat!r}, who is not on the panel", hint=hint, at=(name, seat))
         return _Episode(self, task, case, members).play()
