@@ -132,6 +132,8 @@ class _Resolver:
             key = "generation_kwargs"
             sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
             sampling.update(_words(body.get(key) or {}, place(key)))
+            if not isinstance(body.get("seats", []), list):
+                raise SpecError(f"seats must be a list of names, found {body['seats']!r}", place=place("seats"))
             seats_named = tuple(body["seats"]) if "seats" in body else None
             for i, seat in enumerate(seats_named or ()):
                 if seat in body["seats"][:i]:

@@ -54,6 +54,9 @@ PROTOCOLS = [
     *variants("single", repeats=[1, 3], reduce=["mean", "majority"]),
     *variants("vote", ties=["first", "random", "none"], invalid=["ignored", "vote"]),
     *variants("vote", agents=[3], confidence=["none", "line", "json"], calls=[None, 1, 7]),
+    *variants("darkforest", agents=[1, 3], confidence=["none", "json"], coordinate=["always", "doubt", "never"]),
+    *variants("darkforest", agents=[3], preset=["artifact/math", "artifact/humaneval", "artifact/mmlu_pro",
+              "artifact/gpqa", "artifact/finqa", "artifact/legalbench"], disclosure=["full_traces"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip
