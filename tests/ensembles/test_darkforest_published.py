@@ -202,7 +202,9 @@ def test_no_reading_of_a_wrong_override_fits_both_benchmarks() -> None:
     """From τp = 0.66 to 0.80 overrides are only taken away. Final answer wrong: those taken away and not wrong were
     right, and are lost; of the wrong ones some may be won. Coordinator right besides: all wrong ones are won, and of
     the others, some may be lost."""
-    score, override, wrong = (figures("table9", m, "benchmark", "variant") for m in ("score", "override", "wrong_override"))
+    score, override, wrong = (
+        figures("table9", m, "benchmark", "variant") for m in ("score", "override", "wrong_override")
+    )
     fits = {}
     for b in ("MATH", "LegalBench"):
         change, gone, harm = (x[b, "τp = 0.80"] - x[b, "τp = 0.66"] for x in (score, override, wrong))
