@@ -165,7 +165,9 @@ def test_a_swept_value_may_use_the_variables_before_it(tmp_path: Path) -> None:
     matrix = """
         matrix:
           n: [{name: few, seats: 2}, {name: many, seats: 9}]
-          how: [{name: short, task: {use: pick, seats: "${n.seats}"}}, {name: "${n} long", task: {use: pick, letters: "a${n}"}}]
+          how:
+            - {name: short, task: {use: pick, seats: "${n.seats}"}}
+            - {name: "${n} long", task: {use: pick, letters: "a${n}"}}
         """
     loaded = load(tmp_path, GOOD.replace("task: pick", "task: '${how.task}'") + textwrap.dedent(matrix))
     assert [(v.id, v.data["task"]) for v in loaded.variants()] == [

@@ -101,8 +101,8 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
         "note": {"type": ["string", "null"], "description": "a text under the table"},
         "figure": {
             "enum": [True, False, None, "bar", "line", "stacked"],
-            "description": "bar (or true), line, or stacked: figure data in tidy rows instead of a table; stacked are the "
-            "values of a column label, each with its share of their mean, or several metrics, which add up",
+            "description": "bar (or true), line, or stacked: figure data in tidy rows instead of a table; stacked "
+            "are the values of a column label, each with its share of their mean, or several metrics, which add up",
         },
     },
 }
