@@ -83,7 +83,10 @@ SPEC: dict[str, Any] = {
             "type": "object",
             "description": "what `harness fit` estimates parameters on: changes to the task, and how many rows",
             "properties": {
-                "task": {"type": "object", "description": "parameters of the task that are others there"},
+                "task": {
+                    "type": ["object", "string"],
+                    "description": "parameters of the task that are others there, or the ${variable} that holds them",
+                },
                 "limit": {**_NUMBER, "description": "at most so many rows"},
             },
             "additionalProperties": False,

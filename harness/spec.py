@@ -197,7 +197,7 @@ def _pick(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
 
 def _liken(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
     """A swept mapping that says `like: NAME` takes over what it does not say itself from one before it, else from one
-    of the base's."""
+    of the base's; mappings within it merge as those of `extends:` do."""
     known = base if isinstance(base, dict) else {}
     for variable, values in matrix.items() if isinstance(matrix, dict) else ():
         below = known.get(variable)
@@ -210,7 +210,8 @@ def _liken(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
                 if like not in named:
                     message = f"{variable}: no value before this one is called {like!r}"
                     raise SpecError(message, place=place_of("matrix", variable, i, "like"), hint=near(like, named))
-                values[i] = {**named[like], **{k: v for k, v in value.items() if k != "like"}}
+                own = {k: over(named[like].get(k), v) for k, v in value.items() if k != "like"}
+                values[i] = {**named[like], **own}
             named[str(values[i].get("name"))] = values[i]
 
 

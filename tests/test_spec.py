@@ -160,6 +160,22 @@ def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
         load(tmp_path, base, "matrix.n=[{like: d}]")
 
 
+def test_mappings_within_a_swept_mapping_merge_and_nothing_is_a_value(tmp_path: Path) -> None:
+    matrix = """
+        matrix:
+          n:
+            - {name: a, task: {use: pick, seats: 2, letters: ab}, hint: x}
+            - {name: b, like: a, task: {seats: 3}, hint: null}
+            - {name: c, like: b, task: {use: other, seats: 4}}
+        """
+    loaded = load(
+        tmp_path, GOOD.replace("task: pick", "task: '${n.task}'\ndescription: '${n.hint}'") + textwrap.dedent(matrix)
+    )
+    tasks = [v.data["task"] for v in loaded.variants()]
+    assert tasks[1] == {"use": "pick", "seats": 3, "letters": "ab"} and tasks[2] == {"use": "other", "seats": 4}
+    assert [value["hint"] for value in loaded.data["matrix"]["n"]] == ["x", None, None]
+
+
 def test_a_swept_value_may_use_the_variables_before_it(tmp_path: Path) -> None:
     """What changes together can depend on what else is swept, with its type."""
     matrix = """
