@@ -96,7 +96,9 @@ class ModelPlayer:
         if turn.fresh:
             self.thread = Thread()
         if not self.thread.messages and "system" in self.prompts.files:
-            self.thread.add("system", self.prompts.render("system", turn.brief))
+            opening = self.prompts.render("system", turn.brief)
+            if opening:  # some chat templates know no system message: a set can have one for some turns only
+                self.thread.add("system", opening)
         variables = {**turn.brief, **turn.view}
         self.thread.add("user", self.prompts.render(turn.name, variables))
         return variables
