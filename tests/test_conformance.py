@@ -63,6 +63,9 @@ PROTOCOLS = [
     *variants("reconcile", weights=["steps", "stated", "equal"], ties=["random", "none"]),
     *variants("mixture_of_agents", layers=[2, 3], slot=["system", "user"], shuffle=[False, True],
               aggregator=["Aggregator", "Agent-0"], confidence=["none", "line"]),
+    *variants("darkforest", agents=[1, 3], confidence=["none", "json"], coordinate=["always", "doubt", "never"]),
+    *variants("darkforest", agents=[3], preset=["artifact/math", "artifact/humaneval", "artifact/mmlu_pro",
+              "artifact/gpqa", "artifact/finqa", "artifact/legalbench"], disclosure=["full_traces"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip

@@ -54,7 +54,7 @@ def answers(run: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for _, line in store.lines(run.folder / "journal.jsonl"):
         if line["k"] == "move":
-            found.setdefault(line["e"], []).append((line["s"], line["a"]))
+            found.setdefault(line["e"], []).append((line["s"], line["a"]["answer"]))
     return {name: sorted(said) for name, said in found.items()}
 
 
