@@ -54,6 +54,9 @@ PROTOCOLS = [
     *variants("single", repeats=[1, 3], reduce=["mean", "majority"]),
     *variants("vote", ties=["first", "random", "none"], invalid=["ignored", "vote"]),
     *variants("vote", agents=[3], confidence=["none", "line", "json"], calls=[None, 1, 7]),
+    *variants("graph_of_agents", agents=[3], pooling=["mean", "max"], conformance=["clean", "official"], top_k=[-1, 1, 3],
+              confidence=["none", "line"]),
+    *variants("graph_of_agents", rounds=[2], confidence=["json"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip
