@@ -153,8 +153,8 @@ class ShardedTask(Task):
         }
 
     def reply(self, case: Case, seat: str) -> Reply:
-        """A value of the problem's form."""
-        return Answer(self.form)
+        """A value of the problem's form; who is asked alone may reason first, and announces it."""
+        return Answer(self.form, "Final answer:" if "question" in self.gives else None)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard.

@@ -173,7 +173,7 @@ def _extended(
     below, below_places = _merged(file, project, via)
     _pick(data.get("matrix"), below.get("matrix"), document.place)
     _liken(data.get("matrix"), document.place)
-    return _over(below, data), {**below_places, **places}
+    return over(below, data), {**below_places, **places}
 
 
 def _pick(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
@@ -213,14 +213,14 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _over(base: Any, top: Any) -> Any:
+def over(base: Any, top: Any) -> Any:
     """`top` over `base`: mappings merge, unless `top` refers to another plugin; null removes; the rest replaces."""
     if not (isinstance(base, dict) and isinstance(top, dict)):
         return top
     if "use" in top and top["use"] != base.get("use"):
         return top
     kept = {k: v for k, v in base.items() if not (k in top and top[k] is None)}
-    return {**kept, **{k: _over(kept.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
+    return {**kept, **{k: over(kept.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
 
 
 def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignment: str) -> None:

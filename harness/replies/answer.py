@@ -147,20 +147,36 @@ TABLE = Form("a JSON object of numbers", {"type": "object", "additionalPropertie
 @dataclass(frozen=True, slots=True)
 class Answer(Reply):
     """A final answer given as text; the action is its normal form. Anything that can be read is an answer, whether
-    or not it has the form that is asked for: a wrong one is final too."""
+    or not it has the form that is asked for: a wrong one is final too.
+
+    Attributes:
+        form: what is asked for.
+        marker: what announces the answer in a longer reply, in any case; the last one counts. A reply without it is
+            the answer itself, on a single line if it is a text.
+    """
 
     form: Form
+    marker: str | None = None
 
     def parse(self, text: str) -> Parsed:
         """The value that `text` is. An error only where there is none."""
-        value = normalise(text)
-        if value is None or value == "" or (isinstance(value, str) and not self.form.text):
-            return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else")
+        said = _behind(self.marker, text)
+        value = normalise(text if said is None else said)
+        prose = self.marker is not None and said is None and isinstance(value, str) and "\n" in value
+        if value is None or value == "" or prose or (isinstance(value, str) and not self.form.text):
+            where = f" behind '{self.marker}'" if self.marker else ""
+            return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else{where}")
         return Parsed(value)
 
     def constraint(self) -> Mapping[str, Any]:
         """The form as JSON Schema."""
         return {"json": self.form.schema}
+
+
+def _behind(marker: str | None, text: str) -> str | None:
+    """What stands behind the last marker, without what decorates it; None if there is none."""
+    found = None if marker is None else list(re.finditer(re.escape(marker), text, re.IGNORECASE))
+    return text[found[-1].end() :].strip(" \t\r\n*_") if found else None
 
 
 @dataclass(frozen=True, slots=True)

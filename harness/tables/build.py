@@ -168,20 +168,32 @@ def _cell(
         how = table.overall or table.aggregate
     failed = sum(score.failed for score in scores)
     if name in table.ratios:
-        return _ratio(scores, table.ratios[name], failed)
-    if name in table.losses:
-        return _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
-    if name in table.costs:
-        return cost(scores, table.costs[name], prices, failed)
+        made = _ratio(scores, table.ratios[name], failed)
+    elif name in table.losses:
+        made = _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
+    elif name in table.costs:
+        made = cost(scores, table.costs[name], prices, failed)
+    else:
+        made = _statistic(table, metrics[name], scores, name, how, failed)
+    return replace(made, simulated=any(score.simulated for score in scores))
+
+
+def _statistic(
+    table: TableSpec, metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means, failed: int
+) -> Cell:
+    """A metric's mean, or whatever else its statistic is."""
     values = numbers(scores, name)
-    stat = _mean(metrics[name], scores, name, how)
+    stat = _mean(metric, scores, name, how)
+    spread = _spread(error_of(table.error, name), values, stat)
     return Cell(
         value=finite(stat.value),
         stderr=finite(stat.stderr),
         n=stat.n,
         failed=failed,
         missing=len(scores) - failed - len(values),
-        **_spread(error_of(table.error, name), values, stat),
+        low=spread.get("low"),
+        high=spread.get("high"),
+        std=spread.get("std"),
     )
 
 

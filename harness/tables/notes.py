@@ -8,7 +8,7 @@ from typing import Final
 
 from .scores import NOT_RUN, EpisodeScore, by_condition, numbers
 from .spec import TableSpec
-from .table import INTERVALS, ErrorKind, Published, Table, error_of, text
+from .table import INTERVALS, SIMULATED, ErrorKind, Published, Table, error_of, text
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
@@ -23,6 +23,7 @@ def notes(
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
     found = [table.note] if table.note else []
+    found += simulated(scores)
     if table.figure == "stacked":
         found.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     found += _kinds(table)
@@ -39,6 +40,15 @@ def notes(
     if unplaced:
         found.append(f"† {unplaced} published figures have no place in this table's rows and columns.")
     return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
+
+
+def simulated(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """That players were told the right answer: no table is without it, whatever names it gives them."""
+    if any(score.simulated for score in scores):
+        yield (
+            f"{SIMULATED} simulated: players were told the right answer and gave it with a declared probability. This "
+            "measures how answers are combined, and no model."
+        )
 
 
 def _kinds(table: TableSpec) -> Iterable[str]:

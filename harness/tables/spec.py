@@ -104,7 +104,9 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
 """JSON Schema of one entry of a spec's `tables:`."""
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
-RESERVED: Final = frozenset({"value", "stderr", "n", "failed", "missing", "low", "high", "std", "overall", "published"})
+RESERVED: Final = frozenset(
+    {"value", "stderr", "n", "failed", "missing", "low", "high", "std", "simulated", "overall", "published"}
+)
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 

@@ -59,3 +59,8 @@ def majority(
         return Count(None, behind, tied)
     chosen = rng.choice(leading) if tied and ties == "random" and rng is not None else leading[0]
     return Count(written[chosen], behind, tied)
+
+
+def how(count: Count) -> str:
+    """In a word how a vote came to its answer, or why it has none."""
+    return "no candidate" if not count.weights else "tie" if count.tied else "vote"

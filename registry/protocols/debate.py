@@ -1,0 +1,116 @@
+"""Debate: everybody answers, reads the others' last replies, and answers again; then the votes are counted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from harness import panels
+from harness.api import Case, Move, Play, Range, Task, Turn, plugin
+from harness.errors import PluginError
+from harness.replies import FreeText
+
+from ._panel import Opinion, Panel, leading, unanimous
+from ._votes import Ties, canonical, how, majority
+
+
+@plugin
+class Debate(Panel):
+    """Everybody answers, then reads the others' last replies and answers again; the last answers are voted on.
+
+    Multiagent debate (Du et al., 2024), played synchronously: what is shown is always of the round before. Each seat
+    keeps its own conversation, in which others are shown without names, in the panel's order, itself left out. A seat
+    to whom nothing can be shown (alone on its panel, or all others failed) is asked to check its own answer.
+
+    Turns: `answer`, `debate` (view: `replies` of the others, `digest`, `restate`, `leading`), `digest` (`replies`).
+
+    Attributes:
+        rounds: how often everybody answers, the first answer included.
+        summarise: whether a seat of its own condenses the replies, and its digest is shown in their place: once a round
+            for all ("shared": of everybody's replies) or once a reader ("per_reader": of the others').
+        summariser: the name of that seat; it is none of the panel's. Where it fails, nothing is shown.
+        restate: whether the question is told again each round.
+        stop: "unanimous": no further round once all have given the same answer.
+        ties: which of several leading answers wins. Answers that cannot be read have no vote.
+    """
+
+    agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
+    rounds: Annotated[int, Range(ge=1, le=1000)] = 2
+    summarise: Literal["none", "shared", "per_reader"] = "none"
+    summariser: str = "Summariser"
+    restate: bool = False
+    stop: Literal["none", "unanimous"] = "none"
+    ties: Ties = "first"
+
+    facts = (*panels.FACTS, "votes", "tied", "adopted")
+
+    def others(self) -> tuple[str, ...]:
+        """The seat that writes digests, if there are any."""
+        return () if self.summarise == "none" else (self.summariser,)
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields a batch a round, and those of the digests before each but the first."""
+        members = self.members(case)
+        if self.summarise != "none" and self.summariser in members:
+            message = f"summariser {self.summariser!r} sits on the panel, whose conversations are kept"
+            raise PluginError(message, hint="Give it a seat of its own.", at=("summariser",))
+        moves = yield [self.ask(task, case, seat) for seat in members]
+        history = [[self.read(task, case, move) for move in moves]]
+        crossed = adopted = 0
+        while len(history) < self.rounds and not (self.stop == "unanimous" and unanimous(history[-1])):
+            before = history[-1]
+            digests, spent = yield from self._digests(task, case, before)
+            turns = [self._turn(task, case, opinion, before, digests.get(opinion.seat)) for opinion in before]
+            moves = yield turns
+            history.append([self.read(task, case, move) for move in moves])
+            crossed += spent + sum(len(text) for turn in turns for text in turn.crossing)
+            for turn, old, new in zip(turns, before, history[-1], strict=True):
+                heard = turn.view["leading"]
+                adopted += heard is not None and canonical(task, case, heard) == new.candidate != old.candidate
+        count = majority(task, case, [opinion.answer for opinion in history[-1]], ties=self.ties, rng=rng)
+        agreed = len(history) < self.rounds
+        return self.outcome(
+            history,
+            count.answer,
+            exit="unanimous" if agreed else how(count),
+            crossed=crossed,
+            votes=count.weights,
+            tied=count.tied,
+            adopted=adopted,
+        )
+
+    def _turn(self, task: Task, case: Case, own: Opinion, before: Sequence[Opinion], digest: str | None) -> Turn:
+        """The turn in which a seat answers again, in its own conversation."""
+        others = _others(before, own)
+        whole = self.summarise == "none"
+        texts = [other.text for other in others] if whole else []
+        heard = leading(others) if whole or digest else None
+        view = {"replies": texts, "digest": digest, "restate": self.restate, "leading": heard}
+        crossing = texts if whole else [digest] if digest else []
+        return self.ask(task, case, own.seat, "debate", view, crossing=crossing)
+
+    def _digests(
+        self, task: Task, case: Case, before: Sequence[Opinion]
+    ) -> Generator[list[Turn], list[Move], tuple[Mapping[str, str | None], int]]:
+        """Reader → digest, and the characters that were read for them. One seat writes them all, one after another,
+        each in a new conversation."""
+        if self.summarise == "none":
+            return {}, 0
+        digests: dict[str, str | None] = {}
+        spent = 0
+        for reader in before[:1] if self.summarise == "shared" else before:
+            texts = [o.text for o in (before if self.summarise == "shared" else _others(before, reader)) if o.text]
+            asked = self.ask(task, case, self.summariser, "digest", {"replies": texts}, crossing=texts, fresh=True)
+            [move] = yield [replace(asked, reply=FreeText(), repairs=0)]
+            digests[reader.seat] = move.action if isinstance(move.action, str) else None
+            spent += sum(map(len, texts))
+        if self.summarise == "shared":
+            digests = dict.fromkeys((o.seat for o in before), digests[before[0].seat])
+        return digests, spent
+
+
+def _others(opinions: Sequence[Opinion], reader: Opinion) -> list[Opinion]:
+    """What a reader is shown: everybody else who wrote something."""
+    return [opinion for opinion in opinions if opinion.seat != reader.seat and opinion.text]

@@ -1,0 +1,116 @@
+"""ReConcile: a round table that discusses until it agrees, and a vote weighted by how sure everybody says to be."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Annotated, Any, Literal
+
+from harness import panels
+from harness.api import Action, Case, Play, Range, Task, Turn, plugin
+from harness.replies.considered import Style
+
+from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
+from ._panel import Opinion, Panel, leading, unanimous
+from ._votes import Ties, canonical, how, majority
+
+
+@plugin
+class Reconcile(Panel):
+    """Everybody answers with a confidence, discusses the groups of answers, answers again; weighted votes decide.
+
+    ReConcile (Chen et al., 2024). Every turn is a new conversation. In a discussion round all read one text: the
+    answers of the round before, most frequent first, with head counts and, for each member without its name, its reply
+    and the confidence it stated; the reader's own is among them, unmarked. Unanimity ends the discussion. The answer
+    with the largest sum of mapped confidences over the last round is the group's.
+
+    Turns: `answer` (`demonstrated`, if there are demonstrations to show), `discuss` (view: `groups`, each with
+    `answer`, `count`, `members`; `demonstrations`; `leading`).
+
+    Attributes:
+        rounds: R, how many discussion rounds there are at most.
+        groups: how many groups of equal answers are shown; None: all.
+        weights: what a vote weighs: "steps" of the stated confidence (1 → 10, 0.9 → 8, 0.8 → 5, above 0.6 → 3, else 1),
+            the "stated" confidence itself in tenths, or "equal".
+        unstated: what a vote without a stated confidence weighs, in the same tenths.
+        demonstrations: examples before the question, in the first round too: question, rationale and answer, and
+            `seat`, if the example convinces that seat and is to be shown to the others only.
+        ties: which of several leading answers wins. Answers that cannot be read are not shown and have no vote.
+    """
+
+    agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
+    confidence: Style = "line"
+    rounds: Annotated[int, Range(ge=0, le=1000)] = 2
+    groups: Annotated[int, Range(ge=1)] | None = 2
+    weights: Literal["steps", "stated", "equal"] = "steps"
+    unstated: Annotated[float, Range(ge=0, le=10)] = 1
+    demonstrations: list[dict[str, Any]] = field(default_factory=list)
+    ties: Ties = "first"
+
+    facts = (*panels.FACTS, "votes", "tied", "imputed", "dropped", "overruled")
+
+    def __post_init__(self) -> None:
+        check_demonstrations(self.demonstrations)
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields a batch a round."""
+        members = self.members(case)
+        moves = yield [self._first(task, case, seat) for seat in members]
+        history = [[self.read(task, case, move) for move in moves]]
+        dropped: list[list[Action]] = []
+        crossed = 0
+        while len(history) <= self.rounds and not unanimous(history[-1]):
+            shown, left_out = grouped(history[-1], self.groups)
+            dropped.append([group[0].answer for group in left_out])
+            turns = [self._discuss(task, case, seat, shown) for seat in members]
+            moves = yield turns
+            history.append([self.read(task, case, move) for move in moves])
+            crossed += sum(len(text) for turn in turns for text in turn.crossing)
+        last = history[-1]
+        weights = [self._weight(opinion.confidence) for opinion in last]
+        count = majority(task, case, [opinion.answer for opinion in last], weights, self.ties, rng)
+        return self.outcome(
+            history,
+            count.answer,
+            exit="unanimous" if unanimous(last) else how(count),
+            crossed=crossed,
+            votes=count.weights,
+            tied=count.tied,
+            imputed=sum(opinion.answer is not None and opinion.confidence is None for opinion in last),
+            dropped=dropped,
+            overruled=None if count.answer is None else int(_overruled(last, canonical(task, case, count.answer))),
+        )
+
+    def _first(self, task: Task, case: Case, seat: str) -> Turn:
+        """The first turn: the same as in any other panel, unless there are examples to show."""
+        examples = demonstrated(self.demonstrations, seat)
+        if not examples:
+            return self.ask(task, case, seat)
+        return self.ask(task, case, seat, "demonstrated", {"demonstrations": examples})
+
+    def _discuss(self, task: Task, case: Case, seat: str, shown: Sequence[Sequence[Opinion]]) -> Turn:
+        """A turn of the discussion."""
+        everybody = [opinion for group in shown for opinion in group]
+        view = {
+            "groups": [as_text(group) for group in shown],
+            "demonstrations": demonstrated(self.demonstrations, seat),
+            "leading": leading(everybody),
+        }
+        crossing = [opinion.text for opinion in everybody if opinion.seat != seat]
+        return self.ask(task, case, seat, "discuss", view, crossing=crossing, fresh=True)
+
+    def _weight(self, confidence: float | None) -> float:
+        """What a vote weighs, in tenths."""
+        if self.weights == "equal":
+            return 10
+        if confidence is None:
+            return self.unstated
+        return tenths(confidence) if self.weights == "steps" else 10 * confidence
+
+
+def _overruled(opinions: Sequence[Opinion], winner: str) -> bool:
+    """Whether another answer was given by more seats than the one that won."""
+    heads = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
+    return heads[winner] < max(heads.values())

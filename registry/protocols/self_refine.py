@@ -1,0 +1,151 @@
+"""Self-refinement: one seat answers, criticises its own answer, and writes it anew, until its critique says stop."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from harness import panels
+from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
+from harness.errors import PluginError, near
+from harness.replies import Considered
+
+from ._feedback import OTHERWISE, Feedback, Rewritten, parted
+from ._panel import Opinion, Panel
+
+Past = list[dict[str, str]]
+"""Earlier answers, each with the feedback it got."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A critique and what came of it: where it says stop, the text that says so, the new answer, or a failed call."""
+
+    feedback: str = ""
+    span: Sequence[int] | None = None
+    rewrite: Opinion | None = None
+    failed: bool = False
+
+
+Critique = Generator[list[Turn], list[Move], Step]
+
+
+@plugin
+class SelfRefine(Panel):
+    """One seat answers, criticises its answer and rewrites it, until the critique approves or the cap is reached.
+
+    Self-Refine (Madaan et al., 2023). Nobody else ever speaks; every turn is a new conversation that shows the question
+    and the seat's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.
+
+    Turns: `answer`; "split": `feedback` (view: `current`, `signal`, `leading`) and `refine` (view: `past`, pairs of
+    answer and feedback, `leading`); "fused": `refine_fused` (view: `past`, `current`, `signal`, `leading`).
+
+    Attributes:
+        mode: whether critique and rewrite are two calls ("split") or one ("fused").
+        cap: how many critiques there are at most.
+        solver: which of the panel's seats works; None: the first. The others are not asked.
+        signal: what the verdict line of a critique must begin with to stop.
+        on_stop: for "fused", where the reply that stops holds an answer too: whether the answer is the text that was
+            "approved", or the "rewrite" that came with the approval.
+        past: whether a rewrite sees "all" earlier pairs of answer and feedback, or the "last" one.
+        invalid: what the answer is where the last text cannot be read: "none", or the last readable one ("previous").
+    """
+
+    agents: Annotated[int, Range(ge=1, le=1000)] | None = 1
+    mode: Literal["split", "fused"] = "split"
+    cap: Annotated[int, Range(ge=0, le=1000)] = 4
+    solver: str | None = None
+    signal: str = "approved"
+    on_stop: Literal["approved", "rewrite"] = "approved"
+    past: Literal["all", "last"] = "all"
+    invalid: Literal["none", "previous"] = "none"
+
+    facts = (*panels.FACTS, "critiques", "stop", "changed")
+
+    def __post_init__(self) -> None:
+        if not self.signal.strip() or "\n" in self.signal or len(self.signal) > 200:
+            raise PluginError("signal must be a few words on one line", at=("signal",))
+        if self.signal.strip().casefold() == OTHERWISE:
+            message = f"signal is {self.signal!r}, which is what a critique says that does not stop"
+            raise PluginError(message, hint="Take another word, such as approved.", at=("signal",))
+
+    def members(self, case: Case) -> tuple[str, ...]:
+        """The solver alone. Raises `PluginError` if the panel has no such seat."""
+        panel = super().members(case)
+        solver = panel[0] if self.solver is None else self.solver
+        if solver not in panel:
+            raise PluginError(f"there is no seat {solver!r} to solve", hint=near(solver, panel), at=("solver",))
+        return (solver,)
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields one turn at a time."""
+        [solver] = self.members(case)
+        [move] = yield [self.ask(task, case, solver)]
+        history = [self.read(task, case, move)]
+        critique = self._split if self.mode == "split" else self._fused
+        past: Past = []
+        critiques, step = 0, Step(failed=_failed(move))
+        while critiques < self.cap and step.span is None and not step.failed:
+            step = yield from critique(task, case, history[-1], past)
+            critiques += 1
+            past.append({"answer": history[-1].text, "feedback": step.feedback})
+            if step.rewrite is not None and (step.span is None or self._takes(step.rewrite)):
+                history.append(step.rewrite)
+        final = history[-1].answer
+        if final is None and self.invalid == "previous":
+            final = next((opinion.answer for opinion in reversed(history) if opinion.answer is not None), None)
+        return self.outcome(
+            [[opinion] for opinion in history],
+            final,
+            exit="stop" if step.span is not None else "error" if step.failed else "cap",
+            critiques=critiques,
+            stop=_stopped(critiques, step),
+            changed=sum(a.candidate != b.candidate for a, b in itertools.pairwise(history)),
+        )
+
+    def _split(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
+        """A critique, then, unless it approves, a rewrite that knows it."""
+        view = {"current": current.text, "signal": self.signal}
+        turn = self._turn(task, case, current, "feedback", view)
+        [move] = yield [replace(turn, reply=Feedback(self.signal), repairs=0)]
+        said: Facts = move.action or Feedback(self.signal).idle
+        feedback, span = said["feedback"], said["span"]
+        if span is not None or _failed(move):
+            return Step(feedback, span, failed=_failed(move))
+        pairs = self._shown([*past, {"answer": current.text, "feedback": feedback}])
+        [move] = yield [self._turn(task, case, current, "refine", {"past": pairs})]
+        return Step(feedback, None, self.read(task, case, move), _failed(move))
+
+    def _fused(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
+        """A critique and a rewrite in one reply: first the one, to its verdict line, then the other."""
+        view = {"past": self._shown(past), "current": current.text, "signal": self.signal}
+        turn = self._turn(task, case, current, "refine_fused", view)
+        form = Rewritten(task.reply(case, case.seats[0]), self.signal)
+        [move] = yield [replace(turn, reply=Considered(form, self.confidence))]
+        written = self.read(task, case, move)
+        feedback, span, answer = parted(written.text, self.signal)
+        return Step(feedback, span, replace(written, text=answer), _failed(move))
+
+    def _takes(self, rewrite: Opinion) -> bool:
+        """Whether an answer that came with the approval of the one before is taken in its place."""
+        return self.on_stop == "rewrite" and rewrite.answer is not None
+
+    def _shown(self, past: Past) -> Past:
+        """What a rewrite sees of the past. A copy: the past grows, what was shown does not."""
+        return [*past] if self.past == "all" else past[-1:]
+
+    def _turn(self, task: Task, case: Case, current: Opinion, name: str, view: dict[str, Any]) -> Turn:
+        return self.ask(task, case, current.seat, name, {**view, "leading": current.answer}, fresh=True)
+
+
+def _failed(move: Move) -> bool:
+    """Whether the engine gave no reply at all."""
+    return move.error_kind not in (None, "parse")
+
+
+def _stopped(critiques: int, step: Step) -> Facts | None:
+    """By which critique, from 1, and where in its text the signal stands; None if none did."""
+    return None if step.span is None else {"critique": critiques, "span": list(step.span)}
