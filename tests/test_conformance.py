@@ -79,7 +79,7 @@ NEEDED: dict[str, dict[str, Any]] = {
                    "doc_to_target": "a", "answer": {"form": "text"}},
     **{name: {"data_files": str(ROOT / "tests" / "data" / f"{name}.jsonl")}
        for name in ("math", "gpqa", "finqa", "legalbench", "humaneval", "mmlu_pro")},
-    "silo/behaviour": {"kind": "strategy"},
+    "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},
 }  # fmt: skip
 """Parameters without a default."""
 OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds"}
