@@ -61,7 +61,9 @@ class Spec:
         body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "prices", "name", "description")}
         made = []
         for combination in itertools.product(*matrix.values()):
-            values = dict(zip(matrix, combination, strict=True))
+            values: dict[str, Any] = {}
+            for variable, value in zip(matrix, combination, strict=True):
+                values[variable] = _insert(value, values)
             labels = {k: v["name"] if isinstance(v, dict) else v for k, v in values.items()}
             name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
             made.append(Variant(name, labels, _insert(body, values)))
@@ -293,10 +295,14 @@ def _check_matrix(spec: Spec) -> None:
                         hint=hint,
                     )
                 )
-    for path, text in _texts({k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "prices")}, ()):
+    for path, text in _texts({k: v for k, v in spec.data.items() if k not in ("tables", "prices")}, ()):
         for variable in _VARIABLE.findall(text):
             name, *keys = variable.split(".")
             used.add(name)
+            if path[0] == "matrix" and name in matrix and list(matrix).index(name) >= list(matrix).index(path[1]):
+                message = f"${{{variable}}} in a swept value: only those of the matrix before it are known there"
+                errors.append(SpecError(message, place=spec.place(*path)))
+                continue
             if name not in matrix:
                 message = f"${{{variable}}} is not in the matrix. {near(name, matrix)}"
                 errors.append(SpecError(message, place=spec.place(*path)))
