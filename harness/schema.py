@@ -32,7 +32,11 @@ _GROUP = {
         "policy": REFERENCE,
         "share": {**_NUMBER, "description": "⌊share · seats⌋ seats, drawn from the seed"},
         "count": {**_NUMBER, "description": "how many seats, drawn from the seed"},
-        "seats": {"type": "array", "items": _TEXT, "description": "these seats by name"},
+        "seats": {
+            "type": ["array", "string"],
+            "items": _TEXT,
+            "description": "these seats by name; or the ${variable} that the matrix turns into such a list",
+        },
         "prompts": {"type": "string", "description": "the group's own prompt set"},
         "baseline": {**REFERENCE, "description": "who sits here when no --model is given"},
         "scored": {"type": "boolean", "description": "false: answers of these seats do not count"},
@@ -75,6 +79,18 @@ SPEC: dict[str, Any] = {
         "baseline": {**REFERENCE, "description": "the policy that sits when no --model is given"},
         "generation_kwargs": {"type": "object", "description": "sampling: temperature, max_tokens, top_p, stop, …"},
         "constrained": {"type": "boolean", "description": "decode within the reply's form (recorded in results)"},
+        "fit": {
+            "type": "object",
+            "description": "what `harness fit` estimates parameters on: changes to the task, and how many rows",
+            "properties": {
+                "task": {
+                    "type": ["object", "string"],
+                    "description": "parameters of the task that are others there, or the ${variable} that holds them",
+                },
+                "limit": {**_NUMBER, "description": "at most so many rows"},
+            },
+            "additionalProperties": False,
+        },
         "share_calls": {
             "type": "boolean",
             "description": "ask identical calls of different conditions once, and bill each as if alone",

@@ -82,11 +82,12 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
             outcome=store.outcome_of(end["outcome"]),
             error=end["error"],
         )
-        scored[name] = score(grade(episode, condition, case), plan.metrics)
+        # Who sat there is told by the journal: the plan is made with a model in the baseline's place.
+        scored[name] = score(grade(episode, condition, case), plan.metrics, end.get("simulated", False))
     return [scored[name] for name in known if name in scored]
 
 
-def score(episode: Episode, metrics: Mapping[str, Metric]) -> EpisodeScore:
-    """The line of `scores.jsonl` for an episode."""
+def score(episode: Episode, metrics: Mapping[str, Metric], simulated: bool = False) -> EpisodeScore:
+    """The line of `scores.jsonl` for an episode; `simulated` says that players were told the right answer."""
     numbers, error = measure(episode, metrics)
-    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error)
+    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, simulated)

@@ -180,7 +180,8 @@ class Progress:
         for number, (_, line) in enumerate(lines(path), 1):
             with _naming(path, number):
                 if line.get("k") == "end":
-                    self.ends[line["e"]] = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
+                    end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
+                    self.ends[line["e"]] = {**end, "simulated": line.get("simulated", False)}
                     self.moves.pop(line["e"], None)
                 elif line.get("k") == "move" and line["e"] not in self.ends:
                     self.moves.setdefault(line["e"], {})[line["s"], line["i"]] = move_of(line)

@@ -54,6 +54,9 @@ PROTOCOLS = [
     *variants("single", repeats=[1, 3], reduce=["mean", "majority"]),
     *variants("vote", ties=["first", "random", "none"], invalid=["ignored", "vote"]),
     *variants("vote", agents=[3], confidence=["none", "line", "json"], calls=[None, 1, 7]),
+    *variants("darkforest", agents=[1, 3], confidence=["none", "json"], coordinate=["always", "doubt", "never"]),
+    *variants("darkforest", agents=[3], preset=["artifact/math", "artifact/humaneval", "artifact/mmlu_pro",
+              "artifact/gpqa", "artifact/finqa", "artifact/legalbench"], disclosure=["full_traces"]),
     *variants("debate", agents=[1, 3], rounds=[1, 3], summarise=["none", "shared", "per_reader"]),
     *variants("debate", confidence=["line", "json"], restate=[True], stop=["unanimous"], ties=["random", "none"]),
     *variants("self_refine", mode=["split", "fused"], on_stop=["approved", "rewrite"], past=["all", "last"]),
@@ -63,6 +66,9 @@ PROTOCOLS = [
     *variants("reconcile", weights=["steps", "stated", "equal"], ties=["random", "none"]),
     *variants("mixture_of_agents", layers=[2, 3], slot=["system", "user"], shuffle=[False, True],
               aggregator=["Aggregator", "Agent-0"], confidence=["none", "line"]),
+    *variants("graph_of_agents", agents=[3], pooling=["mean", "max"], conformance=["clean", "official"],
+              top_k=[-1, 1, 3], confidence=["none", "line"]),
+    *variants("graph_of_agents", rounds=[2], confidence=["json"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip
@@ -73,7 +79,7 @@ NEEDED: dict[str, dict[str, Any]] = {
                    "doc_to_target": "a", "answer": {"form": "text"}},
     **{name: {"data_files": str(ROOT / "tests" / "data" / f"{name}.jsonl")}
        for name in ("math", "gpqa", "finqa", "legalbench", "humaneval", "mmlu_pro")},
-    "silo/behaviour": {"kind": "strategy"},
+    "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},
 }  # fmt: skip
 """Parameters without a default."""
 OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds"}

@@ -14,6 +14,7 @@ FOR_PLUGINS = {
     "documents",
     "errors",
     "fitting",
+    "simulation",
     "panels",
     "phases",
     "replies",

@@ -20,13 +20,13 @@ from harness.run import Options
 BUILTIN = project.builtin()
 SPEC: dict[str, Any] = {
     "name": "x",
-    "task": {"use": "arithmetic", "size": 5, "terms": 2, "agents": 3},
+    "task": {"use": "arithmetic", "size": 5, "terms": 2},
     "protocol": "${how.protocol}",
     "prompts": "qa/standard",
     "matrix": {"how": [
-        {"name": "alone", "protocol": {"use": "single"}},
-        {"name": "voted", "protocol": {"use": "vote"}},
-        {"name": "again", "protocol": {"use": "vote", "ties": "none"}},
+        {"name": "alone", "protocol": {"use": "vote", "agents": 3, "invalid": "vote"}},
+        {"name": "voted", "protocol": {"use": "vote", "agents": 3}},
+        {"name": "again", "protocol": {"use": "vote", "agents": 3, "ties": "none"}},
     ]},
     "metrics": ["score", {"use": "tokens", "name": "tokens"}],
 }  # fmt: skip
@@ -54,7 +54,7 @@ def answers(run: Any) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for _, line in store.lines(run.folder / "journal.jsonl"):
         if line["k"] == "move":
-            found.setdefault(line["e"], []).append((line["s"], line["a"]))
+            found.setdefault(line["e"], []).append((line["s"], line["a"]["answer"]))
     return {name: sorted(said) for name, said in found.items()}
 
 

@@ -27,22 +27,14 @@ def evaluate(options: argparse.Namespace) -> int:
     engine = None
     if options.model is not None:
         arguments = pairs(options.model_args, "--model_args")
-        engine = resolve.engine({"use": options.model, **arguments}, project, _place)
+        engine = resolve.engine({"use": options.model, **arguments}, project, place)
     elif options.model_args:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
     folder = Path(options.output_path) if options.output_path else default_folder(plan)
-    how = Options(
-        max_concurrency=options.max_concurrency,
-        use_cache=Path(options.use_cache) if options.use_cache else None,
-        log_samples=options.log_samples,
-        log_requests=options.log_requests,
-        take_turns=options.take_turns,
-        allow_code_execution=options.allow_code_execution,
-    )
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
     try:
-        done = execute(plan, folder, how, resume=options.resume, on_score=progress)
+        done = execute(plan, folder, running(options), resume=options.resume, on_score=progress)
     except KeyboardInterrupt:
         progress.close()
         print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)
@@ -55,7 +47,20 @@ def evaluate(options: argparse.Namespace) -> int:
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
 
 
-def _place(*path: Hashable) -> Place:
+def running(options: argparse.Namespace) -> Options:
+    """How the flags say it is to be run."""
+    return Options(
+        max_concurrency=options.max_concurrency,
+        use_cache=Path(options.use_cache) if options.use_cache else None,
+        log_samples=options.log_samples,
+        log_requests=options.log_requests,
+        take_turns=options.take_turns,
+        allow_code_execution=options.allow_code_execution,
+    )
+
+
+def place(*path: Hashable) -> Place:
+    """Where an engine's arguments were given."""
     return Place("--model" if path in ((), ("use",)) else "--model_args")
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from harness import check, params, resolve, spec, yamls
-from harness.api import Policy, Turn
+from harness.api import Case, Policy, Turn
 from harness.cli.evaluate import load
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.plan import Condition, Plan
 from harness.project import KINDS, Listed, Project, find
 from harness.report import load_published
 from harness.schema import SPEC
+from harness.simulation import seed_of
 from harness.tables import check as check_table
 
 
@@ -110,7 +111,7 @@ def show(options: argparse.Namespace) -> int:
     seat = _pick(options.seat, {s: s for s in condition.protocol.seats(case)}, "seat")
     group = next(g for g in condition.groups if g.name == case.roles.get(seat, "default"))
     print(f"# condition {condition.id} · case {case.id} · seat {seat} · prompts {group.prompts.name}")
-    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition), resolved.seed)
+    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition, case), resolved.seed)
     turns = [turn for turn in played.turns() if turn.seat == seat]
     if options.round is not None and not 0 <= options.round < len(turns):
         raise DataError(f"seat {seat!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
@@ -127,19 +128,20 @@ def show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(plan: Plan, condition: Condition) -> Any:
+def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
     """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else everybody is idle."""
     if plan.spec.get("baseline") is None:
         return lambda turn: turn.reply.idle
     seated = resolve.plan(plan.spec, plan.project).conditions
-    made = next(c for c in seated if c.id == condition.id).groups[0].policy
+    group = next(c for c in seated if c.id == condition.id).groups[0]
     players: dict[str, tuple[Policy, random.Random]] = {}
 
     def answer(turn: Turn) -> Any:
-        if made is None:
+        if group.policy is None:
             return turn.reply.idle
         if turn.seat not in players:
-            players[turn.seat] = made(), random.Random(turn.seat)
+            player = group.seated(turn.seat, case, seed_of(plan.seed, case, 0))
+            players[turn.seat] = player, random.Random(turn.seat)
         player, rng = players[turn.seat]
         return player.choose(turn, rng)
 

@@ -20,6 +20,12 @@ def parser() -> argparse.ArgumentParser:
     _running(run)
     _format(run)
 
+    fit = _command(commands, "fit", "fit:fit", "estimate a protocol's parameters on the spec's calibration rows")
+    _spec(fit)
+    _model(fit)
+    _running(fit)
+    fit.add_argument("--overwrite", action="store_true", help="replace files that hold other parameters")
+
     check = _command(commands, "validate", "inspect:validate", "check specs without running anything")
     check.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
     check.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")

@@ -128,7 +128,7 @@ def _is_considered(action: Action) -> bool:
 
 def _number(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
-    words = text.strip().strip("*_`\"'.()[] ").split()
+    words = text.strip("*_`\"'()[] \t\r").rstrip(".").split()
     if not words:
         return None
     percent = len(words) > 1 and words[1].lower().startswith(("%", "percent"))

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, SetupError
-from harness.tables import INTERVALS, Table, error_of
+from harness.tables import INTERVALS, SIMULATED, Table, error_of
 
-from .render import clean
+from .render import clean, marks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ def draw(table: Table, path: Path | None = None) -> Figure:
     axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
-    figure.suptitle(_literal(table.title))
+    figure.suptitle(_literal(table.title) + (f"\n{SIMULATED} simulated" if table.simulated else ""))
     if path is not None:
         try:
             figure.savefig(path)
@@ -77,13 +77,13 @@ def _ticks(tidy: _Tidy) -> list[str]:
 
 
 def _tick(row: dict[str, Any]) -> str:
-    return _literal(str(row["x"])) + (" †" if row["published"] else "")
+    return _literal(str(row["x"])) + marks(row)
 
 
 def _series(tidy: _Tidy) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for row in tidy:
-        name = row["series"] + (" †" if row["published"] else "")
+        name = row["series"] + marks(row)
         found.setdefault(name, []).append(row)
     return found
 

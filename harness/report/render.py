@@ -8,12 +8,13 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
-from harness.tables import INTERVALS, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
+from harness.simulation import WORD
+from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -88,18 +89,28 @@ def grid(table: Table) -> Grid:
     header += [column.names for column in table.columns]
     body = []
     for row in table.rows:
-        names = list(row.names)
-        if row.published and names:
-            names[0] += " †"
+        names = _names(row, table)
         cells = zip(table.columns, row.cells, strict=True)
         body.append(names + [_shown(column, row, cell, table) for column, cell in cells])
     return Grid(header, body, len(table.row_names)).map(clean)
 
 
+def _names(row: Row, table: Table) -> list[str]:
+    """A row's names, with what must be said of its numbers; no renaming takes the word from a simulated model."""
+    names = list(row.names)
+    if row.simulated and "model" in table.row_labels:
+        place = table.row_labels.index("model")
+        names[place] += "" if WORD in names[place] else f" ({WORD})"
+    if names:
+        names[0] += (" †" if row.published else "") + (f" {SIMULATED}" if row.simulated else "")
+    return names
+
+
 def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:
+    mark = f" {SIMULATED}" if cell.simulated and not row.simulated else ""
     if column.form != "quantity":
-        return statistic(cell.value, column.form, table)
-    return shown(cell, error_of(table.error, column.metric or row.metric), table)
+        return statistic(cell.value, column.form, table) + mark
+    return shown(cell, error_of(table.error, column.metric or row.metric), table) + mark
 
 
 def _tidy_grid(table: Table) -> Grid:
@@ -110,10 +121,15 @@ def _tidy_grid(table: Table) -> Grid:
     names = ["panel", "x", "series"] if any(row["panel"] for row in tidy) else ["x", "series"]
     body = []
     for row in tidy:
-        places = [text(row[name]) + (" †" if name == "x" and row["published"] else "") for name in names]
+        places = [text(row[name]) + (marks(row) if name == "x" else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
         body.append([*places, *(number(row[name], table) for name in measures), *counts])
     return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean)
+
+
+def marks(row: Mapping[str, Any]) -> str:
+    """What stands behind the name of a tidy row: published and not run here, simulated."""
+    return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("simulated") else "")
 
 
 def clean(name: str) -> str:
@@ -199,6 +215,7 @@ _LATEX: Final = str.maketrans(
         "]": "{]}",
         "±": r"$\pm$",
         "†": r"\textdagger{}",
+        "‡": r"\textdaggerdbl{}",
         "–": "--",
     }
 )

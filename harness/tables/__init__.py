@@ -8,7 +8,21 @@ from .build import build
 from .costs import PRICES_SCHEMA, Price, Prices, read_prices
 from .scores import NOT_RUN, EpisodeScore, load_scores, rows
 from .spec import JSON_SCHEMA, TableSpec, check
-from .table import INTERVALS, SCHEMA, Cell, Column, ErrorKind, Form, Published, Record, Row, Table, error_of, text
+from .table import (
+    INTERVALS,
+    SCHEMA,
+    SIMULATED,
+    Cell,
+    Column,
+    ErrorKind,
+    Form,
+    Published,
+    Record,
+    Row,
+    Table,
+    error_of,
+    text,
+)
 
 __all__ = [
     "INTERVALS",
@@ -16,6 +30,7 @@ __all__ = [
     "NOT_RUN",
     "PRICES_SCHEMA",
     "SCHEMA",
+    "SIMULATED",
     "Cell",
     "Column",
     "EpisodeScore",

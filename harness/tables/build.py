@@ -70,7 +70,11 @@ def build(
             named = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
             figures = [_figure(table, found[key].get((s.key, m))) for s, m in zip(slots, named, strict=True)]
             made.append(rows.row(key, figures, source))
-    if table.figure == "stacked":
+    if table.hide_empty:
+        kept = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in made)]
+        slots = [slots[i] for i in kept]
+        made = [replace(row, cells=tuple(row.cells[i] for i in kept)) for row in made]
+    if table.figure == "stacked" and len(table.cells) == 1:
         made = [replace(row, cells=tuple(_share(cell, len(slots)) for cell in row.cells)) for row in made]
     done = Table(
         title=table.title,
@@ -168,20 +172,32 @@ def _cell(
         how = table.overall or table.aggregate
     failed = sum(score.failed for score in scores)
     if name in table.ratios:
-        return _ratio(scores, table.ratios[name], failed)
-    if name in table.losses:
-        return _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
-    if name in table.costs:
-        return cost(scores, table.costs[name], prices, failed)
+        made = _ratio(scores, table.ratios[name], failed)
+    elif name in table.losses:
+        made = _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
+    elif name in table.costs:
+        made = cost(scores, table.costs[name], prices, failed)
+    else:
+        made = _statistic(table, metrics[name], scores, name, how, failed)
+    return replace(made, simulated=any(score.simulated for score in scores))
+
+
+def _statistic(
+    table: TableSpec, metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means, failed: int
+) -> Cell:
+    """A metric's mean, or whatever else its statistic is."""
     values = numbers(scores, name)
-    stat = _mean(metrics[name], scores, name, how)
+    stat = _mean(metric, scores, name, how)
+    spread = _spread(error_of(table.error, name), values, stat)
     return Cell(
         value=finite(stat.value),
         stderr=finite(stat.stderr),
         n=stat.n,
         failed=failed,
         missing=len(scores) - failed - len(values),
-        **_spread(error_of(table.error, name), values, stat),
+        low=spread.get("low"),
+        high=spread.get("high"),
+        std=spread.get("std"),
     )
 
 

@@ -10,7 +10,7 @@ from harness import stats
 from harness.errors import near
 
 from .axis import Axis, Key
-from .notes import left_out, without_number
+from .notes import left_out, simulated, without_number
 from .scores import EpisodeScore, finite, numbers
 from .spec import Compare, TableSpec
 from .table import Cell, Column, Form, Row, Table, text
@@ -175,7 +175,8 @@ def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mappin
         ("paired_p_holm", paired_holm),
     ):
         found[name] = Cell(finite(value), None, test.pairs, failed, missing)
-    return found
+    told = any(score.simulated for score in (*test.base, *test.other))
+    return {name: replace(cell, simulated=told) for name, cell in found.items()}
 
 
 def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
@@ -196,6 +197,7 @@ def _notes(
 ) -> Iterable[str]:
     if table.note:
         yield table.note
+    yield from simulated(chosen)
     if not scores:
         yield "There are no episodes to show."
         return

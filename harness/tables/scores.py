@@ -28,6 +28,7 @@ class EpisodeScore:
         labels: what tables group by: swept values, case labels, and "model".
         numbers: metric → number, None where the metric has none for this episode.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
+        simulated: whether players were told the right answer (`harness.simulation`); told wherever the number is shown.
     """
 
     id: str
@@ -35,6 +36,7 @@ class EpisodeScore:
     labels: Mapping[str, Any] = field(default_factory=dict)
     numbers: Mapping[str, float | None] = field(default_factory=dict)
     error: str | None = None
+    simulated: bool = False
 
     @property
     def model(self) -> str:
@@ -55,7 +57,15 @@ class EpisodeScore:
         """A JSON object; numbers that are not finite become null."""
         numbers = {name: x if x is None or math.isfinite(x) else None for name, x in self.numbers.items()}
         labels = dict(self.labels)
-        return {"id": self.id, "condition": self.condition, "labels": labels, "numbers": numbers, "error": self.error}
+        told = {"simulated": True} if self.simulated else {}
+        return {
+            "id": self.id,
+            "condition": self.condition,
+            "labels": labels,
+            "numbers": numbers,
+            "error": self.error,
+            **told,
+        }
 
     @classmethod
     def from_json(cls, data: Any) -> EpisodeScore:
@@ -78,7 +88,7 @@ class EpisodeScore:
                 raise DataError(f"{name} is {number!r:.80}, not a number or null")
         if not isinstance(error, str | None):
             raise DataError(f"error is {error!r:.80}, not a string or null")
-        return cls(data["id"], data["condition"], labels, numbers, error)
+        return cls(data["id"], data["condition"], labels, numbers, error, bool(data.get("simulated", False)))
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -133,7 +143,8 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
     """The standard result rows: one for each model, condition and metric, in order of first appearance.
 
     `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
-    that failed; an episode that is in neither was not run or had no number for this metric.
+    that failed; an episode that is in neither was not run or had no number for this metric. `simulated` is there, and
+    true, where players were told the right answer.
     """
     found = []
     for (model, condition), group in by_condition(scores).items():
@@ -153,6 +164,7 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
                     "stderr": finite(stat.stderr),
                     "n": stat.n,
                     "failed": failed,
+                    **({"simulated": True} if any(score.simulated for score in group) else {}),
                 }
             )
     return found

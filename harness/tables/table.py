@@ -10,6 +10,9 @@ from typing import Any, Final, Literal
 SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
+SIMULATED: Final = "‡"
+"""Stands beside numbers of players who were told the right answer (`harness.simulation`)."""
+
 Figure = Literal["bar", "line", "stacked"]
 ErrorKind = Literal["sem", "std", "wilson", "t"]
 Errors = ErrorKind | Mapping[str, ErrorKind] | None
@@ -49,6 +52,7 @@ class Cell:
         missing: episodes without error that have no number, and planned ones that never ran.
         low, high: 95 % Wilson or t interval, if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
+        simulated: whether players of some of the episodes were told the right answer (`harness.simulation`).
     """
 
     value: float | None = None
@@ -59,6 +63,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     std: float | None = None
+    simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,12 @@ class Row:
     cells: tuple[Cell, ...]
     metric: str | None = None
     published: str | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether all its episodes are simulated: the row is marked as a whole then, else cell by cell."""
+        played = [cell for cell in self.cells if cell.n or cell.failed or cell.missing]
+        return bool(played) and all(cell.simulated for cell in played)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +116,28 @@ class Table:
         """Every kind of error that some metric shows."""
         return set(self.error.values()) if isinstance(self.error, Mapping) else {self.error}
 
+    @property
+    def simulated(self) -> bool:
+        """Whether any number comes of players that were told the right answer."""
+        return any(cell.simulated for row in self.rows for cell in row.cells)
+
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
         high in a table that asks for intervals, std in one that asks for standard deviations (None where they do
-        not belong to the row's metric). In a table of tests the label `statistic` says what value is.
+        not belong to the row's metric), simulated in one that has such numbers. In a table of tests the label
+        `statistic` says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.
         """
+        told = self.simulated
         return [
-            self._tidy(row, column, cell)
+            self._tidy(row, column, cell, told)
             for row in self.rows
             for column, cell in zip(self.columns, row.cells, strict=True)
         ]
 
-    def _tidy(self, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
+    def _tidy(self, row: Row, column: Column, cell: Cell, told: bool) -> dict[str, Any]:
         labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
         drawn: dict[str, Any] = {}
         if self.figure:
@@ -130,15 +148,18 @@ class Table:
             del numbers["low"], numbers["high"]
         if "std" not in self.kinds:
             del numbers["std"]
+        if not told:
+            del numbers["simulated"]
         origin = {"overall": column.overall, "published": row.published}
         return {**labels, **drawn, "metric": column.metric or row.metric, **numbers, **origin}
 
     def to_json(self) -> dict[str, Any]:
-        """The whole table as a JSON object; its cells have `std` if the table asks for it."""
+        """The whole table as a JSON object; its cells have `std` if the table asks for it, `simulated` if any is."""
         made = {"schema": SCHEMA, **asdict(self)}
-        if "std" not in self.kinds:
-            for cell in (cell for row in made["rows"] for cell in row["cells"]):
-                del cell["std"]
+        unsaid = [*(["std"] if "std" not in self.kinds else []), *([] if self.simulated else ["simulated"])]
+        for cell in (cell for row in made["rows"] for cell in row["cells"]):
+            for name in unsaid:
+                del cell[name]
         return made
 
 

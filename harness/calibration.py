@@ -1,0 +1,138 @@
+"""Files of parameters estimated on calibration rows: read, checked, and handed to the protocols that use them.
+
+Such a file says what it is made of: which agents answered which questions. An evaluation refuses it if its own agents
+are others, or if it asks one of those questions. `harness.fit` writes them; `harness.fitting` is the plugins' side.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import store
+from harness.api import Case, Engine
+from harness.errors import DataError, Place, PluginError
+from harness.fitting import Fitted
+from harness.plan import Condition, Group, Plan
+from harness.project import Project
+
+SCHEMA = "harness.calibration/1"
+
+
+def adopt(plan: Plan) -> dict[str, str]:
+    """Read what the plan's protocols were fitted on, check that it may be used, and hand it to them.
+
+    Returns:
+        name of the file → SHA-256 of what it holds.
+
+    Raises:
+        DataError: a file is missing or damaged, is about other agents, or about questions that are asked now.
+        PluginError: its parameters are none that the protocol can use.
+    """
+    digests: dict[str, str] = {}
+    asked: dict[int, dict[str, str]] = {}
+    for condition in plan.conditions:
+        protocol = condition.protocol
+        if not isinstance(protocol, Fitted) or protocol.calibration is None:
+            continue
+        file = located(plan.project, protocol.calibration)
+        found = _read(file, protocol.calibration)
+        if id(condition.task) not in asked:
+            asked[id(condition.task)] = {fingerprint(c): c.id for c in condition.task.cases(plan.limit, plan.seed)}
+        _check_questions(found, asked[id(condition.task)], file)
+        _check_agents(found, agents(plan, condition), file)
+        try:
+            protocol.adopt(found["parameters"])
+        except PluginError as error:
+            raise PluginError(error.message, place=Place(str(file)), hint=error.hint) from None
+        digests[protocol.calibration] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return digests
+
+
+def located(project: Project, name: str) -> Path:
+    """The file of that name: from the working directory, the project, or one it builds on."""
+    for path in (Path(name), *(project.root / name for project in project.lineage())):
+        if path.is_file():
+            return path
+    hint = "`harness fit --spec …` plays the calibration rows and writes it; without `calibration:` nothing is needed."
+    raise DataError(f"there are no calibrated parameters {name}", hint=hint)
+
+
+def fingerprint(case: Case) -> str:
+    """What tells a question from others, whatever its id, its spacing, and the examples before it."""
+    asked = case.public.get("bare", case.public.get("question"))
+    text = json.dumps([case.public, case.private], sort_keys=True, default=str) if asked is None else str(asked)
+    return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+def agents(plan: Plan, condition: Condition) -> dict[str, Any]:
+    """Seat of the panel → who sits there: model, sampling and prompt set, or a policy with its parameters."""
+    assert isinstance(condition.protocol, Fitted)
+    case = condition.seated(next(iter(condition.task.cases(1, plan.seed))), plan.seed)
+    groups = {group.name: group for group in condition.groups}
+    return {
+        seat: _agent(groups[case.roles.get(seat, "default")], plan.engines) for seat in condition.protocol.members(case)
+    }
+
+
+def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
+    if group.policy is not None:
+        policy = group.policy
+        made, given = (policy.func, policy.keywords) if isinstance(policy, functools.partial) else (policy, {})
+        told = {"policy": getattr(made, "__name__", str(made)), "parameters": given}
+    else:
+        engine = engines[group.model or "model"]
+        told = {"model": engine.model, "generation_kwargs": group.sampling, "prompts": group.prompts.name}
+        revision = engine.describe().get("revision")
+        told |= {"revision": revision} if revision else {}
+    plain: Mapping[str, Any] = json.loads(json.dumps(told, default=str))
+    return plain
+
+
+def _read(file: Path, name: str) -> dict[str, Any]:
+    found = store.read_json(file)
+    place, hint = Place(str(file)), f"Write it anew with `harness fit --spec … --overwrite` ({name})."
+    if found.get("schema") != SCHEMA:
+        message = f"not a file of calibrated parameters: its schema is {found.get('schema')!r:.60}, not {SCHEMA!r}"
+        raise DataError(message, place=place, hint=hint)
+    for key in ("agents", "questions", "parameters"):
+        if not isinstance(found.get(key), dict) or not found[key]:
+            raise DataError(f"it does not say its {key}", place=place, hint=hint)
+    return found
+
+
+def _check_questions(found: Mapping[str, Any], asked: Mapping[str, str], file: Path) -> None:
+    """No question may be one that the parameters were fitted on."""
+    known = {str(digest): str(name) for name, digest in found["questions"].items()}
+    both = [digest for digest in asked if digest in known]
+    if both:
+        first = both[0]
+        raise DataError(
+            f"{len(both)} of the {len(asked)} questions are among those the parameters were fitted on, e.g. "
+            f"{asked[first]!r} (there {known[first]!r})",
+            place=Place(str(file)),
+            hint="Calibration and evaluation rows must be disjoint: change the spec's `fit:`, and fit again.",
+        )
+
+
+def _check_agents(found: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
+    """The parameters are about these agents, all of them, and no others."""
+    then = found["agents"]
+    hint = "Parameters are about the agents that were calibrated: run `harness fit` with these, or seat the others."
+    differing = [seat for seat in dict.fromkeys((*then, *now)) if then.get(seat) != now.get(seat)]
+    if differing:
+        seat = differing[0]
+        there, here = (_named(side.get(seat)) for side in (then, now))
+        raise DataError(
+            f"it is about other agents: {seat} was {there}, and is {here}", place=Place(str(file)), hint=hint
+        )
+
+
+def _named(agent: Any) -> str:
+    if agent is None:
+        return "nobody"
+    return json.dumps(agent, ensure_ascii=False)[:300]

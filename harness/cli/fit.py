@@ -1,0 +1,48 @@
+"""`harness fit`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness import resolve
+from harness.api import Engine
+from harness.cli.evaluate import load, pairs, place, running
+from harness.cli.progress import Progress
+from harness.errors import SpecError
+from harness.fit import fit as fitted
+from harness.project import find
+
+
+def fit(options: argparse.Namespace) -> int:
+    """Play the calibration rows and write the parameters that the spec names."""
+    project = find()
+    arguments = pairs(options.model_args, "--model_args")
+    if arguments and options.model is None:
+        raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
+
+    def model() -> Engine | None:
+        return resolve.engine({"use": options.model, **arguments}, project, place) if options.model else None
+
+    bars: list[Progress] = []
+
+    def progress(name: str) -> Progress:
+        bars.append(Progress(name, quiet=options.quiet))
+        return bars[-1]
+
+    try:
+        files = fitted(
+            load(options),
+            project,
+            model,
+            folder=Path(options.output_path) if options.output_path else None,
+            options=running(options),
+            overwrite=options.overwrite,
+            on_score=progress,
+        )
+    finally:
+        for bar in bars:
+            bar.close()
+    for file, questions in files.items():
+        print(f"{file}: fitted on {questions} questions")
+    return 0

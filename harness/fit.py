@@ -1,0 +1,196 @@
+"""`harness fit`: the agents answer the calibration rows once, and what they get right becomes frozen parameters.
+
+Every file that the spec's protocols name (`calibration:`) is fitted by an ordinary run of an ordinary spec: the same
+seats, a protocol in which nobody hears anybody, and the task with the changes of the spec's `fit:`. It is journaled and
+resumed like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, resolve, spec, store
+from harness.api import Action, Case, Engine, Outcome, Task
+from harness.calibration import SCHEMA, agents, fingerprint
+from harness.errors import DataError, PluginError, SpecError
+from harness.evaluation import OnScore, default_folder, execute
+from harness.fitting import Fitted, Played
+from harness.plan import Plan, episode_id
+from harness.project import Project
+from harness.run import Options
+from harness.spec import Spec, Variant, over
+
+SCORES = ("score", "success")
+"""The grades that say whether an answer is right, whichever of them a task has."""
+_OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed")
+"""The keys of a spec that decide how agents answer, besides task, protocol and seats."""
+
+MakeModel = Callable[[], Engine | None]
+
+
+def fit(
+    loaded: Spec,
+    project: Project,
+    model: MakeModel,
+    *,
+    folder: Path | None = None,
+    options: Options | None = None,
+    overwrite: bool = False,
+    on_score: Callable[[str], OnScore | None] = lambda name: None,
+) -> dict[Path, int]:
+    """Fit every file of parameters that the spec names.
+
+    Args:
+        loaded: the spec whose evaluation will read them.
+        model: makes the engine under test, once for every file; None for the spec's baseline.
+        folder: where the calibration runs are kept; default `results/<spec>-<model>-fit`.
+        overwrite: whether a file that holds other parameters may be replaced.
+        on_score: name of a file → what is called with every finished episode.
+
+    Returns:
+        file → number of questions it was fitted on.
+
+    Raises:
+        SpecError: nothing to fit, no `fit:`, or two conditions that want different things of one file.
+        DataError: calibration questions that failed, or a file that may not be overwritten.
+    """
+    plan = resolve.plan(loaded, project, model())
+    files: dict[Path, int] = {}
+    for name, (condition, derived) in _jobs(loaded, plan).items():
+        protocol = plan.conditions[condition].protocol
+        assert isinstance(protocol, Fitted)
+        calibrating = resolve.plan(spec.parse(derived, project), project, model())
+        where = (folder or _folder(plan)) / derived["name"]
+        execute(calibrating, where, options or Options(), on_score=on_score(name))
+        played = _played(calibrating, where / store.JOURNAL)
+        asked = {one.case.id: fingerprint(one.case) for one in played}
+        found = {
+            "schema": SCHEMA,
+            "harness": __version__,
+            "spec": loaded.name,
+            "agents": agents(plan, plan.conditions[condition]),
+            "task": derived["task"],
+            "seed": plan.seed,
+            "prompts": {g.prompts.name: g.prompts.digest for c in calibrating.conditions for g in c.groups},
+            "answers": _digest(played),
+            "questions": asked,
+            "parameters": protocol.fit(played),
+        }
+        file = _target(project, name)
+        _write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n", overwrite)
+        files[file] = len(played)
+    return files
+
+
+def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Name of a file → number of the first condition that reads it, and the spec of its calibration run."""
+    jobs: dict[str, tuple[int, dict[str, Any]]] = {}
+    for i, (variant, condition) in enumerate(zip(loaded.variants(), plan.conditions, strict=True)):
+        protocol = condition.protocol
+        if not isinstance(protocol, Fitted) or protocol.calibration is None:
+            continue
+        changes = variant.data.get("fit")
+        if changes is None:
+            hint = "Say on which rows, e.g. fit: {task: {test_split: validation}, limit: 100}."
+            raise SpecError("there is no fit:, which says what parameters are estimated on", hint=hint)
+        derived = _derived(loaded, variant, protocol, condition.task, changes, plan)
+        known = jobs.setdefault(protocol.calibration, (i, derived))[1]
+        if known != derived:
+            key = next(key for key in derived if known.get(key) != derived[key])
+            raise SpecError(
+                f"two conditions read {protocol.calibration} and differ in {key}: {known.get(key)} and {derived[key]}",
+                place=loaded.place("protocol"),
+                hint="Give each its own file, with ${…} in its name.",
+            )
+    if not jobs:
+        hint = "A protocol that has parameters to estimate names their file: calibration: results/fitted/NAME.json."
+        raise SpecError(
+            "no protocol of this spec names a file of parameters", place=loaded.place("protocol"), hint=hint
+        )
+    return jobs
+
+
+def _derived(
+    loaded: Spec, variant: Variant, protocol: Fitted, task: Task, changes: Mapping[str, Any], plan: Plan
+) -> dict[str, Any]:
+    """The spec of a calibration run."""
+    own = {key: variant.data[key] for key in _OWN if key in variant.data}
+    given = variant.data["task"]
+    asked = over({"use": given} if isinstance(given, str) else given, changes.get("task") or {})
+    members = set(protocol.members(task.example()))
+    seats = {name: _seated(body, members) for name, body in (variant.data.get("seats") or {}).items()}
+    assert protocol.calibration is not None
+    return {
+        "name": f"{loaded.name}-fit-{Path(protocol.calibration).stem}",
+        "task": asked,
+        "protocol": dict(protocol.questioning()),
+        "seats": {name: body for name, body in seats.items() if body is not None},
+        "metrics": ["calls", "parse_failures"],
+        **own,
+        **({"limit": changes["limit"]} if "limit" in changes else {}),
+    }
+
+
+def _seated(body: Any, members: set[str]) -> Any:
+    """A group of seats as far as it sits on the panel; None if none of it does."""
+    if not isinstance(body, Mapping) or "seats" not in body:
+        return body
+    left = [seat for seat in body["seats"] if seat in members]
+    return {**body, "seats": left} if left else None
+
+
+def _played(plan: Plan, journal: Path) -> list[Played]:
+    """What was answered, in plan order."""
+    cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
+    task = plan.conditions[0].task
+    found: dict[str, Played] = {}
+    for end, batches in store.batches(journal):
+        if end["error"] is not None:
+            message = f"the calibration question {end['case']!r} failed: {end['error']}"
+            raise DataError(message, hint="Mend the cause, and fit again.")
+        case = cases[end["e"]]
+        found[end["e"]] = Played(task, case, batches, _right(task, case))
+    return [found[name] for name in cases if name in found]
+
+
+def _right(task: Task, case: Case) -> Callable[[Action], bool]:
+    score = next((name for name in SCORES if name in task.grades), None)
+    if score is None:
+        hint = f"It grades {', '.join(task.grades)}."
+        raise PluginError(f"{type(task).__name__} has no grade called {' or '.join(SCORES)}", hint=hint)
+
+    def right(action: Action) -> bool:
+        alone = Outcome(dict.fromkeys(case.seats, action), action, {"history": [[action]]})
+        return task.grade(case, alone)[score] == 1
+
+    return right
+
+
+def _digest(played: list[Played]) -> str:
+    """SHA-256 of all that was answered."""
+    answers = [[one.case.id, [[m.seat, m.action] for b in one.batches for m in b]] for one in played]
+    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
+
+
+def _target(project: Project, name: str) -> Path:
+    """Where a file is written: below the project for whoever stands in it, else below the working directory."""
+    return project.root / name if Path.cwd().is_relative_to(project.root) else Path(name)
+
+
+def _folder(plan: Plan) -> Path:
+    folder = default_folder(plan)
+    return folder.with_name(f"{folder.name}-fit")
+
+
+def _write(file: Path, text: str, overwrite: bool) -> None:
+    if file.exists() and not overwrite and file.read_text("utf-8") != text:
+        raise DataError(f"{file} holds other parameters", hint="--overwrite replaces them.")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        store.write_atomically(file, text)
+    except OSError as error:
+        raise DataError(f"cannot write {file}: {error.strerror or error}") from None

@@ -1,0 +1,192 @@
+"""DarkForest's belief: who supports what, how much evidence that is, and whether it is enough (Sections 3.3, 3.4, 3.6).
+
+Pure: opinions and parameters in, numbers out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness.api import Action
+
+from ._panel import Opinion
+
+Term = Literal["agent", "pattern", "confidence", "malformed", "independence"]
+"""A factor of the score: α, R, φ, ρ, δ."""
+Tie = Literal["support", "alpha", "order", "candidate"]
+"""Who leads among equals: more supporters; more reliability behind it; whose first supporter ranks first; the text."""
+Backing = Literal["size", "pattern", "reliable", "only"]
+"""What can stand behind a candidate: k supporters, a pattern of a list, a reliable pattern, no other candidate."""
+
+EQUAL = 1e-12
+"""Numbers nearer than this are equal: the same sum in another order must not decide."""
+
+
+@dataclass(frozen=True)
+class Theta:
+    """The frozen parameters Θ of the score (Section 3.4). Those of the default favour nobody.
+
+    Attributes:
+        alpha: seat → α, its reliability; 1 where it is not named.
+        patterns: supporters in the panel's order → R, the reliability of their agreement, where it is known.
+        fallback: R of all other patterns.
+        confidence: whether φ(c) = 0.5 + c counts; else φ = 1.
+        c_miss: c of who stated none.
+        lambda_mal: ρ of an answer that is not in the form asked for.
+        gamma: pairs of correlated seats, both ways round → γ.
+    """
+
+    alpha: Mapping[str, float] = field(default_factory=dict)
+    patterns: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    fallback: float = 1.0
+    confidence: bool = True
+    c_miss: float = 0.5
+    lambda_mal: float = 0.5
+    gamma: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def only(self, terms: Sequence[Term]) -> Theta:
+        """The same with every term 1 that is not named (Figure 7)."""
+        return Theta(
+            self.alpha if "agent" in terms else {},
+            self.patterns if "pattern" in terms else {},
+            self.fallback if "pattern" in terms else 1.0,
+            self.confidence and "confidence" in terms,
+            self.c_miss,
+            self.lambda_mal if "malformed" in terms else 1.0,
+            self.gamma if "independence" in terms else {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A candidate and who supports it: C_z = (z, S_z, π_z).
+
+    Attributes:
+        candidate: z.
+        answer: it, as its first supporter wrote it.
+        seats: S_z in the panel's order, which is the pattern π_z.
+        score: s(z).
+        posterior: P(z | O).
+        reliability: R of the pattern, and whether it is `calibrated` or the fallback.
+    """
+
+    candidate: str
+    answer: Action
+    seats: tuple[str, ...]
+    score: float
+    posterior: float
+    reliability: float
+    calibrated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """The clusters, most believed first; none if nobody gave an answer that can be read."""
+
+    clusters: tuple[Cluster, ...]
+
+    @property
+    def top(self) -> Cluster | None:
+        """z*."""
+        return self.clusters[0] if self.clusters else None
+
+    @property
+    def posterior(self) -> float:
+        """P(z* | O); 0 without a candidate."""
+        return self.clusters[0].posterior if self.clusters else 0.0
+
+    @property
+    def margin(self) -> float:
+        """Δ, how far the runner-up is behind; the posterior where there is none."""
+        return self.posterior - (self.clusters[1].posterior if len(self.clusters) > 1 else 0.0)
+
+    def uncertain(self, tau_u: float, tau_delta: float) -> bool:
+        """Whether the top posterior or its margin is low (Section 3.4); also without a candidate."""
+        return self.posterior < tau_u - EQUAL or self.margin < tau_delta - EQUAL
+
+    def strong(self, tau_p: float, tau_m: float) -> bool:
+        """Whether posterior and margin reach what the guardrail wants."""
+        return bool(self.clusters) and self.posterior >= tau_p - EQUAL and self.margin >= tau_m - EQUAL
+
+
+TIES: tuple[Tie, ...] = ("support", "alpha", "order")
+
+
+def believe(
+    opinions: Sequence[Opinion], theta: Theta, ties: Sequence[Tie] = TIES, rank: Mapping[str, int] | None = None
+) -> Belief:
+    """What the opinions, in the panel's order, come to: s(z) = R_π Σ α ρ δ φ(c), normalised (Section 3.4).
+
+    Opinions without an answer count nothing. If all scores are 0, candidates are equally likely. Equally likely ones
+    stand in the order that `ties` says, in the end in that of their first supporters' `rank`, by default the panel's.
+    """
+    behind: dict[str, list[Opinion]] = {}
+    for opinion in opinions:
+        if opinion.candidate is not None:
+            behind.setdefault(opinion.candidate, []).append(opinion)
+    patterns = {candidate: tuple([o.seat for o in supporters]) for candidate, supporters in behind.items()}
+    scores = {
+        candidate: max(0.0, theta.patterns.get(patterns[candidate], theta.fallback) * evidence(supporters, theta))
+        for candidate, supporters in behind.items()
+    }
+    total = sum(scores.values())
+    clusters = [
+        Cluster(
+            candidate,
+            behind[candidate][0].answer,
+            pattern,
+            scores[candidate],
+            scores[candidate] / total if total > 0 else 1 / len(scores),
+            theta.patterns.get(pattern, theta.fallback),
+            pattern in theta.patterns,
+        )
+        for candidate, pattern in patterns.items()
+    ]
+    if len(clusters) > 1:
+        places = rank or {opinion.seat: place for place, opinion in enumerate(opinions)}
+
+        def standing(cluster: Cluster) -> tuple[float | str, ...]:
+            keys: dict[Tie, float | str] = {
+                "support": -len(cluster.seats),
+                "alpha": -round(sum(theta.alpha.get(seat, 1.0) for seat in cluster.seats), 12),
+                "order": places.get(cluster.seats[0], len(places)),
+                "candidate": cluster.candidate,
+            }
+            return (-round(cluster.posterior, 12), *(keys[tie] for tie in ties), keys["order"])
+
+        clusters.sort(key=standing)
+    return Belief(tuple(clusters))
+
+
+def evidence(supporters: Sequence[Opinion], theta: Theta) -> float:
+    """Σ α ρ δ φ(c) over a cluster's supporters, in the panel's order."""
+    total = 0.0
+    for place, opinion in enumerate(supporters):
+        share = theta.alpha.get(opinion.seat, 1.0)
+        if opinion.malformed:
+            share *= theta.lambda_mal
+        if theta.confidence:
+            share *= 0.5 + stated(opinion, theta)
+        if theta.gamma and place:
+            share *= independence(opinion.seat, [other.seat for other in supporters[:place]], theta)
+        total += share
+    return total
+
+
+def stated(opinion: Opinion, theta: Theta) -> float:
+    """c_i, from 0 to 1: as it was stated, else c_miss."""
+    found = theta.c_miss if opinion.confidence is None else opinion.confidence
+    return min(max(found, 0.0), 1.0)
+
+
+def independence(seat: str, before: Sequence[str], theta: Theta) -> float:
+    """δ_i: the product of γ over the supporters before it in the panel's order that it is correlated with.
+
+    The paper gives γ for one pair; with one pair this is its rule: the second of the two is discounted.
+    """
+    product = 1.0
+    for other in before:
+        product *= theta.gamma.get((other, seat), 1.0)
+    return product

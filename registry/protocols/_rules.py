@@ -1,0 +1,203 @@
+"""DarkForest's choices as values: those of the paper, and by name those of its public artifact where they differ.
+
+A preset is a mapping and nothing else: whatever it says can be said in YAML, one parameter at a time. Seats stand for
+the artifact's models in the order of its panels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from harness.errors import PluginError
+
+from ._belief import TIES, Backing, Term, Tie
+from ._disclosure import SUMMARY, Disclosure, Field
+
+Preset = Literal[
+    "paper",
+    "artifact/math",
+    "artifact/humaneval",
+    "artifact/mmlu_pro",
+    "artifact/gpqa",
+    "artifact/finqa",
+    "artifact/legalbench",
+]
+Terms = Literal["uniform", "agent", "full"]
+Outputs = Literal["valid", "all"]
+"""Which outputs a share of right ones is taken of: those with an answer, or all."""
+Coordinate = Literal["always", "doubt", "disagreement", "uncertain", "never"]
+"""When the coordinator is asked."""
+Unusable = Literal["none", "top", "anchor"]
+"""What counts where a coordinator's reply has no answer and nothing is trusted."""
+
+TERMS: Mapping[str, tuple[Term, ...]] = {"uniform": (), "agent": ("agent",), "full": get_args(Term)}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Every choice, whole. Fields are `DarkForest`'s parameters of the same names; defaults are the paper's."""
+
+    terms: tuple[Term, ...] = TERMS["full"]
+    correlated: tuple[tuple[str, str], ...] = ()
+    ties: tuple[Tie, ...] = TIES
+    priority: tuple[str, ...] = ()
+    min_count: int = 5
+    fallback: float = 1.0
+    c_miss: float = 0.5
+    c_min: float = 0.1
+    c_max: float = 0.9
+    lambda_mal: float = 0.5
+    lambda_min: float = 0.1
+    gamma: float = 0.5
+    gamma_min: float = 0.2
+    alpha_over: Outputs = "valid"
+    alpha_by: str = ""
+    quality_over: Outputs = "valid"
+    tau_u: float = 0.60
+    tau_delta: float = 0.15
+    coordinator: str = "Coordinator"
+    coordinate: Coordinate = "always"
+    compared: tuple[str, ...] = ()
+    anchor: str = ""
+    unusable: Unusable = "none"
+    guardrail: bool = True
+    k: int = 2
+    tau_p: float = 0.66
+    tau_m: float = 0.25
+    trusts: tuple[Backing, ...] = ("size",)
+    trusts_by: Literal["all", "any"] = "all"
+    patterns: tuple[tuple[str, ...], ...] = ()
+    accept: float = 0.75
+    anchor_posterior: float | Literal["never"] = "never"
+    disclosure: Disclosure | tuple[Field, ...] = "belief_summary"
+    summary: tuple[Field, ...] = SUMMARY
+    reasoning_chars: int = 900
+    trace_chars: int | Literal["all"] = "all"
+    max_clusters: int | Literal["all"] = "all"
+    digits: int = 3
+
+    @property
+    def disclosed(self) -> tuple[Field, ...]:
+        """The fields that the coordinator sees."""
+        more: dict[str, tuple[Field, ...]] = {"reasoning_summary": ("reasoning",), "full_traces": ("trace",)}
+        if isinstance(self.disclosure, str):
+            return (*self.summary, *more.get(self.disclosure, ()))
+        return self.disclosure
+
+
+A, B, C = "Agent-0", "Agent-1", "Agent-2"
+_AGENT: tuple[Field, ...] = ("answer", "canonical", "status", "error")
+_BLOCK: tuple[Field, ...] = ("posterior", "margin", "disagreement", "uncertain", "clusters")
+
+_CHOICE: Mapping[str, Any] = {
+    "terms": ("agent", "pattern"),
+    "alpha_over": "all",
+    "quality_over": "all",
+    "ties": ("support", "candidate"),
+    "guardrail": False,
+    "trusts": ("size", "pattern", "reliable"),
+    "patterns": ((A, B), (A, B, C)),
+    "compared": (A, B),
+    "summary": (*_AGENT, "option", "top", *_BLOCK, "pattern"),
+    "trace_chars": 3000,
+    "max_clusters": 3,
+    "digits": 4,
+}
+_PROFESSIONAL: Mapping[str, Any] = {
+    "terms": ("agent", "pattern"),
+    "quality_over": "all",
+    "ties": ("support", "order", "candidate"),
+    "min_count": 3,
+    "tau_m": 0.20,
+    "coordinator": A,
+    "trusts": ("size", "reliable", "only"),
+    "trusts_by": "any",
+    "summary": (*_AGENT, "top", *_BLOCK, "pattern"),
+    "trace_chars": 3000,
+    "max_clusters": 4,
+    "digits": 4,
+}
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "artifact/math": {  # panel: qwen, mathstral twice
+        "correlated": ((B, C),),
+        "ties": ("order", "candidate"),
+        "priority": (B, C, A),  # patterns as text: mathstral_1, mathstral_2, qwen
+        "min_count": 10,
+        "quality_over": "all",
+        "coordinator": A,
+        "guardrail": False,
+        "summary": (*_AGENT, "confidence", "top", *_BLOCK, "counts", "score", "imputed", "guidance"),
+        "reasoning_chars": 3000,
+        "trace_chars": 3000,
+        "digits": 16,
+    },
+    "artifact/humaneval": {  # qwen, qwen coder, mathstral
+        "terms": ("agent", "pattern"),
+        "alpha_over": "all",
+        "quality_over": "all",
+        "ties": ("support", "order"),
+        "priority": (C, A, B),  # patterns as text: mathstral, qwen, qwen_coder
+        "tau_m": 0.20,
+        "coordinator": B,
+        "anchor": B,
+        "unusable": "anchor",
+        "anchor_posterior": 0.80,
+        "summary": (*_AGENT, *_BLOCK),
+        "trace_chars": 4000,
+        "max_clusters": 3,
+        "digits": 4,
+    },
+    "artifact/mmlu_pro": {**_CHOICE, "coordinator": B},
+    "artifact/gpqa": {**_CHOICE, "coordinator": A, "coordinate": "doubt", "anchor": A, "unusable": "anchor"},
+    "artifact/finqa": {**_PROFESSIONAL, "alpha_over": "all"},  # its categories are one: reliability over all its rows
+    "artifact/legalbench": {**_PROFESSIONAL, "alpha_by": "legal_task"},
+}
+"""Preset → where it is not the paper."""
+
+
+def rules_of(preset: str, given: Mapping[str, Any]) -> Rules:
+    """The preset's choices, but for those that are given (not None).
+
+    Raises:
+        PluginError: for numbers that are none, bounds that are the wrong way round, and pairs that are none.
+    """
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise PluginError(f"{name} is {value}; it must be a finite number", at=(name,))
+    own = {name: _frozen(value) for name, value in given.items() if value is not None}
+    if isinstance(own.get("terms"), str):
+        own["terms"] = TERMS[own["terms"]]
+    rules = Rules(**{**PRESETS[preset], **own})
+    if rules.c_min > rules.c_max:
+        raise PluginError(f"c_min is {rules.c_min}, above c_max: {rules.c_max}", at=("c_min",))
+    for pair in rules.correlated:
+        if len(set(pair)) != 2 or len(pair) != 2:
+            hint = "Write correlated: [[Agent-0, Agent-1]]; three alike are three pairs."
+            raise PluginError(f"correlated has {list(pair)}, which is no pair of seats", hint=hint, at=("correlated",))
+    if rules.unusable == "anchor" and not rules.anchor:
+        raise PluginError("unusable: anchor, but there is no anchor", hint="Name a seat: anchor.", at=("unusable",))
+    return rules
+
+
+def names(rules: Rules) -> tuple[tuple[str, str], ...]:
+    """(parameter, seat) for every member of the panel that the rules name."""
+    listed: dict[str, tuple[str, ...]] = {
+        "correlated": tuple(seat for pair in rules.correlated for seat in pair),
+        "priority": rules.priority,
+        "compared": rules.compared,
+        "anchor": (rules.anchor,) if rules.anchor else (),
+        "patterns": tuple(seat for pattern in rules.patterns for seat in pattern),
+    }
+    return tuple(dict.fromkeys((parameter, seat) for parameter, seats in listed.items() for seat in seats))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
+
+
+PARAMETERS = tuple(field.name for field in fields(Rules))

@@ -1,0 +1,65 @@
+"""What crosses from agent to agent is counted by the engine's tokenizer, once, whatever is asked again."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from harness.api import Case, Completion, Outcome, Play, Protocol, Request, Task, Turn, plugin
+from harness.engines.mock import Mock
+from harness.engines.openai import OpenAI
+from harness.engines.wrappers import Limiter
+from harness.play import play
+from harness.players import ModelPlayer
+from harness.project import builtin
+
+BUILTIN = builtin()
+
+
+@plugin
+class Hearsay(Protocol):
+    """The second seat hears the first."""
+
+    def seats(self, case: Case) -> tuple[str, ...]:
+        return ("A", "B")
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        reply, brief = task.reply(case, "A"), {**task.brief(case, "A"), "confidence": "none"}
+        [said] = yield [Turn("A", "answer", {}, reply, brief)]
+        text = said.text or ""
+        [heard] = yield [Turn("B", "answer", {}, reply, brief, repairs=2, crossing=(text, "and more"))]
+        return Outcome(group=heard.action)
+
+
+async def calls(engine: Any) -> list[list[Completion]]:
+    task = BUILTIN.load("tasks", "arithmetic")(size=1)
+    case = next(iter(task.cases(1, 0)))
+    prompts = BUILTIN.prompts("ensembles/standard")
+    players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in ("A", "B")}
+    batches: list[Any] = []
+    await play(Hearsay(), task, case, players, random.Random(0), {}, lambda *_: None, batches.append)
+    return [list(move.calls) for [move] in batches]
+
+
+def test_tokens_of_others_are_counted_with_the_first_call_of_a_turn() -> None:
+    told = iter(["The answer is 12", "what?", "The answer is 12"])
+
+    def answer(request: Request) -> str:
+        return next(told)
+
+    alone, heard = asyncio.run(calls(Limiter(Mock(function=answer), 4)))
+    assert [call.crossing_tokens for call in alone] == [None]
+    assert [call.crossing_tokens for call in heard] == [6, None], "four words and two; the re-ask shows nothing new"
+
+
+def test_an_engine_that_cannot_count_says_nothing() -> None:
+    class Mute(Mock):
+        def count_tokens(self, text: str) -> None:  # type: ignore[override]
+            return None
+
+    _, heard = asyncio.run(calls(Mute(text="The answer is 3")))
+    assert heard[0].crossing_tokens is None
+
+
+def test_a_server_counts_nothing_unless_a_tokenizer_is_named() -> None:
+    assert OpenAI(model="m", base_url="http://localhost:1/v1").count_tokens("one") is None

@@ -1,0 +1,131 @@
+"""What became of a panel's answers: who sat on it, what crossed, and the grades that follow from its history."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import project, spec
+from harness.api import Case, Completion, Outcome, Request, Turn
+from harness.check import drive
+from harness.engines.mock import Mock
+from harness.errors import PluginError, SpecError
+from harness.evaluation import Run, evaluate
+from harness.panels import GRADES, panel_grades
+
+BUILTIN = project.builtin()
+
+
+def graded(history: Sequence[Sequence[Any]], final: Any, proposal: Any = None) -> dict[str, float | None]:
+    return panel_grades(
+        Outcome({}, final, {"history": history, "proposal": proposal}), lambda action: action == "right"
+    )
+
+
+def test_an_available_answer_can_be_lost() -> None:
+    found = graded([["right", "wrong", None]], "wrong")
+    assert (found["available"], found["lost"], found["gained"], found["first"]) == (1, 1, 0, pytest.approx(1 / 3))
+    assert graded([["wrong", "wrong"]], "right")["gained"] == 1
+    assert graded([["wrong"], ["right"]], "right")["available"] == 0, "what came later was not there at first"
+
+
+def test_flips_are_counted_from_round_to_round() -> None:
+    found = graded([["right", "wrong", "wrong"], ["wrong", "right", "right"], ["wrong", "right", None]], "right")
+    assert (found["to_right"], found["to_wrong"], found["ever"]) == (2, 2, 1)
+
+
+def test_a_coordinator_has_a_grade_of_its_own() -> None:
+    assert graded([["wrong"]], "wrong", proposal="right")["proposal"] == 1
+    assert graded([["wrong"]], "wrong")["proposal"] is None
+
+
+def test_without_a_history_there_is_nothing_to_grade() -> None:
+    assert panel_grades(Outcome({}, "right"), lambda action: True) == dict.fromkeys(GRADES)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["right", "wrong", "odd", None]), min_size=3, max_size=3), min_size=1, max_size=4
+    ),
+    st.sampled_from(["right", "wrong", None]),
+)
+def test_grades_hold_together(history: list[list[Any]], final: Any) -> None:
+    found = graded(history, final)
+    right = float(final == "right")
+    assert found["available"] is not None and found["lost"] is not None and found["gained"] is not None
+    assert right == found["available"] - found["lost"] + found["gained"]
+    flips = (found["to_right"] or 0) - (found["to_wrong"] or 0)
+    assert flips == history[-1].count("right") - history[0].count("right")
+    assert found["ever"] == float(any("right" in answers for answers in history))
+
+
+def test_a_protocol_brings_its_panel_and_a_spec_seats_it(tmp_path: Any) -> None:
+    said = {"default": "The answer is 1.", "other": "The answer is 2."}
+
+    def answer(request: Request) -> Completion:
+        return Completion(said["default"], input_tokens=7, output_tokens=5)
+
+    body = {
+        "name": "x",
+        "task": {"use": "arithmetic", "size": 2, "terms": 2},
+        "protocol": {"use": "vote", "agents": 3},
+        "prompts": "ensembles/standard",
+        "models": {"other": {"use": "mock", "text": said["other"]}},
+        "seats": {"default": "model", "others": {"model": "other", "seats": ["Agent-1", "Agent-2"]}},
+        "metrics": ["score", "calls"],
+    }
+    run = evaluate(body, Mock(function=answer), output_path=tmp_path / "run")
+    assert [score.numbers["calls"] for score in run.scores] == [3, 3]
+    [end] = {str(line) for line in _votes(run)}
+    assert end == "{'1': 1.0, '2': 2.0}"
+    wrong = {**body, "seats": {"default": "model", "others": {"model": "other", "seats": ["Agent-3"]}}}
+    with pytest.raises(SpecError, match=r"group 'others': no free seat 'Agent-3'"):
+        evaluate(wrong, Mock(), output_path=tmp_path / "wrong")
+
+
+def _votes(run: Run) -> list[Any]:
+    from harness import store
+
+    return [
+        line["outcome"]["facts"]["votes"] for _, line in store.lines(run.folder / "journal.jsonl") if line["k"] == "end"
+    ]
+
+
+def test_a_case_with_seats_of_its_own_takes_no_panel() -> None:
+    protocol = BUILTIN.load("protocols", "vote")(agents=3)
+    task = BUILTIN.load("tasks", "arithmetic")(size=1)
+    several = Case("c", ("A", "B"), {"question": "?", "choices": None}, target={"answers": ["1"]})
+    with pytest.raises(PluginError, match=r"agents: 3, but 'c' has 2 seats of its own"):
+        drive(protocol, task, several)
+    own = BUILTIN.load("protocols", "vote")()
+    turns: list[Turn] = list(drive(own, task, several).turns())
+    assert [turn.seat for turn in turns] == ["A", "B"]
+
+
+def test_a_vote_may_have_as_many_calls_as_another_method() -> None:
+    task = BUILTIN.load("tasks", "arithmetic")(size=1)
+    case = next(iter(task.cases(1, 0)))
+    played = drive(BUILTIN.load("protocols", "vote")(agents=3, calls=7), task, case, lambda turn: 5)
+    assert [[turn.seat for turn, _ in batch] for batch in played.batches] == [
+        ["Agent-0", "Agent-1", "Agent-2"],
+        ["Agent-0", "Agent-1", "Agent-2"],
+        ["Agent-0"],
+    ]
+    assert [turn.fresh for turn in played.turns()] == [False] * 3 + [True] * 4
+    assert played.outcome.group == 5 and played.outcome.facts["votes"] == {"5": 7.0}
+
+
+def test_the_whole_input_of_a_sharded_task_can_be_put_to_a_panel(tmp_path: Any) -> None:
+    task = {"use": "silo/global_maximum", "agents": 4, "whole": True, "samples": 2}
+    body = {"name": "x", "task": task, "protocol": {"use": "vote", "agents": 3}, "prompts": "silo/silence",
+            "metrics": ["silo/success"]}  # fmt: skip
+    loaded = spec.parse(body, BUILTIN)
+    assert loaded.name == "x"
+    made = BUILTIN.load("tasks", "silo/global_maximum")(agents=4, whole=True, samples=1)
+    case = made.example()
+    protocol = BUILTIN.load("protocols", "vote")(agents=3)
+    played = drive(protocol, made, case, lambda turn: case.target[0] if turn.seat != "Agent-0" else -1)
+    assert made.grade(case, played.outcome)["success"] == 1, "the panel's answer counts, not that of its first member"
+    assert "question" not in BUILTIN.load("tasks", "silo/global_maximum")(agents=4).gives

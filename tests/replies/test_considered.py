@@ -1,0 +1,127 @@
+"""`Considered`: an answer with a confidence, and whether the reply keeps to the form."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.check import check_reply
+from harness.replies import Boxed, Considered, FreeText, Label, Letter, Number, considered
+
+LETTER = Letter(("Lyon", "Paris", "Nice"))
+FORMS = [LETTER, Boxed(), Number(), Label(("yes", "no")), FreeText()]
+
+
+def read(text: str, inner: Any = LETTER, style: Any = "line") -> tuple[Any, float | None, bool]:
+    parsed = Considered(inner, style).parse(text)
+    assert parsed.error is None, parsed.error
+    return considered(parsed.action)
+
+
+@pytest.mark.parametrize("inner", FORMS)
+@pytest.mark.parametrize("style", ["none", "line", "json"])
+def test_every_form_keeps_its_contract(inner: Any, style: Any) -> None:
+    assert check_reply(Considered(inner, style)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "stated"),
+    [
+        ("Confidence: 0.85", 0.85),
+        ("**Confidence:** 85%", 0.85),
+        ("confidence = 90", 0.9),
+        ("Confidence: 85 %", 0.85),
+        ("> Confidence: .7", 0.7),
+        ("Confidence: 1", 1.0),
+        ("Confidence: 0", 0.0),
+        ("Confidence: nan", None),
+        ("Confidence: -0.3", None),
+        ("Confidence: 400", None),
+        ("Confidence: high", None),
+        ("Confidence:", None),
+        ("", None),
+    ],
+)
+def test_a_line_states_the_confidence(line: str, stated: float | None) -> None:
+    assert read(f"Work.\nThe answer is (B).\n{line}") == ("B", stated, False)
+
+
+def test_the_line_is_no_part_of_the_answer() -> None:
+    assert read("#### 12\nConfidence: 0.5", Number()) == (12, 0.5, False)
+    assert read("It makes 12\nConfidence: 0.5", Number()) == (12, 0.5, True), "readable, but in no form"
+    assert read("Paris\nConfidence: 0.9", FreeText()) == ("Paris", 0.9, False)
+    assert read("Confidence: 0.2\nThe answer is (A).\nConfidence: 0.9")[:2] == ("A", 0.9), "the last one counts"
+
+
+@pytest.mark.parametrize(
+    ("inner", "asked", "other"),
+    [
+        (LETTER, "The answer is (B).", "(B)"),
+        (Boxed(), "So \\boxed{7}.", "The answer is 7"),
+        (Number(), "The answer is 7.", "that makes 7"),
+        (Label(("yes", "no")), "Final Answer: yes", "Yes."),
+    ],
+)
+def test_malformed_is_readable_in_another_form(inner: Any, asked: str, other: str) -> None:
+    assert read(asked, inner, "none")[2] is False
+    assert read(other, inner, "none")[2] is True
+    assert read(asked, inner, "none")[0] == read(other, inner, "none")[0]
+
+
+def test_json_replies() -> None:
+    whole = '{"reasoning": "The \\frac{1}{2} {of} it", "answer": "B", "confidence": 0.7}'
+    assert read(whole, style="json") == ("B", 0.7, False)
+    assert read(f"```json\n{whole}\n```", style="json") == ("B", 0.7, False)
+    assert read(f"Here it is: {whole} Bye.", style="json") == ("B", 0.7, True)
+    assert read('{"answer": "x+1", "confidence_level": "85%"}', Boxed(), "json") == ("x+1", 0.85, False)
+    assert read('{"answer": 12, "confidence": "nan"}', Number(), "json") == (12, None, False)
+    assert read("The answer is (C).", style="json") == ("C", None, True)
+    assert read('{"answer": "\\\\frac{1}{2}", "confidence": 1}', Boxed(), "json")[0] == "\\frac{1}{2}"
+
+
+def test_what_cannot_be_read_is_told_in_the_inner_form_s_words() -> None:
+    for style in ("none", "line", "json"):
+        parsed = Considered(LETTER, style).parse("I do not know.\nConfidence: 0.9")  # type: ignore[arg-type]
+        assert parsed.action is None and "no answer was found" in str(parsed.error)
+
+
+def test_policies_may_answer_plainly() -> None:
+    reply = Considered(LETTER, "line")
+    assert reply.options == ("A", "B", "C") and reply.allows("A") and not reply.allows("D")
+    assert reply.allows({"answer": "A", "confidence": 0.5, "malformed": False})
+    assert reply.allows({"answer": "A", "confidence": None, "malformed": True})
+    for wrong in (1.5, "0.5", True, float("nan")):
+        assert not reply.allows({"answer": "A", "confidence": wrong, "malformed": False})
+    assert not reply.allows({"answer": "D", "confidence": 0.5, "malformed": False})
+    assert considered("A") == ("A", None, False) and considered(None) == (None, None, False)
+
+
+@given(st.text(), st.sampled_from(FORMS), st.sampled_from(["none", "line", "json"]))
+def test_any_text_is_read_or_refused(text: str, inner: Any, style: Any) -> None:
+    reply = Considered(inner, style)
+    parsed = reply.parse(text)
+    assert (parsed.action is None) == (parsed.error is not None)
+    if parsed.action is not None:
+        answer, stated, malformed = considered(parsed.action)
+        assert answer is not None and isinstance(malformed, bool) and reply.allows(parsed.action)
+        assert stated is None or 0 <= stated <= 1
+        assert reply.exact(text) is not malformed
+
+
+@given(st.sampled_from("ABC"), st.integers(0, 100))
+def test_what_constrained_decoding_may_write_is_well_formed(letter: str, hundredths: int) -> None:
+    text = f"The answer is ({letter}).\nConfidence: {hundredths / 100 if hundredths < 100 else 1.0:.2f}"
+    text = text.replace("1.00", "1.0")
+    constraint = Considered(Letter(3, work=False)).constraint()
+    assert constraint is not None and re.fullmatch(constraint["regex"], text)
+    assert read(text, Letter(3)) == (letter, hundredths / 100, False)
+    schema = Considered(LETTER, "json").constraint()
+    assert schema is not None and schema["json"]["properties"]["answer"] == {"enum": ["A", "B", "C"]}
+    assert read(json.dumps({"reasoning": "", "answer": letter, "confidence": 0.5}), style="json") == (
+        letter,
+        0.5,
+        False,
+    )

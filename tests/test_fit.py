@@ -1,0 +1,203 @@
+"""`harness fit`: parameters come from other rows and from the same agents, or they are refused."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import project, spec
+from harness.api import Case, Engine
+from harness.calibration import fingerprint
+from harness.cli import main
+from harness.engines.mock import Mock
+from harness.errors import DataError, PluginError, SpecError
+from harness.evaluation import Run, evaluate
+from harness.fit import fit
+
+BUILTIN = project.builtin()
+PANEL: dict[str, Any] = {"use": "simulated", "seats": {"Agent-0": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.3}}}
+
+
+def body(folder: Path, **changes: Any) -> dict[str, Any]:
+    protocol = {"use": "darkforest", "agents": 3, "confidence": "line", "coordinate": "never",
+                "calibration": str(folder / "fitted" / "p.json")}  # fmt: skip
+    return {
+        "name": "fitting",
+        "task": {"use": "arithmetic", "size": 20, "terms": 2},
+        "protocol": protocol,
+        "prompts": "ensembles/standard",
+        "baseline": PANEL,
+        "fit": {"task": {"terms": 3}, "limit": 15},
+        "metrics": ["score"],
+        **changes,
+    }
+
+
+def fitted(folder: Path, model: Engine | None = None, overwrite: bool = False, **changes: Any) -> dict[str, Any]:
+    loaded = spec.parse(body(folder, **changes), BUILTIN)
+    files = fit(loaded, BUILTIN, lambda: model, folder=folder / "runs", overwrite=overwrite)
+    [(file, questions)] = files.items()
+    found: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    assert questions == len(found["questions"])
+    return found
+
+
+def run(folder: Path, model: Engine | None = None, **changes: Any) -> Run:
+    return evaluate(body(folder, **changes), model, output_path=folder / "run")
+
+
+def test_the_agents_answer_the_calibration_rows_and_what_they_got_right_is_written(tmp_path: Path) -> None:
+    found = fitted(tmp_path)
+    assert len(found["questions"]) == 15 and found["task"] == {"use": "arithmetic", "size": 20, "terms": 3}
+    assert list(found["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
+    counts = found["parameters"]["agents"]
+    assert counts["Agent-0"]["correct"] > counts["Agent-1"]["correct"] and counts["Agent-0"]["all"] == 15
+    assert run(tmp_path).meta["identity"]["calibration"].keys() == {str(tmp_path / "fitted" / "p.json")}
+
+
+def test_fitting_again_asks_nothing_and_gives_the_same(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(request: Any) -> str:
+        asked.append(request.id)
+        return "The answer is 7.\nConfidence: 0.5"
+
+    first = fitted(tmp_path, Mock(function=answer))
+    assert len(asked) == 45, "three agents, each row once"
+    assert fitted(tmp_path, Mock(function=answer)) == first and len(asked) == 45
+
+
+def test_a_file_of_other_parameters_is_not_written_over_by_itself(tmp_path: Path) -> None:
+    fitted(tmp_path)
+    other = {"fit": {"task": {"terms": 3}, "limit": 10}}
+    (tmp_path / "runs").rename(tmp_path / "before")
+    with pytest.raises(DataError, match=r"p\.json holds other parameters\n  --overwrite"):
+        fitted(tmp_path, **other)
+    assert len(fitted(tmp_path, overwrite=True, **other)["questions"]) == 10
+
+
+def test_questions_that_were_calibrated_on_are_refused(tmp_path: Path) -> None:
+    fitted(tmp_path, fit={"task": {}, "limit": 5})
+    with pytest.raises(DataError, match=r"5 of the 20 questions are among those the parameters were fitted on") as told:
+        run(tmp_path)
+    assert "p.json" in str(told.value) and "must be disjoint" in str(told.value)
+    assert not (tmp_path / "run" / "journal.jsonl").exists(), "nothing was played"
+
+
+def test_a_question_is_known_by_what_it_asks_not_by_its_id() -> None:
+    def case(name: str, **public: Any) -> Case:
+        return Case(name, ("A",), public)
+
+    assert fingerprint(case("1", question="What  is\nit?")) == fingerprint(case("2", question="what is it?"))
+    shown = case("1", question="An example. What is it?", bare="What is it?")
+    assert fingerprint(shown) == fingerprint(case("9", question="What is it?"))
+    assert fingerprint(case("1", question="A?")) != fingerprint(case("1", question="B?"))
+    assert fingerprint(Case("1", ("A",), private={"A": {"x": 1}})) != fingerprint(Case("1", ("A",)))
+
+
+def test_other_agents_are_refused(tmp_path: Path) -> None:
+    fitted(tmp_path)
+    with pytest.raises(DataError, match=r"it is about other agents: Agent-0 was .*accuracy.*, and is .*0\.91"):
+        run(tmp_path, baseline={**PANEL, "seats": {"Agent-0": {"accuracy": 0.91}}})
+    with pytest.raises(DataError, match=r'about other agents: Agent-0 was .*, and is \{"model": "mock"'):
+        run(tmp_path, Mock())
+    more = {**body(tmp_path)["protocol"], "agents": 4}
+    with pytest.raises(DataError, match=r"about other agents: Agent-3 was nobody, and is"):
+        run(tmp_path, protocol=more)
+    fewer = {**body(tmp_path)["protocol"], "agents": 2}
+    with pytest.raises(DataError, match=r"about other agents: Agent-2 was .*, and is nobody"):
+        run(tmp_path, protocol=fewer)
+
+
+def test_another_model_and_another_temperature_are_other_agents(tmp_path: Path) -> None:
+    said = "The answer is 7.\nConfidence: 0.5"
+    fitted(tmp_path, Mock(model="one", text=said))
+    with pytest.raises(DataError, match=r'Agent-0 was \{"model": "one".*and is \{"model": "two"'):
+        run(tmp_path, Mock(model="two", text=said))
+    with pytest.raises(DataError, match=r"temperature"):
+        run(tmp_path, Mock(model="one", text=said), generation_kwargs={"temperature": 0.7})
+    assert run(tmp_path, Mock(model="one", text=said)).failed == []
+
+
+def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None:
+    protocol = {**body(tmp_path)["protocol"], "coordinate": "always"}
+    seats = {"default": "model", "boss": {"model": "boss", "seats": ["Coordinator"]}}
+    more = {"protocol": protocol, "seats": seats}
+    said = "The answer is 7.\nConfidence: 0.5"
+    one = fitted(tmp_path, Mock(text=said), models={"boss": {"use": "mock", "text": "The answer is 1."}}, **more)
+    assert list(one["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
+    other = {"boss": {"use": "mock", "model": "another", "text": "The answer is 2."}}
+    assert run(tmp_path, Mock(text=said), models=other, **more).failed == []
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[]", "not a JSON object"),
+        ("{", "not a JSON object"),
+        ("{}", "not a file of calibrated parameters: its schema is None"),
+        ('{"schema": "harness.calibration/1"}', "it does not say its agents"),
+        ('{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": []}', "it does not say its questions"),
+    ],
+)
+def test_a_damaged_file_is_told(tmp_path: Path, content: str, told: str) -> None:
+    file = tmp_path / "fitted" / "p.json"
+    file.parent.mkdir()
+    file.write_text(content)
+    with pytest.raises(DataError, match=told) as error:
+        run(tmp_path)
+    assert "p.json" in str(error.value)
+
+
+def test_parameters_that_cannot_be_are_told_with_their_file(tmp_path: Path) -> None:
+    found = fitted(tmp_path)
+    found["parameters"]["agents"]["Agent-1"]["correct"] = -3
+    file = tmp_path / "fitted" / "p.json"
+    file.write_text(json.dumps(found))
+    with pytest.raises(PluginError, match=r"p\.json.*Agent-1.*correct"):
+        run(tmp_path)
+
+
+def test_a_file_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there are no calibrated parameters .*p\.json\n  `harness fit --spec"):
+        run(tmp_path)
+
+
+def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None:
+    fitted(tmp_path)
+    run(tmp_path)
+    assert run(tmp_path).failed == []
+    fitted(tmp_path / "more", fit={"task": {"terms": 4}, "limit": 5})
+    (tmp_path / "more" / "fitted" / "p.json").replace(tmp_path / "fitted" / "p.json")
+    with pytest.raises(DataError, match=r"holds a run of something else"):
+        run(tmp_path)
+
+
+def without(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != key}
+
+
+def test_what_cannot_be_fitted_is_told(tmp_path: Path) -> None:
+    def error(data: Mapping[str, Any]) -> str:
+        with pytest.raises((SpecError, DataError)) as told:
+            fit(spec.parse(data, BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "runs")
+        return str(told.value)
+
+    plain = body(tmp_path)
+    assert "there is no fit:" in error(without(plain, "fit"))
+    assert "no protocol of this spec names a file" in error({**plain, "protocol": {"use": "vote", "agents": 3}})
+    swept = {**plain, "matrix": {"terms": [2, 4]}, "fit": {"task": {"terms": "${terms}"}, "limit": 5}}
+    assert "differ in task" in error(swept)
+    assert "unknown key 'tasks'" in error({**plain, "fit": {"tasks": {}}})
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(json.dumps(body(tmp_path)))
+    assert main(["fit", "--spec", str(file), "--output_path", str(tmp_path / "runs"), "--quiet"]) == 0
+    assert "p.json: fitted on 15 questions" in capsys.readouterr().out
+    assert main(["eval", "--spec", str(file), "--output_path", str(tmp_path / "run"), "--quiet"]) == 0
+    assert main(["fit", "--spec", "arithmetic", "--quiet"]) == 2
+    assert "no protocol of this spec names a file of parameters" in capsys.readouterr().err
