@@ -132,11 +132,12 @@ class _Resolver:
             key = "generation_kwargs"
             sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
             sampling.update(_words(body.get(key) or {}, place(key)))
-            if not isinstance(body.get("seats", []), list):
-                raise SpecError(f"seats must be a list of names, found {body['seats']!r}", place=place("seats"))
-            seats_named = tuple(body["seats"]) if "seats" in body else None
-            for i, seat in enumerate(seats_named or ()):
-                if seat in body["seats"][:i]:
+            named = body.get("seats", [])
+            if not isinstance(named, list) or not all(isinstance(seat, str) for seat in named):
+                raise SpecError(f"seats is a list of seats' names, found {named!r:.80}", place=place("seats"))
+            seats_named = tuple(named) if "seats" in body else None
+            for i, seat in enumerate(named):
+                if seat in named[:i]:
                     raise SpecError(f"group {name!r}: seat {seat!r} is named twice", place=place("seats", i))
             scored = bool(body.get("scored", True))
             at = place(*wants)

@@ -32,7 +32,11 @@ _GROUP = {
         "policy": REFERENCE,
         "share": {**_NUMBER, "description": "⌊share · seats⌋ seats, drawn from the seed"},
         "count": {**_NUMBER, "description": "how many seats, drawn from the seed"},
-        "seats": {"type": ["array", "string"], "items": _TEXT, "description": "these seats by name"},
+        "seats": {
+            "type": ["array", "string"],
+            "items": _TEXT,
+            "description": "these seats by name; or the ${variable} that the matrix turns into such a list",
+        },
         "prompts": {"type": "string", "description": "the group's own prompt set"},
         "baseline": {**REFERENCE, "description": "who sits here when no --model is given"},
         "scored": {"type": "boolean", "description": "false: answers of these seats do not count"},
@@ -79,7 +83,10 @@ SPEC: dict[str, Any] = {
             "type": "object",
             "description": "what `harness fit` estimates parameters on: changes to the task, and how many rows",
             "properties": {
-                "task": {"type": "object", "description": "parameters of the task that are others there"},
+                "task": {
+                    "type": ["object", "string"],
+                    "description": "parameters of the task that are others there, or the ${variable} that holds them",
+                },
                 "limit": {**_NUMBER, "description": "at most so many rows"},
             },
             "additionalProperties": False,

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,7 @@ class Spec:
         for combination in itertools.product(*matrix.values()):
             values: dict[str, Any] = {}
             for variable, value in zip(matrix, combination, strict=True):
-                values[variable] = _insert(value, values)
+                values[variable] = _insert(value, values)  # a swept value may use the variables before it
             labels = {k: v["name"] if isinstance(v, dict) else v for k, v in values.items()}
             name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
             made.append(Variant(name, labels, _insert(body, values)))
@@ -162,7 +162,7 @@ def _extended(
             places.update(moved)
     base = data.pop("extends", None)
     if base is None:
-        _liken(data.get("matrix"), document.place)
+        _liken(data.get("matrix"), None, document.place)
         return data, places
     here = places.get(("extends",), document.place())
     if not isinstance(base, str):
@@ -174,7 +174,7 @@ def _extended(
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
     below, below_places = _merged(file, project, via)
     _pick(data.get("matrix"), below.get("matrix"), document.place)
-    _liken(data.get("matrix"), document.place)
+    _liken(data.get("matrix"), below.get("matrix"), document.place)
     return over(below, data), {**below_places, **places}
 
 
@@ -195,10 +195,13 @@ def _pick(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
             matrix[variable] = [named.get(value, value) if _is_name(value) else value for value in values]
 
 
-def _liken(matrix: Any, place_of: Callable[..., Place]) -> None:
-    """A swept mapping that says `like: NAME` takes over what it does not say itself from one before it."""
+def _liken(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
+    """A swept mapping that says `like: NAME` takes over what it does not say itself from one before it, else from one
+    of the base's; mappings within it merge as those of `extends:` do."""
+    known = base if isinstance(base, dict) else {}
     for variable, values in matrix.items() if isinstance(matrix, dict) else ():
-        named: dict[str, dict[str, Any]] = {}
+        below = known.get(variable)
+        named = {str(v.get("name")): v for v in below if isinstance(v, dict)} if isinstance(below, list) else {}
         for i, value in enumerate(values if isinstance(values, list) else ()):
             if not isinstance(value, dict):
                 continue
@@ -207,7 +210,8 @@ def _liken(matrix: Any, place_of: Callable[..., Place]) -> None:
                 if like not in named:
                     message = f"{variable}: no value before this one is called {like!r}"
                     raise SpecError(message, place=place_of("matrix", variable, i, "like"), hint=near(like, named))
-                values[i] = {**named[like], **{k: v for k, v in value.items() if k != "like"}}
+                own = {k: over(named[like].get(k), v) for k, v in value.items() if k != "like"}
+                values[i] = {**named[like], **own}
             named[str(values[i].get("name"))] = values[i]
 
 
@@ -254,7 +258,7 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
         _pick(change, data.get("matrix"), lambda *_: place)
-        _liken(change, lambda *_: place)
+        _liken(change, data.get("matrix"), lambda *_: place)
         value = change[keys[1]] if len(keys) == 2 else change
     here[keys[-1]] = value
     for below in [path for path in places if path[: len(keys)] == tuple(keys)]:
@@ -295,26 +299,15 @@ def _check_matrix(spec: Spec) -> None:
                         hint=hint,
                     )
                 )
-    for path, text in _texts({k: v for k, v in spec.data.items() if k not in ("tables", "prices")}, ()):
+    body = {k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "prices")}
+    found = [(path, text, [*matrix]) for path, text in _texts(body, ())]
+    for i, name in enumerate(matrix):
+        found += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]
+    for path, text, known in found:
         for variable in _VARIABLE.findall(text):
-            name, *keys = variable.split(".")
-            used.add(name)
-            if path[0] == "matrix" and name in matrix and list(matrix).index(name) >= list(matrix).index(path[1]):
-                message = f"${{{variable}}} in a swept value: only those of the matrix before it are known there"
-                errors.append(SpecError(message, place=spec.place(*path)))
-                continue
-            if name not in matrix:
-                message = f"${{{variable}}} is not in the matrix. {near(name, matrix)}"
-                errors.append(SpecError(message, place=spec.place(*path)))
-                continue
-            for value in matrix[name]:
-                if keys and not (isinstance(value, dict) and len(keys) == 1 and keys[0] in value):
-                    known = [k for k in value if k != "name"] if isinstance(value, dict) else []
-                    message = (
-                        f"${{{variable}}}: the swept value {value!r} has no {'.'.join(keys)!r}. {near(keys[0], known)}"
-                    )
-                    errors.append(SpecError(message, place=spec.place(*path)))
-                    break
+            used.add(variable.split(".")[0])
+            if what := _no_variable(variable, matrix, known):
+                errors.append(SpecError(what, place=spec.place(*path)))
     for name in matrix:
         if name not in used and _NAME.fullmatch(name):
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."
@@ -324,6 +317,20 @@ def _check_matrix(spec: Spec) -> None:
                 )
             )
     raise_all(errors)
+
+
+def _no_variable(variable: str, matrix: Mapping[str, list[Any]], known: Sequence[str]) -> str | None:
+    """Why `${variable}` has no value where only `known` variables do; None if it has one."""
+    name, *keys = variable.split(".")
+    if name not in matrix:
+        return f"${{{variable}}} is not in the matrix. {near(name, known)}"
+    if name not in known:
+        return f"${{{variable}}} does not stand before this one in the matrix: a swept value may use those that do"
+    for value in matrix[name]:
+        if keys and not (isinstance(value, dict) and len(keys) == 1 and keys[0] in value):
+            there = [k for k in value if k != "name"] if isinstance(value, dict) else []
+            return f"${{{variable}}}: the swept value {value!r} has no {'.'.join(keys)!r}. {near(keys[0], there)}"
+    return None
 
 
 def _texts(value: Any, path: yamls.YamlPath) -> Iterable[tuple[yamls.YamlPath, str]]:

@@ -7,12 +7,17 @@ from ._numbers import grade
 
 @plugin
 class Grade(Metric):
-    """Any number that the task's grade has, by its name: what a data set's `metric_list` names, `answered`, …"""
+    """Any number that the task's grade has, by its name: what a data set's `metric_list` names, `answered`, …
+
+    With `optional: true` nobody complains of conditions whose task has no such grade, where it is missing: a table of
+    many benchmarks shows what some of them have.
+    """
 
     of: str = "score"
+    optional: bool = False
 
     def __post_init__(self) -> None:
-        self.needs = (self.of,)  # type: ignore[misc]
+        self.needs = () if self.optional else (self.of,)  # type: ignore[misc]
 
     def measure(self, episode: Episode) -> float | None:
         return grade(episode, self.of)

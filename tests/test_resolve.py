@@ -98,11 +98,20 @@ def test_a_share_of_seats_is_counted_as_a_person_would(project: Project) -> None
     assert len(condition.seated(condition.task.example(), 0).roles) == 29
 
 
+def test_who_sits_where_can_be_swept(project: Project) -> None:
+    """Methods have different seats: nobody sits at a table that is not set."""
+    matrix = {"seats": [{"name": 2, "first": ["S0"]}, {"name": 3, "first": ["S0", "S2"]}, {"name": 4, "first": []}]}
+    made = plan(project, matrix=matrix, seats={"o": {"seats": "${seats.first}", "policy": "coin"}})
+    roles = [condition.seated(condition.task.example(), 0).roles for condition in made.conditions]
+    assert roles == [{"S0": "o"}, {"S0": "o", "S2": "o"}, {}]
+
+
 @pytest.mark.parametrize(
     ("seats", "says"),
     [
         ({"o": {"count": 1, "share": 0.5}}, "count and share"),
         ({"o": {"seats": ["S0", "S0"]}}, "'S0' is named twice"),
+        ({"o": {"seats": "S0"}}, "seats is a list of seats' names, found 'S0'"),
         ({"default": {"model": "model", "count": 1}}, "default is everybody not in another group"),
         ({"o": {"seats": ["S0"]}, "p": {"seats": ["S0"]}}, "no free seat 'S0'"),
         ({"o": {"count": 9}}, "wants 9 seats; 2 are free"),

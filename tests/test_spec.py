@@ -81,10 +81,10 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
     [
         (
             ("task: pick", "task: '${x}'\nmatrix: {x: ['${y}'], y: [1]}"),
-            "only those of the matrix before it",
+            "does not stand before this one in the matrix",
             "s.yaml:3:14",
         ),
-        (("task: pick", "task: '${x}'\nmatrix: {x: ['${x}']}"), "only those of the matrix before it", "s.yaml:3:14"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: ['${x}']}"), "does not stand before this one in the matrix", "s.yaml:3:14"),
         (("task: pick", "task: '${x}'\nmatrix: {x: ['${z}']}"), "${z} is not in the matrix", "s.yaml:3:14"),
         (("name: s", "nome: s"), "unknown key 'nome'. Did you mean name?", "s.yaml:1:1"),
         (("metrics: [agreed]", "metrics: []"), "'metrics' must not be empty", "s.yaml:5:10"),
@@ -100,6 +100,18 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nmatrix: {x: [1]}"), "'x' is never used", "s.yaml:2:10"),
         (("task: pick", "task: '${model}'\nmatrix: {model: [pick]}"), "is a column of result rows", "s.yaml:3:10"),
         (("task: pick", "task: '${x.y}'\nmatrix: {x: [{name: a, z: 1}]}"), "has no 'y'", "s.yaml:2:7"),
+        (
+            ("task: pick", "task: '${x}${y}'\nmatrix: {x: ['${y}'], y: [1]}"),
+            "does not stand before this one",
+            "s.yaml:3:14",
+        ),
+        (("task: pick", "task: '${x}'\nmatrix: {x: ['${x}']}"), "does not stand before this one", "s.yaml:3:14"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: ['${z}']}"), "${z} is not in the matrix", "s.yaml:3:14"),
+        (
+            ("task: pick", "task: '${y.u}'\nmatrix: {x: [{name: a}], y: [{name: b, u: '${x.v}'}]}"),
+            "has no 'v'",
+            "s.yaml:3:43",
+        ),
         (("task: pick", "task: '${x}'\nmatrix: {x: [[1]]}"), "scalar or a mapping with a name", "s.yaml:3:14"),
         (("task: pick", "task: '${x}'\nmatrix: {x: [{name: [1]}]}"), "scalar or a mapping with a name", "s.yaml:3:14"),
         (("task: pick", "task: '${x}'\nmatrix: {x: [{name: }]}"), "scalar or a mapping with a name", "s.yaml:3:14"),
@@ -148,6 +160,62 @@ def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no value before this one is called 'c'") as error:
         load(tmp_path, text + matrix.replace("like: a", "like: c"))
     assert "s.yaml:6:" in str(error.value) and "There are: a" in str(error.value)
+
+
+def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
+    """One value changed a little, without writing the others out again."""
+    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n.seats}', letters: '${n.letters}'}")
+    base = text + "matrix: {n: [{name: a, seats: 2, letters: ab}, {name: b, seats: 3, letters: abc}]}\n"
+    (tmp_path / "base.yaml").write_text(base)
+    child = load(
+        tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [{like: b, seats: 7}, a, {name: c, like: a}]}\n"
+    )
+    made = [(v.id, v.data["task"]["seats"], v.data["task"]["letters"]) for v in child.variants()]
+    assert made == [("n=b", 7, "abc"), ("n=a", 2, "ab"), ("n=c", 2, "ab")]
+    changed = load(tmp_path, base, "matrix.n=[{like: a, letters: xyz}]")
+    assert [v.data["task"] for v in changed.variants()] == [{"use": "pick", "seats": 2, "letters": "xyz"}]
+    with pytest.raises(SpecError, match="no value before this one is called 'd'\n  There are: a, b"):
+        load(tmp_path, base, "matrix.n=[{like: d}]")
+
+
+def test_mappings_within_a_swept_mapping_merge_and_nothing_is_a_value(tmp_path: Path) -> None:
+    matrix = """
+        matrix:
+          n:
+            - {name: a, task: {use: pick, seats: 2, letters: ab}, hint: x}
+            - {name: b, like: a, task: {seats: 3}, hint: null}
+            - {name: c, like: b, task: {use: other, seats: 4}}
+        """
+    loaded = load(
+        tmp_path, GOOD.replace("task: pick", "task: '${n.task}'\ndescription: '${n.hint}'") + textwrap.dedent(matrix)
+    )
+    tasks = [v.data["task"] for v in loaded.variants()]
+    assert tasks[1] == {"use": "pick", "seats": 3, "letters": "ab"} and tasks[2] == {"use": "other", "seats": 4}
+    assert [value["hint"] for value in loaded.data["matrix"]["n"]] == ["x", None, None]
+
+
+def test_a_swept_value_may_use_the_variables_before_it(tmp_path: Path) -> None:
+    """What changes together can depend on what else is swept, with its type."""
+    matrix = """
+        matrix:
+          n: [{name: few, seats: 2}, {name: many, seats: 9}]
+          how:
+            - {name: short, task: {use: pick, seats: "${n.seats}"}}
+            - {name: "${n} long", task: {use: pick, letters: "a${n}"}}
+        """
+    loaded = load(tmp_path, GOOD.replace("task: pick", "task: '${how.task}'") + textwrap.dedent(matrix))
+    assert [(v.id, v.data["task"]) for v in loaded.variants()] == [
+        ("n=few,how=short", {"use": "pick", "seats": 2}),
+        ("n=few,how=few long", {"use": "pick", "letters": "afew"}),
+        ("n=many,how=short", {"use": "pick", "seats": 9}),
+        ("n=many,how=many long", {"use": "pick", "letters": "amany"}),
+    ]
+
+
+def test_a_variable_that_only_other_swept_values_use_is_used(tmp_path: Path) -> None:
+    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${how.seats}'}")
+    loaded = load(tmp_path, text + "matrix: {n: [2, 3], how: [{name: x, seats: '${n}'}]}\n")
+    assert [v.data["task"]["seats"] for v in loaded.variants()] == [2, 3]
 
 
 def test_what_is_set_is_told_by_its_own_place(tmp_path: Path) -> None:

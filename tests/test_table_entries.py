@@ -123,6 +123,11 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({"title": "t", "rows": "model", "cell": "solved", "overall": "pooled"}, "overall needs a column label"),
         ({**SOLVED, "figure": "line", "overall": "pooled"}, "a figure has no overall column"),
         ({**SOLVED, "figure": "stacked", "cell": ["solved", "score"]}, "a stacked figure needs one metric"),
+        (
+            {"title": "t", "rows": "model", "cell": "solved", "figure": "stacked"},
+            "and a column label to stack, or several",
+        ),
+        ({**SOLVED, "hide_empty": "yes"}, "hide_empty must be true or false: leave out columns"),
         ({**SOLVED, "rows": "modell"}, "rows: unknown label 'modell'. Did you mean model?"),
         ({**SOLVED, "columns": "problm"}, "columns: unknown label 'problm'. Did you mean problem?"),
         ({**SOLVED, "cell": ["solved", "scor"]}, "cell: unknown metric 'scor'. Did you mean score?"),

@@ -259,6 +259,44 @@ def test_published_figures_show_only_when_asked_for_and_never_mix_with_ours() ->
         made(UNEVEN, [PAPER], published="paper/t3")
 
 
+# ------------------------------------------------------------------------------------ empty columns
+
+
+def with_program(**labels: Any) -> EpisodeScore:
+    return EpisodeScore("p/0/0", "p", {"model": "m", **labels}, {"solved": 1.0, "score": 0.5, "largest": None})
+
+
+def test_columns_in_which_nothing_can_stand_are_left_out_where_the_table_wants_it() -> None:
+    """Some benchmarks have a second metric, others have not."""
+    scores = [EpisodeScore(f"{c.id}{i}", c.condition, c.labels, {"solved": 1.0}) for i, c in enumerate(UNEVEN)]
+    scores.append(with_program(problem="matching"))
+    entry: dict[str, Any] = {"columns": ["problem", "metric"], "cell": ["solved", "score"], "aggregate": "pooled"}
+    whole, short = made(scores, **entry), made(scores, **entry, hide_empty=True)
+    assert [column.names for column in whole.columns][:2] == [("coloring", "solved"), ("coloring", "score")]
+    assert [column.names for column in short.columns] == [
+        ("coloring", "solved"),
+        ("consensus", "solved"),
+        ("matching", "solved"),
+        ("matching", "score"),
+    ]
+    assert grid(short) == {("m",): [1.0, 1.0, 1.0, 0.5]}
+    assert any("score has no number in 8 of 9" in note for note in whole.notes)
+    assert not any("no number" in note for note in short.notes)
+
+
+def test_a_column_with_some_numbers_stays_and_says_what_is_missing() -> None:
+    table = made([*UNEVEN, score(condition="con-4", solved=None, problem="consensus", size=4)], hide_empty=True)
+    assert [column.names for column in table.columns] == [("coloring",), ("consensus",)]
+    assert any("solved has no number in 1 of 9 episodes" in note for note in table.notes)
+
+
+def test_a_column_that_only_a_publication_fills_stays() -> None:
+    scores = [*UNEVEN, score(solved=None, problem="matching")]
+    assert len(made(scores, hide_empty=True).columns) == 2
+    shown = made(scores, [PAPER], published="paper/t2", hide_empty=True)
+    assert [column.names[0] for column in shown.columns] == ["coloring", "consensus", "matching"]
+
+
 # ------------------------------------------------------------------------------------------- figures
 
 
@@ -276,6 +314,16 @@ def test_stacked_contributions_add_up_to_the_mean() -> None:
         "value": 0.25,
         "n": 4,
     }
+
+
+def test_several_metrics_pile_up_to_their_sum() -> None:
+    table = made(UNEVEN, rows="size", columns="metric", cell=["solved", "score"], figure="stacked", aggregate="pooled")
+    assert grid(table) == {("4",): [4 / 6, 4 / 6], ("8",): [0.0, 0.0]}
+    assert [(r["x"], r["series"], r["metric"]) for r in table.long()[:2]] == [
+        (4, "solved", "solved"),
+        (4, "score", "score"),
+    ]
+    assert not any("shares of a stack" in note for note in table.notes)
 
 
 def test_long_rows_of_a_table_hold_every_cell_once() -> None:

@@ -70,7 +70,11 @@ def build(
             named = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
             figures = [_figure(table, found[key].get((s.key, m))) for s, m in zip(slots, named, strict=True)]
             made.append(rows.row(key, figures, source))
-    if table.figure == "stacked":
+    if table.hide_empty:
+        kept = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in made)]
+        slots = [slots[i] for i in kept]
+        made = [replace(row, cells=tuple(row.cells[i] for i in kept)) for row in made]
+    if table.figure == "stacked" and len(table.cells) == 1:
         made = [replace(row, cells=tuple(_share(cell, len(slots)) for cell in row.cells)) for row in made]
     done = Table(
         title=table.title,

@@ -24,14 +24,14 @@ def notes(
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
     found = [table.note] if table.note else []
     found += simulated(scores)
-    if table.figure == "stacked":
+    if table.figure == "stacked" and len(table.cells) == 1:
         found.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     found += _kinds(table)
     if not scores:
         found.append("There are no episodes to show.")
     found += left_out(scores)
     for metric in (name for name in table.cells if name not in table.derived):
-        found += without_number(table, scores, metric)
+        found += without_number(table, _shown(table, scores, metric), metric)
         found += _without_error(table, made, scores, metric)
     for reference in references:
         found.append(f"† published: {reference.source}; not run here.")
@@ -100,6 +100,16 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
         if error_of(table.error, metric) == "sem" and single:
             share = f"{single} of {len(groups)} conditions"
             yield f"{share} have a single number for {metric}: no standard error with them."
+
+
+def _shown(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Sequence[EpisodeScore]:
+    """The episodes of the columns that are not left out: of those that are nobody expects a number."""
+    if not table.hide_empty:
+        return scores
+    groups: dict[tuple[str, ...], list[EpisodeScore]] = {}
+    for score in scores:
+        groups.setdefault(tuple(text(score.labels.get(label)) for label in table.columns), []).append(score)
+    return [score for group in groups.values() if numbers(group, metric) for score in group]
 
 
 def _without_error(table: TableSpec, made: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:

@@ -94,10 +94,15 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
             "additionalProperties": {"type": "array", "items": _VALUE},
             "description": "a mapping of labels to lists of values: those come first, in that order",
         },
+        "hide_empty": {
+            "type": "boolean",
+            "description": "true or false: leave out columns in which no row has a number",
+        },
         "note": {"type": ["string", "null"], "description": "a text under the table"},
         "figure": {
             "enum": [True, False, None, "bar", "line", "stacked"],
-            "description": "bar (or true), line, or stacked: figure data in tidy rows instead of a table",
+            "description": "bar (or true), line, or stacked: figure data in tidy rows instead of a table; stacked "
+            "are the values of a column label, each with its share of their mean, or several metrics, which add up",
         },
     },
 }
@@ -150,6 +155,7 @@ class TableSpec:
     published: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hide_empty: bool = False
     note: str | None = None
     figure: Figure | None = None
 
@@ -245,7 +251,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
 
 
 _AS_IS: Final = frozenset(
-    {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "note"}
+    {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "hide_empty", "note"}
 )
 
 
@@ -305,8 +311,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
         found.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
         found.append("a figure has no overall column")
-    if spec.figure == "stacked" and (len(spec.cells) > 1 or not set(spec.columns) - {"metric"}):
-        found.append("a stacked figure needs one metric, and a column label to stack")
+    if spec.figure == "stacked" and (len(spec.cells) > 1) == bool(set(spec.columns) - {"metric"}):
+        found.append("a stacked figure needs one metric and a column label to stack, or several metrics and none")
     return found
 
 
@@ -338,6 +344,7 @@ _BESIDE: Final = {
     "columns": "its columns are statistics; name labels in rows",
     "overall": "its columns are statistics, which have no mean",
     "figure": "tests are shown as a table",
+    "hide_empty": "its columns are statistics, the same for every row",
     "published": "published figures are not tested",
     "error": "the tests say how sure a difference is",
 }

@@ -137,6 +137,23 @@ def test_a_fact_that_is_no_number_is_named() -> None:
     "file", sorted(p for p in METRICS.glob("*.py") if not p.name.startswith("_")), ids=lambda p: p.stem
 )
 def test_every_metric_says_in_a_line_what_it_is(file: Path) -> None:
-    doc = type(load(file.stem)).__doc__ or ""
-    assert 10 < len(doc.splitlines()[0]) <= 110
-    assert load(file.stem).aggregate([1.0, 0.0]).n == 2
+    metric = load(file.stem, **({"of": "crossed"} if file.stem == "fact" else {}))
+    assert 10 < len((type(metric).__doc__ or "").splitlines()[0]) <= 110
+    assert metric.aggregate([1.0, 0.0]).n == 2
+
+
+def test_any_fact_and_any_grade_can_be_had_by_name() -> None:
+    of_facts, of_grades = load("fact", of="crossed"), load("grade", of="program")
+    assert (of_facts.needs, of_grades.needs) == (("crossed",), ("program",))
+    told = episode(outcome=Outcome(facts={"crossed": 7, "trusted": True}), grade={"program": 0.5})
+    assert (of_facts.measure(told), of_grades.measure(told)) == (7.0, 0.5)
+    assert load("fact", of="trusted").measure(told) == 1.0
+    assert of_facts.measure(episode()) is None and of_grades.measure(episode()) is None
+
+
+@pytest.mark.parametrize("name", ["fact", "grade"])
+def test_what_only_some_conditions_have_is_missing_in_the_others(name: str) -> None:
+    metric = load(name, of="program", optional=True)
+    assert metric.needs == ()
+    assert metric.measure(episode(outcome=Outcome(), grade={"score": 1.0})) is None
+    assert metric.measure(episode(outcome=Outcome(facts={"program": 1}), grade={"program": 1.0})) == 1.0

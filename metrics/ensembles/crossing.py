@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.api import Episode, Metric, Statistic, plugin
+
+from .._numbers import calls, fact, total
+
+
+@plugin
+class Crossing(Metric):
+    """What crosses from agent to agent: tokens, or characters, of others' texts that seats are shown.
+
+    Each text counts once for every seat that is shown it, when it is shown first; in DarkForest that is T_cross, the
+    tokens of the evidence (Section 3.5). `over: run` adds episodes up instead of averaging them.
+
+    Tokens are counted by the tokenizer of the model that reads them. Missing where something crossed and no engine
+    could count it; where only some of the models can, it is a lower bound.
+    """
+
+    of: Literal["tokens", "characters"] = "tokens"
+    over: Literal["episode", "run"] = "episode"
+
+    needs = ("crossed",)
+
+    def measure(self, episode: Episode) -> float | None:
+        characters = fact(episode, "crossed")
+        if self.of == "characters" or not characters:
+            return characters
+        counts = [call.crossing_tokens for call in calls(episode) if call.crossing_tokens is not None]
+        return float(sum(counts)) if counts else None
+
+    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+        return total(numbers) if self.over == "run" else super().aggregate(numbers)

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+from harness.errors import PluginError
+
+
+@plugin
+class Exit(Metric):
+    """Share of episodes that came to their answer in one of the ways named: the protocol's fact `exit`.
+
+    With `other: true` those that came to it in any other way: name the regular ways and what remains is degenerate.
+    """
+
+    ways: list[str]
+    other: bool = False
+
+    needs = ("exit",)
+
+    def __post_init__(self) -> None:
+        if not self.ways:
+            raise PluginError("ways is empty", hint="Name one at least: vote, tie, no candidate, …", at=("ways",))
+
+    def measure(self, episode: Episode) -> float | None:
+        found = episode.outcome.facts.get("exit") if episode.outcome else None
+        return None if found is None else float((found in self.ways) != self.other)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.api import Episode, Metric, plugin
+
+from .._numbers import fact, grade
+
+
+@plugin
+class Override(Metric):
+    """How often a guardrail put another answer in the coordinator's place: a share of all episodes.
+
+    `which`: all; wrong, those after which the final answer is not right; harmful, those of them in which the
+    coordinator was right. The paper (DarkForest, Table 9) does not say which it calls wrong, and neither reading fits
+    all of its figures. Missing where the protocol has no guardrail.
+    """
+
+    which: Literal["all", "wrong", "harmful"] = "all"
+
+    def measure(self, episode: Episode) -> float | None:
+        overridden = fact(episode, "overridden")
+        if not overridden or self.which == "all":
+            return overridden
+        score, proposal = grade(episode, "score"), grade(episode, "proposal")
+        if score is None:
+            return None
+        return float(score < 1 and (self.which == "wrong" or proposal == 1))

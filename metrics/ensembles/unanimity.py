@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.api import Episode, Metric, plugin
+
+from .._numbers import fact
+
+
+@plugin
+class Unanimity(Metric):
+    """Whether and when everybody on a panel gives the same answer.
+
+    `of`: first, the share of episodes in which all first answers agree; ever, in which those of some round do; round,
+    the number of the first such round, counted from 0, missing where there is none.
+    """
+
+    of: Literal["first", "ever", "round"] = "ever"
+
+    needs = ("unanimous_at",)
+
+    def measure(self, episode: Episode) -> float | None:
+        if not episode.outcome or "unanimous_at" not in episode.outcome.facts:
+            return None
+        at = fact(episode, "unanimous_at")
+        match self.of:
+            case "first":
+                return float(at == 0)
+            case "ever":
+                return float(at is not None)
+            case "round":
+                return at

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+from ._numbers import fact
+
+
+@plugin
+class Fact(Metric):
+    """Any number among the protocol's facts, by its name; true counts as 1, false as 0.
+
+    Missing where the protocol noted nothing. With `optional: true` nobody complains of conditions whose protocol knows
+    no such fact: a table of many methods shows what some of them have.
+    """
+
+    of: str
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        self.needs = () if self.optional else (self.of,)  # type: ignore[misc]
+
+    def measure(self, episode: Episode) -> float | None:
+        return fact(episode, self.of)

@@ -1,0 +1,130 @@
+"""Metrics of panels, on episodes small enough to count by hand and on a real run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import project
+from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.errors import PluginError
+
+BUILTIN = project.builtin()
+
+
+def load(name: str, **fields: Any) -> Metric:
+    made: Metric = BUILTIN.load("metrics", f"ensembles/{name}")(**fields)
+    return made
+
+
+def episode(*crossing: int | None, grade: dict[str, float | None] | None = None, **facts: Any) -> Episode:
+    """One with a call for each of these counts of crossing tokens, each in a turn of its own."""
+    moves = [Move(f"Agent-{i}", "answer", calls=(Completion("x", crossing_tokens=n),)) for i, n in enumerate(crossing)]
+    return Episode("c/1/0", "c", "1", 0, {}, {}, [moves], Outcome(facts=facts), grade or {})
+
+
+FAILED = Episode("c/1/0", "c", "1", 0, {}, {}, [], None, {}, "boom")
+
+
+# ------------------------------------------------------------------------------------------- crossing
+
+
+@pytest.mark.parametrize(
+    ("counts", "crossed", "tokens"),
+    [
+        ([None, None], 0, 0.0),  # a vote: nobody hears anybody
+        ([None, None, 31], 120, 31.0),  # three answers and a coordinator
+        ([None, 12, 13], 90, 25.0),
+        ([None, None], 90, None),  # something crossed and nobody could count it
+        ([None, 0], 4, 0.0),
+        ([], 0, 0.0),  # policies make no calls
+        ([], 55, None),
+    ],
+)
+def test_tokens_that_cross_are_summed_over_calls(counts: list[int | None], crossed: int, tokens: float | None) -> None:
+    assert load("crossing").measure(episode(*counts, crossed=crossed)) == tokens
+    assert load("crossing", of="characters").measure(episode(*counts, crossed=crossed)) == float(crossed)
+
+
+def test_crossing_is_averaged_or_added_up_and_needs_the_panels_fact() -> None:
+    assert load("crossing").needs == ("crossed",)
+    assert load("crossing").aggregate([10.0, 30.0]) == Statistic(20.0, 10.0, 2)
+    assert load("crossing", over="run").aggregate([10.0, 30.0]) == Statistic(40.0, None, 2)
+    assert load("crossing", over="run").aggregate([]) == Statistic(None, None, 0)
+    assert load("crossing").measure(FAILED) is None and load("crossing").measure(episode(5)) is None
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=20))
+def test_no_call_counts_twice(counts: list[int]) -> None:
+    assert load("crossing").measure(episode(*counts, crossed=1)) == sum(counts)
+
+
+# ------------------------------------------------------------------------------------------ overrides
+
+
+@pytest.mark.parametrize(
+    ("overridden", "score", "proposal", "numbers"),
+    [
+        (False, 1.0, 1.0, (0, 0, 0)),
+        (False, 0.0, 0.0, (0, 0, 0)),  # a wrong answer of the coordinator's own is no override
+        (True, 1.0, 0.0, (1, 0, 0)),
+        (True, 1.0, None, (1, 0, 0)),
+        (True, 0.0, 0.0, (1, 1, 0)),
+        (True, 0.0, None, (1, 1, 0)),  # the coordinator could not be read: nothing right was lost
+        (True, 0.0, 1.0, (1, 1, 1)),
+    ],
+)
+def test_overrides(overridden: bool, score: float, proposal: float | None, numbers: tuple[int, int, int]) -> None:
+    one = episode(grade={"score": score, "proposal": proposal}, overridden=overridden)
+    found = tuple(load("override", which=which).measure(one) for which in ("all", "wrong", "harmful"))
+    assert found == numbers
+    assert found[0] >= found[1] >= found[2]
+
+
+@pytest.mark.parametrize("which", ["all", "wrong", "harmful"])
+def test_without_a_guardrail_there_is_no_rate_of_overrides(which: str) -> None:
+    metric = load("override", which=which)
+    assert metric.needs == ()
+    assert metric.measure(episode(grade={"score": 0.0, "proposal": 1.0})) is None
+    assert metric.measure(FAILED) is None
+    assert metric.aggregate([1.0, 0.0, 0.0, 1.0]).value == 0.5
+
+
+# -------------------------------------------------------------------------------------- exits, unanimity
+
+
+@pytest.mark.parametrize(("found", "named", "other"), [("vote", 1, 0), ("tie", 1, 0), ("no candidate", 0, 1)])
+def test_exits_are_counted_by_name_or_by_not_being_named(found: str, named: float, other: float) -> None:
+    one = episode(exit=found)
+    assert load("exit", ways=["vote", "tie"]).measure(one) == named
+    assert load("exit", ways=["vote", "tie"], other=True).measure(one) == other
+
+
+def test_an_episode_without_exit_is_in_no_share() -> None:
+    for other in (False, True):
+        metric = load("exit", ways=["vote"], other=other)
+        assert metric.needs == ("exit",)
+        assert metric.measure(FAILED) is None and metric.measure(episode()) is None
+
+
+def test_ways_must_be_named() -> None:
+    with pytest.raises(PluginError, match="ways is empty"):
+        load("exit", ways=[])
+
+
+@pytest.mark.parametrize(
+    ("at", "first", "ever", "number"), [(0, 1, 1, 0), (1, 0, 1, 1), (4, 0, 1, 4), (None, 0, 0, None)]
+)
+def test_unanimity(at: int | None, first: float, ever: float, number: float | None) -> None:
+    one = episode(unanimous_at=at)
+    assert [load("unanimity", of=of).measure(one) for of in ("first", "ever", "round")] == [first, ever, number]
+
+
+@pytest.mark.parametrize("of", ["first", "ever", "round"])
+def test_unanimity_is_unknown_where_there_is_no_panel(of: str) -> None:
+    assert load("unanimity", of=of).needs == ("unanimous_at",)
+    assert load("unanimity", of=of).measure(episode()) is None
+    assert load("unanimity", of=of).measure(FAILED) is None
