@@ -10,11 +10,22 @@ from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
 ROOT = Path(__file__).parent.parent
 
 
-def evaluate(spec: str | Path, model: Path, folder: Path, *more: str, **arguments: object) -> subprocess.CompletedProcess[str]:
+def evaluate(
+    spec: str | Path, model: Path, folder: Path, *more: str, **arguments: object
+) -> subprocess.CompletedProcess[str]:
     """Evaluate `specs/SPEC.yaml`, or a spec's file; `arguments` go to the engine, `more` to the command."""
     args = {"pretrained": model, **VLLM_ARGS, "max_model_len": 8192, "max_num_batched_tokens": 8192, **arguments}
     command = [
-        *(sys.executable, "-m", "harness", "eval", "--spec", str(spec) if isinstance(spec, Path) else f"specs/{spec}.yaml", "--model", "vllm"),
+        *(
+            sys.executable,
+            "-m",
+            "harness",
+            "eval",
+            "--spec",
+            str(spec) if isinstance(spec, Path) else f"specs/{spec}.yaml",
+            "--model",
+            "vllm",
+        ),
         *("--model_args", ",".join(f"{key}={value}" for key, value in args.items())),
         *("--output_path", str(folder), *more),
     ]
