@@ -11,6 +11,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
+    panels    methods that combine answers, with simulated players, from start to tables
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
@@ -31,6 +32,7 @@ from pathlib import Path
 
 import documents
 import mas
+import panels
 import programs
 import silo
 from tabulate import tabulate
@@ -259,6 +261,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "silo": lambda smoke: silo.teams(measured, smoke),
     "mas": lambda smoke: mas.teams(measured, smoke),
     "documents": lambda smoke: documents.questions(measured, smoke),
+    "panels": lambda smoke: panels.methods(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,

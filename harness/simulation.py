@@ -33,8 +33,13 @@ class Simulant(Policy):
 
 
 def seed_of(seed: int, case: Case, repeat: int) -> int:
-    """What players of a case are told as their seed: free of the condition, so that all methods meet the same panel."""
-    return derive_seed(seed, "simulated", case.id, repeat)
+    """What players of a case are told as their seed: free of the condition, so that all methods meet the same panel.
+
+    The question is in it: rows of two splits may have the same ids, and a panel that is calibrated on one of them must
+    not know how it will fare on the other.
+    """
+    question = case.public.get("bare", case.public.get("question", ""))
+    return derive_seed(seed, "simulated", case.id, question, repeat)
 
 
 def named(label: str) -> str:

@@ -66,6 +66,9 @@ PROTOCOLS = [
     *variants("reconcile", weights=["steps", "stated", "equal"], ties=["random", "none"]),
     *variants("mixture_of_agents", layers=[2, 3], slot=["system", "user"], shuffle=[False, True],
               aggregator=["Aggregator", "Agent-0"], confidence=["none", "line"]),
+    *variants("graph_of_agents", agents=[3], pooling=["mean", "max"], conformance=["clean", "official"],
+              top_k=[-1, 1, 3], confidence=["none", "line"]),
+    *variants("graph_of_agents", rounds=[2], confidence=["json"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
     *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
 ]  # fmt: skip

@@ -65,9 +65,27 @@ def test_matrix_is_a_product_with_typed_and_woven_values(tmp_path: Path) -> None
     assert variants[3].labels == {"kind": "pick", "n": "many", "tail": "bc"}
 
 
+def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
+    matrix = (
+        "matrix: {kind: [{name: p, use: pick}], task: [{name: '${kind}-2', use: '${kind.use}', seats: [2, '${kind}']}]}"
+    )
+    [variant] = load(
+        tmp_path, GOOD.replace("task: pick", "task: {use: '${task.use}', x: '${task.seats}'}") + matrix
+    ).variants()
+    assert variant.id == "kind=p,task=p-2"
+    assert variant.data["task"] == {"use": "pick", "x": [2, "p"]}
+
+
 @pytest.mark.parametrize(
     ("change", "says", "place"),
     [
+        (
+            ("task: pick", "task: '${x}'\nmatrix: {x: ['${y}'], y: [1]}"),
+            "does not stand before this one in the matrix",
+            "s.yaml:3:14",
+        ),
+        (("task: pick", "task: '${x}'\nmatrix: {x: ['${x}']}"), "does not stand before this one in the matrix", "s.yaml:3:14"),
+        (("task: pick", "task: '${x}'\nmatrix: {x: ['${z}']}"), "${z} is not in the matrix", "s.yaml:3:14"),
         (("name: s", "nome: s"), "unknown key 'nome'. Did you mean name?", "s.yaml:1:1"),
         (("metrics: [agreed]", "metrics: []"), "'metrics' must not be empty", "s.yaml:5:10"),
         (("metrics: [agreed]", "metrics: agreed"), "'metrics' must be a list, found text 'agreed'", "s.yaml:5:10"),

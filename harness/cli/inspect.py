@@ -119,8 +119,9 @@ def show(options: argparse.Namespace) -> int:
     conversations = [i for i, turn in enumerate(turns[: last + 1]) if turn.fresh or i == 0]
     for i in range(0 if options.round is None else conversations[-1], last + 1):
         turn = turns[i]
-        if i in conversations and "system" in group.prompts.files:
-            print(f"\n--- system\n{group.prompts.render('system', turn.brief)}")
+        opens = i in conversations and "system" in group.prompts.files
+        if opens and (opening := group.prompts.render("system", turn.brief)):
+            print(f"\n--- system\n{opening}")
         print(f"\n--- user · turn {i} · {turn.name}.j2\n{group.prompts.render(turn.name, {**turn.brief, **turn.view})}")
         if i < last and i + 1 not in conversations:
             print("\n--- assistant\n(the reply)")

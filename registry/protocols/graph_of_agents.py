@@ -300,7 +300,7 @@ class _Episode:
                 new.append(opinion.text)
         self.crossed += sum(map(len, new))
         if form is not None:
-            view = {**view, "instruction": "", "confidence": "none"}
+            view = {**view, "reminded": False}
         turn = self.rules.ask(self.task, self.case, seat, name, view, crossing=new, fresh=True)
         return turn if form is None else replace(turn, reply=form, repairs=tries - 1)
 

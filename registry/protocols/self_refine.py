@@ -117,7 +117,7 @@ class SelfRefine(Panel):
             return Step(feedback, span, failed=_failed(move))
         pairs = self._shown([*past, {"answer": current.text, "feedback": feedback}])
         [move] = yield [self._turn(task, case, current, "refine", {"past": pairs})]
-        return Step(feedback, None, self.read(task, case, move), _failed(move))
+        return self._step(feedback, None, self.read(task, case, move), move)
 
     def _fused(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
         """A critique and a rewrite in one reply: first the one, to its verdict line, then the other."""
@@ -127,7 +127,12 @@ class SelfRefine(Panel):
         [move] = yield [replace(turn, reply=Considered(form, self.confidence))]
         written = self.read(task, case, move)
         feedback, span, answer = parted(written.text, self.signal)
-        return Step(feedback, span, replace(written, text=answer), _failed(move))
+        return self._step(feedback, span, replace(written, text=answer), move)
+
+    def _step(self, feedback: str, span: Sequence[int] | None, rewrite: Opinion, move: Move) -> Step:
+        """A call that failed wrote nothing: the text before it stays the last one."""
+        failed = _failed(move)
+        return Step(feedback, span, None if failed else rewrite, failed)
 
     def _takes(self, rewrite: Opinion) -> bool:
         """Whether an answer that came with the approval of the one before is taken in its place."""

@@ -23,7 +23,7 @@ from harness.report import load_published
 from harness.spec import over
 from harness.tables import Table
 from tests.documents.documents_kit import BUILTIN, cases, task_of
-from tests.ensembles.darkforest_kit import BENCHMARKS, QUESTIONS, Model, data, played
+from tests.ensembles.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played
 
 PAPER = load_published(Path(__file__).parents[2] / "results" / "published" / "darkforest.yaml")
 SPECS = ("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels")

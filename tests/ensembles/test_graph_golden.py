@@ -142,6 +142,19 @@ def test_every_template_has_what_it_needs(given: dict[str, Any], confidence: str
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
+def test_a_task_whose_one_seat_knows_everything_can_be_put_to_the_graph() -> None:
+    task = task_of("silo/global_maximum", agents=1)
+    case = cases(task, 1)[0]
+    run = check.drive(goa(), task, case)
+    prompts = BUILTIN.prompts("silo/panel")
+    for turn in run.turns():
+        variables = {**turn.brief, **turn.view, "error": "…"}
+        asks_for_answer = turn.name in ("answer", "forward", "backward", "pool")
+        for template in (turn.name, "retry"):
+            assert ("Final answer:" in prompts.render(template, variables)) == asks_for_answer, turn.name
+    assert {turn.name for turn in run.turns()} == {"pick", "answer", "judge", "forward", "backward", "pool"}
+
+
 def test_without_the_reminder_nothing_is_said_of_the_form_of_an_answer() -> None:
     prompts = BUILTIN.prompts("ensembles/standard")
     turns = check.drive(goa(pooling="max", conformance="official"), TASK, CASE).turns()

@@ -254,6 +254,18 @@ def test_all_conditions_meet_the_same_answers(tmp_path: Path) -> None:
     assert one == two == three and len(one) == 60
 
 
+def test_what_a_panel_is_calibrated_on_says_nothing_of_what_it_will_answer() -> None:
+    """Rows of two splits have the same ids here, and must not meet the same luck."""
+    splits = [BUILTIN.load("tasks", "arithmetic")(size=40, test_split=split) for split in ("train", "test")]
+    one, two = ([case for case in task.cases(None, 0)] for task in splits)
+    assert [case.id for case in one] == [case.id for case in two]
+    assert not {seed_of(0, case, 0) for case in one} & {seed_of(0, case, 0) for case in two}
+    shown = replace(
+        one[0], public={**one[0].public, "question": "An example. What is 1 + 1?", "bare": one[0].public["question"]}
+    )
+    assert seed_of(0, shown, 0) == seed_of(0, one[0], 0), "examples before a question do not change who answers it"
+
+
 def test_names() -> None:
     assert named("") == "simulated" and named("GPT-9") == "simulated (GPT-9)"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.api import Action, Facts, Policy, Turn
 from harness.errors import PluginError
+from harness.replies import normalise
 from harness.sharded import ShardedTask
 
 Call = dict[str, str]
@@ -65,8 +66,9 @@ class Agent(Policy):
     n: int
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """The calls of this round."""
-        if "shard" not in turn.brief or "results" not in turn.view:
+        """The calls of this round; or the answer itself, where who holds the whole input is asked for nothing else."""
+        asked_alone = "results" not in turn.view
+        if "shard" not in turn.brief or (asked_alone and turn.brief["n"] > 1):
             raise PluginError(
                 f"{type(self).__name__} plays sharded tasks in rounds of calls, and this turn is of something else",
                 hint="Use it with a task such as silo/* and the protocol action_rounds.",
@@ -76,7 +78,11 @@ class Agent(Policy):
             self.shards = {self.id: turn.brief["shard"]}
             self.answers: dict[int, str] = {}
             self.brief = turn.brief
-            self.start()
+            if not asked_alone:
+                self.start()
+        if asked_alone:
+            answer = normalise(self.local())
+            return answer if turn.reply.allows(answer) else turn.reply.idle
         for text in self._texts(turn.view):
             self.learn(_letter(text))
         if turn.name == "plan":

@@ -1,0 +1,222 @@
+"""`self_refine`: calls, what the solver sees of its own past, when it stops and what the answer then is."""
+
+import importlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.check import check_reply
+from harness.errors import ContextLengthError, PluginError
+from harness.replies import Boxed, Number
+from tests.ensembles.exchange_kit import BUILTIN, Episode, Say, question, right, scripted
+
+MODULE = importlib.import_module(BUILTIN.load("protocols", "self_refine").__module__.rpartition(".")[0] + "._feedback")
+YES, NO = "All is right.\nVerdict: approved", "The second step is wrong.\nVerdict: revise"
+
+
+def solver(*texts: Any) -> Say:
+    def say(seat: str, number: int) -> str:
+        if isinstance(texts[number], Exception):
+            raise texts[number]
+        return str(texts[number])
+
+    return say
+
+
+def answers(*numbers: int) -> list[str]:
+    return [f"The answer is {number}." for number in numbers]
+
+
+def split(*texts: Any, **parameters: Any) -> Episode:
+    return scripted("self_refine", solver(*texts), **parameters)
+
+
+def fused(*texts: Any, **parameters: Any) -> Episode:
+    return scripted("self_refine", solver(*texts), mode="fused", **parameters)
+
+
+def test_the_cap_ends_it_after_nine_calls_split_and_five_fused() -> None:
+    one, two, three, four, five = answers(1, 2, 3, 4, 5)
+    went = split(one, NO, two, NO, three, NO, four, NO, five)
+    assert (len(went.asked), went.outcome.group, went.outcome.facts["exit"]) == (9, 5, "cap")
+    assert [move.turn for move in went.moves] == ["answer", *["feedback", "refine"] * 4]
+    went = fused(one, *(f"{NO}\n{text}" for text in (two, three, four, five)))
+    assert (len(went.asked), went.outcome.group, went.outcome.facts["exit"]) == (5, 5, "cap")
+    assert went.outcome.facts["history"] == [[1], [2], [3], [4], [5]] and went.outcome.facts["changed"] == 4
+
+
+@pytest.mark.parametrize("stops_at", [1, 2, 3, 4])
+def test_a_stop_by_feedback_t_takes_one_and_t_and_t_minus_one_calls(stops_at: int) -> None:
+    texts = [*answers(0)]
+    for t in range(1, stops_at):
+        texts += [NO, *answers(t)]
+    went = split(*texts, YES)
+    assert len(went.asked) == 1 + stops_at + (stops_at - 1)
+    told = went.outcome.facts
+    assert (told["exit"], told["critiques"], went.outcome.group) == ("stop", stops_at, stops_at - 1)
+    assert told["stop"]["critique"] == stops_at
+    start, end = told["stop"]["span"]
+    assert went.moves[-1].action["feedback"][start:end] == "approved"
+
+
+def test_only_the_solver_speaks_and_only_to_itself() -> None:
+    went = split(*answers(1), NO, *answers(2), YES, agents=3, solver="Agent-1")
+    assert {asked.seat for asked in went.asked} == {"Agent-1"} == {*went.outcome.answers}
+    assert all(asked.roles == ["user"] for asked in went.asked), "each turn is a new conversation"
+    assert went.outcome.facts["crossed"] == 0
+    assert all(call.crossing_tokens is None for move in went.moves for call in move.calls)
+
+
+def test_a_critique_sees_the_answer_and_a_rewrite_all_answers_with_their_feedback() -> None:
+    went = split(*answers(1), NO, *answers(2), NO, *answers(3), YES)
+    assert went.saw() == {
+        "Agent-0.0": [],
+        "Agent-0.1": ["Agent-0.0"],
+        "Agent-0.2": ["Agent-0.0", "Agent-0.1"],
+        "Agent-0.3": ["Agent-0.2"],
+        "Agent-0.4": ["Agent-0.0", "Agent-0.1", "Agent-0.2", "Agent-0.3"],
+        "Agent-0.5": ["Agent-0.4"],
+    }
+    last = split(*answers(1), NO, *answers(2), NO, *answers(3), YES, past="last")
+    assert last.saw()["Agent-0.4"] == ["Agent-0.2", "Agent-0.3"]
+    assert all(question()[1].public["question"] in asked.prompt for asked in went.asked)
+
+
+def test_a_fused_rewrite_sees_the_answer_and_earlier_pairs() -> None:
+    went = fused(*answers(1), *(f"{NO}\n{text}" for text in answers(2, 3, 4)), f"{YES}\n{answers(4)[0]}")
+    prompt = went.prompt("Agent-0", 3)
+    earlier = prompt.index("=== Earlier answer 2 ===")
+    assert prompt.index("The answer is 1.") < earlier < prompt.index("The answer is 2.")
+    assert prompt.index("=== The answer to look at now ===") < prompt.index("The answer is 3.")
+    assert prompt.count("The second step is wrong.") == 2, "the critique of each earlier answer, once"
+    assert (
+        fused(*answers(1), *(f"{NO}\n{text}" for text in answers(2, 3, 4, 5)), past="last")
+        .prompt("Agent-0", 3)
+        .count("The second step is wrong.")
+        == 1
+    )
+
+
+@pytest.mark.parametrize(("on_stop", "answer", "history"), [("approved", 1, [[1]]), ("rewrite", 8, [[1], [8]])])
+def test_what_was_approved_is_the_answer_unless_the_rewrite_is_wanted(on_stop: Any, answer: int, history: Any) -> None:
+    went = fused(*answers(1), f"{YES}\n{answers(8)[0]}", on_stop=on_stop)
+    assert (went.outcome.group, went.outcome.facts["history"]) == (answer, history)
+    start, end = went.outcome.facts["stop"]["span"]
+    assert (went.moves[-1].text or "")[start:end] == "approved"
+
+
+def test_an_approval_needs_no_answer_behind_it() -> None:
+    for on_stop in ("approved", "rewrite"):
+        went = fused(*answers(1), YES, on_stop=on_stop, repairs=2)
+        assert (len(went.asked), went.outcome.group, went.moves[-1].error) == (2, 1, None)
+
+
+def test_numbers_of_a_critique_are_no_answer() -> None:
+    went = fused(*answers(1), "The answer is 99 in step 2.\nVerdict: revise\nI cannot do better.", cap=1)
+    assert went.outcome.group is None and went.moves[-1].error_kind == "parse"
+
+
+def test_an_answer_that_cannot_be_read_is_none_or_the_one_before() -> None:
+    assert split(*answers(1), NO, "dunno", cap=1).outcome.group is None
+    went = split(*answers(1), NO, "dunno", cap=1, invalid="previous")
+    assert went.outcome.group == 1 and went.outcome.facts["history"] == [[1], [None]]
+    assert split("dunno", NO, "dunno", cap=1, invalid="previous").outcome.group is None
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_call_that_fails_ends_it(at: int) -> None:
+    texts: list[Any] = [*answers(1), NO, *answers(2), NO, *answers(3)]
+    texts[at] = ContextLengthError("full")
+    went = split(*texts)
+    assert len(went.asked) == at + 1 and went.outcome.facts["exit"] == "error"
+    assert went.outcome.group == (None if at == 0 else 1), "the last text there is"
+    assert went.outcome.facts["history"] == [[None if at == 0 else 1]]
+
+
+def test_a_critique_without_a_verdict_does_not_stop_and_is_told() -> None:
+    went = split(*answers(1), "It is approved, I think.", *answers(2), YES)
+    assert went.outcome.group == 2 and went.moves[1].error_kind == "parse"
+    assert "It is approved, I think." in went.prompt("Agent-0", 2)
+
+
+def test_every_answer_is_graded_the_final_one_and_the_best_one() -> None:
+    good = right(question()[1])
+    grade = split(*answers(good), NO, *answers(good + 1), YES).grade
+    told = {"score": 0, "available": 1, "lost": 1, "ever": 1, "to_wrong": 1, "to_right": 0}
+    assert {name: grade[name] for name in told} == told
+    grade = split(*answers(good + 1), NO, *answers(good), YES).grade
+    assert (grade["score"], grade["gained"], grade["first"], grade["to_right"]) == (1, 1, 0, 1)
+
+
+def test_a_confidence_is_asked_for_and_read() -> None:
+    went = scripted("self_refine", solver("The answer is 4.\nConfidence: 90%", YES), confidence="line")
+    assert went.moves[0].action == {"answer": 4, "confidence": 0.9, "malformed": False}
+    assert "Confidence:" in went.prompt("Agent-0", 0) and "Confidence: …" not in went.prompt("Agent-0", 1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"signal": "Revise"}, "which is what a critique says that does not stop"), ({"signal": " "}, "a few words"),
+     ({"signal": "a\nb"}, "a few words"), ({"solver": "Agent-9"}, "no seat 'Agent-9' to solve")],
+)  # fmt: skip
+def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(PluginError, match=message):
+        split(*answers(1), YES, **parameters)
+
+
+def test_another_signal() -> None:
+    went = split(*answers(1), "Fine.\nVerdict: nothing to change", signal="nothing to change")
+    assert went.outcome.facts["exit"] == "stop" and "Verdict: nothing to change" in went.prompt("Agent-0", 1)
+
+
+# ------------------------------------------------------------------------------------ verdict lines
+
+
+@pytest.mark.parametrize(
+    ("text", "stops"),
+    [
+        ("Verdict: approved", True),
+        ("… so it holds.\n**Verdict:** **Approved**.", True),
+        ("> verdict: APPROVED, no changes", True),
+        ("Verdict: not approved", False),
+        ("Verdict: disapproved", False),
+        ("Verdict: approvedly", False),
+        ("Verdict: revise, it cannot be approved", False),
+        ("It is approved.", False),
+        ("You asked for 'Verdict: approved' or not.\nVerdict: revise", False),
+        ("Verdict: approved\nOn second thoughts:\nVerdict: revise", False),
+        ("", False),
+    ],
+)
+def test_the_signal_counts_in_the_last_verdict_line_only(text: str, stops: bool) -> None:
+    parsed = MODULE.Feedback("approved").parse(text)
+    action = parsed.action or parsed.partial or MODULE.Feedback("approved").idle
+    assert (action["span"] is not None) == stops
+    assert (parsed.error is None) == ("erdict:" in text.replace("'Verdict", "").replace("**Verdict:**", "Verdict:"))
+
+
+def test_what_a_critique_may_be_is_checked() -> None:
+    form = MODULE.Feedback("approved")
+    assert check_reply(form) == [] and check_reply(MODULE.Rewritten(Number(), "approved")) == []
+    assert form.allows(form.idle) and form.allows({"feedback": "x", "span": [0, 1]})
+    for wrong in (None, "x", {"feedback": 1, "span": None}, {"feedback": "x", "span": 3}, {"feedback": "x"}):
+        assert not form.allows(wrong)
+
+
+@given(st.text(max_size=200), st.text(max_size=60))
+def test_whatever_stands_before_the_verdict_is_no_part_of_the_answer(critique: str, answer: str) -> None:
+    head = critique.replace("erdict", "")
+    said, span, rest = MODULE.parted(f"{head}\nVerdict: approved\n{answer}", "approved")
+    assert rest == answer.strip() and said.endswith("Verdict: approved")
+    assert f"{head}\nVerdict: approved\n{answer}"[slice(*span)] == "approved"
+    boxed = MODULE.Rewritten(Boxed(), "approved")
+    assert boxed.parse("\\boxed{7}\nVerdict: revise\n\\boxed{8}").action == "8"
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    parsed = MODULE.Feedback("approved").parse(text)
+    assert parsed.action is None or parsed.error is None
+    assert MODULE.parted(text, "approved")[2] == text or "erdict" in text.lower()

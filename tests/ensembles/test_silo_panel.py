@@ -1,0 +1,120 @@
+"""Panels on SILO-Bench's problems with the whole input in one hand: any task with one seat can be put to a panel."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import check, project
+from harness.api import Completion, Request, Turn
+from harness.engines.mock import Mock
+from harness.errors import PluginError
+from harness.replies import Answer, Considered
+from harness.replies.answer import INTEGER, INTEGERS, TEXT
+from tests.documents.documents_kit import BUILTIN, cases
+from tests.ensembles.exchange_kit import scripted
+
+METHODS: list[tuple[str, dict[str, Any]]] = [
+    ("vote", {"agents": 3}),
+    ("debate", {"summarise": "shared"}),
+    ("self_refine", {}),
+    ("self_refine", {"mode": "fused"}),
+    ("reconcile", {"confidence": "json"}),
+    ("mixture_of_agents", {"layers": 3}),
+]
+TASKS = ["global_maximum", "prefix_sum", "word_frequency", "longest_palindrome", "matrix_multiply"]
+
+
+def task_of(name: str, **parameters: Any) -> Any:
+    return BUILTIN.load("tasks", f"silo/{name}")(**{"whole": True, "agents": 3, "items": 5, **parameters})
+
+
+def oracle(turn: Turn) -> Any:
+    return BUILTIN.load("policies", "silo/oracle")().choose(turn, None)
+
+
+@pytest.mark.parametrize(("method", "parameters"), METHODS)
+@pytest.mark.parametrize("name", TASKS)
+def test_a_panel_of_oracles_is_right_by_every_method(method: str, parameters: dict[str, Any], name: str) -> None:
+    task = task_of(name)
+    case = cases(task)[0]
+    protocol = BUILTIN.load("protocols", method)(**parameters)
+    outcome = check.drive(protocol, task, case, oracle).outcome
+    assert task.grade(case, outcome)["success"] == 1 and outcome.facts["unanimous_at"] == 0
+    assert check.check_protocol(protocol, task) == []
+
+
+def test_one_agent_of_a_team_of_one_is_a_panel_too() -> None:
+    task = task_of("global_maximum", whole=False, agents=1)
+    assert "question" in task.gives and "question" not in task_of("global_maximum", whole=False).gives
+
+
+@pytest.mark.parametrize(("method", "parameters"), METHODS)
+def test_models_are_asked_with_task_and_data_and_their_group_answer_counts(
+    method: str, parameters: dict[str, Any]
+) -> None:
+    task = task_of("global_maximum")
+    [case] = cases(task)
+    best = max(case.private["Agent-0"]["shard"])
+
+    def say(seat: str, number: int) -> str:
+        return f"Looking at 17 and 23.\nVerdict: approved\nFinal answer: {0 if seat == 'Agent-2' else best}"
+
+    went = scripted(method, say, "silo/panel", task, **parameters)
+    assert task.question.split(".")[0] in went.asked[0].prompt
+    assert json.dumps(case.private["Agent-0"]["shard"]) in went.asked[0].prompt
+    assert went.asked[0].prompt.rstrip().endswith(("Final answer: …", "}")), "JSON replies have a form of their own"
+    assert went.grade["success"] == 1
+
+
+def test_an_answer_behind_its_marker() -> None:
+    form = Answer(INTEGERS, "Final answer:")
+    assert form.parse("I see 3 of them.\nFinal answer: [1, 2]\nNo:\n**FINAL ANSWER:** [1, 3]").action == [1, 3]
+    assert form.parse("[4]").action == [4], "without it the reply is the answer"
+    assert "behind 'Final answer:'" in str(form.parse("I do not know.").error)
+    assert form.parse("Final answer:").error is not None
+    assert Answer(INTEGER).parse("Final answer: 3").error is not None, "only where it is told"
+    words = Answer(TEXT, "Final answer:")
+    assert words.parse("Final answer: abba").action == words.parse("abba").action == "abba"
+    assert words.parse("First I look at it.\nThen I think.").error is not None
+    assert check.check_reply(form) == check.check_reply(words) == []
+
+
+def test_an_oracle_says_nothing_where_no_answer_is_asked_for() -> None:
+    task = task_of("global_maximum")
+    played = check.drive(BUILTIN.load("protocols", "self_refine")(cap=1), task, cases(task)[0], oracle)
+    [_, [(turn, move)], _] = played.batches
+    assert move.action == turn.reply.idle and not isinstance(turn.reply, Considered)
+    several = BUILTIN.load("tasks", "silo/global_maximum")(agents=2)
+    case = cases(several)[0]
+    asked = Turn("Agent-0", "answer", {}, several.reply(case, "Agent-0"), several.brief(case, "Agent-0"))
+    with pytest.raises(PluginError, match="plays sharded tasks in rounds of calls"):
+        oracle(asked)
+
+
+def test_the_spec_compares_a_debate_with_votes_of_as_few_and_as_many_calls(tmp_path: Path) -> None:
+    def model(request: Request) -> Completion:
+        return Completion("Final answer: 5", input_tokens=1, output_tokens=1)
+
+    sets = ["task.samples=2", "matrix.problem=[global_maximum]"]
+    run = harness.evaluate("silo_panel", Mock(function=model), sets=sets, output_path=tmp_path / "run")
+    calls = {str(score.labels["method"]): score.numbers["calls"] for score in run.scores}
+    assert calls == {"vote": 3, "vote of 6": 6, "debate": 6}
+    assert run.meta["engines"]["model"]["calls_asked"] == 2 * (3 + 3 + 3), "first answers are shared"
+
+
+def test_a_system_message_that_says_nothing_is_not_sent(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def model(request: Request) -> str:
+        asked.append([message["role"] for message in request.thread.messages])
+        return "Final answer: 5"
+
+    sets = ["task.samples=1", "matrix.problem=[global_maximum]"]
+    spec = {"extends": "silo_panel", "name": "mixed", "matrix": {"method": [
+        {"name": "mixed", "protocol": {"use": "mixture_of_agents"}}]}}  # fmt: skip
+    harness.evaluate(spec, Mock(function=model), sets=sets, output_path=tmp_path)
+    assert sorted(asked) == [["system", "user"], ["user"], ["user"], ["user"]]
+    assert project.builtin().prompts("silo/panel").render("system", {}) == ""
