@@ -84,7 +84,11 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
             "does not stand before this one in the matrix",
             "s.yaml:3:14",
         ),
-        (("task: pick", "task: '${x}'\nmatrix: {x: ['${x}']}"), "does not stand before this one", "s.yaml:3:14"),
+        (
+            ("task: pick", "task: '${x}'\nmatrix: {x: ['${x}']}"),
+            "does not stand before this one in the matrix",
+            "s.yaml:3:14",
+        ),
         (("task: pick", "task: '${x}'\nmatrix: {x: ['${z}']}"), "${z} is not in the matrix", "s.yaml:3:14"),
         (("name: s", "nome: s"), "unknown key 'nome'. Did you mean name?", "s.yaml:1:1"),
         (("metrics: [agreed]", "metrics: []"), "'metrics' must not be empty", "s.yaml:5:10"),

@@ -26,6 +26,7 @@ class Skill:
     unstated: float
     unreadable: float
     conformity: float
+    steady: float
 
     def malformed_if(self, right: bool) -> float:
         """P(malformed | right or wrong): with a = `accuracy`, m = `malformed`, b = `malformed_accuracy`, by Bayes

@@ -39,6 +39,8 @@ class Simulated(Simulant):
         unstated: P(no confidence is stated).
         unreadable: P(nothing can be read), whether or not the seat would have been right.
         conformity: P(adopts the leading answer it is shown).
+        steady: P(gives its first answer again where it is asked anew and shown nothing); else it draws another one. The
+            correlation of being right between a first and a later answer is as much, and its square between later ones.
         seats: seat → what is different there, e.g. {Agent-0: {accuracy: 0.9}}.
         correlated: pairs of which the second seat copies the first so that being right has this correlation between
             them, e.g. [{seats: [Agent-1, Agent-2], correlation: 0.8}]; see `Copying` in `_skill.py`.
@@ -51,11 +53,12 @@ class Simulated(Simulant):
     malformed: Share = 0.0
     malformed_accuracy: Share | None = None
     confidence_right: Share = 0.8
-    confidence_wrong: Share = 0.6
-    spread: Annotated[float, Range(ge=0, le=0.5)] = 0.1
+    confidence_wrong: Share = 0.65
+    spread: Annotated[float, Range(ge=0, le=0.5)] = 0.2
     unstated: Share = 0.0
     unreadable: Share = 0.0
     conformity: Share = 0.3
+    steady: Share = 0.7
     seats: dict[str, dict[str, float | None]] = field(default_factory=dict)
     correlated: list[dict[str, Any]] = field(default_factory=list)
     wrong: Annotated[int, Range(ge=1, le=1000)] = 3
@@ -72,6 +75,7 @@ class Simulated(Simulant):
             self.unstated,
             self.unreadable,
             self.conformity,
+            self.steady,
         )
         self._skills: Mapping[str, Skill] = skills(self._default, self.seats)
         self._copying: Mapping[str, Copying] = copyings(self.correlated, self._skills, self._default)
@@ -114,7 +118,9 @@ class Simulated(Simulant):
     def _drawn(self, seat: str, number: int, wrong: int) -> int | None:
         """The `number`-th answer that a seat comes to by itself: the place of a wrong one, None for the right one."""
         luck = random.Random(derive_seed(self._seed, "answer", seat, number))
-        copies, is_right, tempted, which = (luck.random() for _ in range(4))
+        copies, is_right, tempted, which, again = (luck.random() for _ in range(5))
+        if number and again < self._skills.get(seat, self._default).steady:
+            return self._drawn(seat, 0, wrong)
         copying = self._copying.get(seat)
         if copying is not None and copies < copying.share:
             return self._drawn(copying.source, number, wrong)

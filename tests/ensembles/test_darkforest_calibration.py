@@ -3,15 +3,20 @@
 import json
 import math
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import spec
 from harness.errors import PluginError
+from harness.evaluation import evaluate
+from harness.fit import fit
 from harness.fitting import Played
 from tests.ensembles.darkforest_kit import (
+    BUILTIN,
     A,
     B,
     C,
@@ -274,3 +279,32 @@ def test_nothing_to_fit_on_and_different_panels_are_refused() -> None:
 def test_the_questioning_is_a_vote_of_the_same_panel() -> None:
     found = DarkForest(agents=5, confidence="json", repairs=1).questioning()
     assert found == {"use": "vote", "agents": 5, "confidence": "json", "repairs": 1}
+
+
+def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: Path) -> None:
+    """B and C copy each other and are right half of the time; A is nearly always right, and outvoted."""
+    panel = {"use": "simulated", "accuracy": 0.5, "trap": 1.0, "seats": {A: {"accuracy": 0.95}},
+             "correlated": [{"seats": [B, C], "correlation": 0.9}]}  # fmt: skip
+    alone = {"use": "darkforest", "agents": 3, "coordinate": "never"}
+    given = {
+        "name": "x",
+        "task": {"use": "arithmetic", "size": 200, "terms": 2},
+        "fit": {"task": {"terms": 3}},
+        "protocol": "${how.protocol}",
+        "matrix": {
+            "how": [
+                {"name": "uniform", "protocol": alone},
+                {"name": "full", "protocol": {**alone, "calibration": str(tmp_path / "p.json")}},
+            ]
+        },
+        "prompts": "ensembles/standard",
+        "baseline": panel,
+        "metrics": ["score"],
+    }
+    fit(spec.parse(given, BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "fit")
+    run = evaluate(given, None, output_path=tmp_path / "run")
+    right = {
+        how: [s.numbers["score"] for s in run.scores if s.condition == f"how={how}"] for how in ("uniform", "full")
+    }
+    assert len(right["full"]) == len(right["uniform"]) == 200
+    assert sum(right["full"]) >= sum(right["uniform"]) + 50

@@ -257,7 +257,7 @@ def test_all_conditions_meet_the_same_answers(tmp_path: Path) -> None:
 def test_what_a_panel_is_calibrated_on_says_nothing_of_what_it_will_answer() -> None:
     """Rows of two splits have the same ids here, and must not meet the same luck."""
     splits = [BUILTIN.load("tasks", "arithmetic")(size=40, test_split=split) for split in ("train", "test")]
-    one, two = ([case for case in task.cases(None, 0)] for task in splits)
+    one, two = (list(task.cases(None, 0)) for task in splits)
     assert [case.id for case in one] == [case.id for case in two]
     assert not {seed_of(0, case, 0) for case in one} & {seed_of(0, case, 0) for case in two}
     shown = replace(

@@ -145,9 +145,15 @@ def test_a_seat_answers_the_same_whatever_the_method_and_whoever_else_sits_there
         player = SIMULATED(seats={"Agent-0": {"accuracy": 0.1}})
         player.told("Agent-1", Case("other", SEATS, target={"answers": [str(number)]}), number)
         assert player.choose(TURN, random.Random(99)) == alone, "the turn's own chance is not used"
-    assert len({str(asked("Agent-1", 1, *[TURN] * 9, accuracy=0.5)[i]) for i in range(9)}) > 1, (
-        "asked anew, it draws anew"
-    )
+
+
+@pytest.mark.parametrize("steady", [0.0, 0.6, 1.0])
+def test_who_is_asked_anew_is_as_steady_as_declared(steady: float) -> None:
+    rounds = [asked("Agent-0", n, TURN, TURN, TURN, accuracy=0.6, steady=steady) for n in range(4000)]
+    first, second, third = ([a[i]["answer"] == n for n, a in enumerate(rounds)] for i in range(3))
+    assert all(likely(sum(marks), 4000, 0.6) for marks in (first, second, third))
+    for one, two, rho in ((first, second, steady), (first, third, steady), (second, third, steady**2)):
+        assert likely(sum(x and y for x, y in zip(one, two, strict=True)), 4000, 0.36 + rho * 0.24)
 
 
 @pytest.mark.parametrize("conformity", [0, 0.3, 1])
@@ -278,7 +284,7 @@ def test_other_turns_and_untold_players_are_idle() -> None:
         ({"seats": {"Agent-0": {"accuracy": 1.5}}}, "Agent-0: accuracy must be between 0 and 1, found 1.5"),
         ({"seats": {"Agent-0": {"accuracy": None}}}, "Agent-0: accuracy must be between 0 and 1, found None"),
         ({"seats": {"Agent-0": {"spread": 0.6}}}, "Agent-0: spread must be between 0 and 0.5"),
-        ({"confidence_right": 0.95}, r"confidence_right 0.95 and spread 0.1 reach beyond 0 to 1\n  .* at most 0.05"),
+        ({"confidence_right": 0.95}, r"confidence_right 0.95 and spread 0.2 reach beyond 0 to 1\n  .* at most 0.05"),
         ({"seats": {"A": {"confidence_wrong": 0.0}}}, "A: confidence_wrong 0.0 and spread"),
         ({"accuracy": 0.2, "malformed": 0.5, "malformed_accuracy": 0.9}, "0.45 of all answers malformed and right"),
         ({"accuracy": 0.9, "malformed": 0.5, "malformed_accuracy": 0.0}, "0.5 of all answers malformed and wrong"),
