@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ def adopt(plan: Plan) -> dict[str, str]:
             asked[id(condition.task)] = {fingerprint(c): c.id for c in condition.task.cases(plan.limit, plan.seed)}
         _check_questions(found, asked[id(condition.task)], file)
         _check_agents(found, agents(plan, condition), file)
+        _check_words(found, wordings(plan, condition, found["templates"]), file)
         try:
             protocol.adopt(found["parameters"])
         except PluginError as error:
@@ -71,12 +72,21 @@ def fingerprint(case: Case) -> str:
 
 def agents(plan: Plan, condition: Condition) -> dict[str, Any]:
     """Seat of the panel → who sits there: model, sampling and prompt set, or a policy with its parameters."""
+    return {seat: _agent(group, plan.engines) for seat, group in _panel(plan, condition).items()}
+
+
+def wordings(plan: Plan, condition: Condition, templates: Iterable[str]) -> dict[str, str]:
+    """Prompt set of a model on the panel → digest of what it is asked with there."""
+    models = (group for group in _panel(plan, condition).values() if group.policy is None)
+    return {group.prompts.name: group.prompts.digest_of(templates) for group in models}
+
+
+def _panel(plan: Plan, condition: Condition) -> dict[str, Group]:
+    """Seat of the panel → its group."""
     assert isinstance(condition.protocol, Fitted)
     case = condition.seated(next(iter(condition.task.cases(1, plan.seed))), plan.seed)
     groups = {group.name: group for group in condition.groups}
-    return {
-        seat: _agent(groups[case.roles.get(seat, "default")], plan.engines) for seat in condition.protocol.members(case)
-    }
+    return {seat: groups[case.roles.get(seat, "default")] for seat in condition.protocol.members(case)}
 
 
 def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
@@ -101,6 +111,9 @@ def _read(file: Path, name: str) -> dict[str, Any]:
         raise DataError(message, place=place, hint=hint)
     for key in ("agents", "questions", "parameters"):
         if not isinstance(found.get(key), dict) or not found[key]:
+            raise DataError(f"it does not say its {key}", place=place, hint=hint)
+    for key, kind in (("templates", list), ("prompts", dict)):
+        if not isinstance(found.get(key), kind) or not all(isinstance(name, str) for name in found[key]):
             raise DataError(f"it does not say its {key}", place=place, hint=hint)
     return found
 
@@ -130,6 +143,14 @@ def _check_agents(found: Mapping[str, Any], now: Mapping[str, Any], file: Path) 
         raise DataError(
             f"it is about other agents: {seat} was {there}, and is {here}", place=Place(str(file)), hint=hint
         )
+
+
+def _check_words(found: Mapping[str, Any], now: Mapping[str, str], file: Path) -> None:
+    """The agents are asked in the words in which they were asked then."""
+    changed = [name for name, digest in now.items() if found["prompts"].get(name) != digest]
+    if changed:
+        message = f"the prompt set {changed[0]} asks in other words than when the parameters were fitted"
+        raise DataError(message, place=Place(str(file)), hint="Fit again with these: `harness fit --overwrite`.")
 
 
 def _named(agent: Any) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, resolve, spec, store
-from harness.api import Action, Case, Engine, Outcome, Task
-from harness.calibration import SCHEMA, agents, fingerprint
+from harness.api import Action, Case, Engine, Move, Outcome, Task
+from harness.calibration import SCHEMA, agents, fingerprint, wordings
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, default_folder, execute
 from harness.fitting import Fitted, Played
@@ -75,7 +75,8 @@ def fit(
             "agents": agents(plan, plan.conditions[condition]),
             "task": derived["task"],
             "seed": plan.seed,
-            "prompts": {g.prompts.name: g.prompts.digest for c in calibrating.conditions for g in c.groups},
+            "templates": (templates := sorted({"system", "retry", *(m.turn for one in played for m in moves(one))})),
+            "prompts": wordings(plan, plan.conditions[condition], templates),
             "answers": _digest(played),
             "questions": asked,
             "parameters": protocol.fit(played),
@@ -172,8 +173,13 @@ def _right(task: Task, case: Case) -> Callable[[Action], bool]:
 
 def _digest(played: list[Played]) -> str:
     """SHA-256 of all that was answered."""
-    answers = [[one.case.id, [[m.seat, m.action] for b in one.batches for m in b]] for one in played]
+    answers = [[one.case.id, [[move.seat, move.action] for move in moves(one)]] for one in played]
     return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
+
+
+def moves(one: Played) -> list[Move]:
+    """All moves of a calibration question."""
+    return [move for batch in one.batches for move in batch]
 
 
 def _target(project: Project, name: str) -> Path:

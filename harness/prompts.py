@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +67,20 @@ class PromptSet:
         sha = hashlib.sha256()
         for name, file in sorted(self.files.items()):
             sha.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
+        return sha.hexdigest()
+
+    def digest_of(self, templates: Iterable[str]) -> str:
+        """SHA-256 over some templates, as far as the set has them, and what they include. Raises `PromptError`."""
+        found: set[str] = set()
+        waiting = [name for name in templates if name in self.files]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += [other for other in self._read(name).includes if other in self.files]
+        sha = hashlib.sha256()
+        for name in sorted(found):
+            sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
         return sha.hexdigest()
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:

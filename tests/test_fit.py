@@ -121,6 +121,28 @@ def test_another_model_and_another_temperature_are_other_agents(tmp_path: Path) 
     assert run(tmp_path, Mock(model="one", text=said)).failed == []
 
 
+def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_path: Path) -> None:
+    said = "The answer is 7.\nConfidence: 0.5"
+    own = tmp_path / "own"
+    (own / "prompts" / "mine").mkdir(parents=True)
+    (own / "harness.yaml").write_text("parents: [harness_builtin]\n")
+    (own / "prompts" / "mine" / "prompts.yaml").write_text("base: ensembles/standard\n")
+    mine = project.find(own)
+
+    def evaluated() -> Run:
+        data = body(tmp_path, prompts="mine")
+        return evaluate(data, Mock(text=said), output_path=tmp_path / "run", project=project.find(own))
+
+    fit(spec.parse(body(tmp_path, prompts="mine"), mine), mine, lambda: Mock(text=said), folder=tmp_path / "runs")
+    (own / "prompts" / "mine" / "debate.j2").write_text("Now argue.")
+    assert evaluated().failed == []
+    (own / "prompts" / "mine" / "question.j2").write_text("Listen: {{ question }}")
+    with pytest.raises(
+        DataError, match=r"the prompt set mine asks in other words than"
+    ):
+        evaluated()
+
+
 def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None:
     protocol = {**body(tmp_path)["protocol"], "coordinate": "always"}
     seats = {"default": "model", "boss": {"model": "boss", "seats": ["Coordinator"]}}
