@@ -1,64 +1,146 @@
-"""What is told of a panel: several seats that answer one question, alone or after hearing one another.
-
-Protocols of `registry/protocols` put `FACTS` into their outcomes; tasks grade them with `panel_grades`.
-"""
+"""What all protocols share that put one question to several seats: who they are, how they are asked, what is told."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from harness.api import Action, Outcome
-
-FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed")
-"""What every panel protocol tells.
-
-`history`: rounds of answers, each in the panel's order, None where there was none that could be read.
-`unanimous_at`: the first round, from 0, in which everybody gave the same answer; None if there was none.
-`exit`: in a word how the group came to its answer, or why it has none.
-`proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was nobody.
-`crossed`: characters of other seats' texts that seats were shown.
-"""
-
-GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
-"""What `panel_grades` gives."""
+from harness import histories
+from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
+from harness.errors import PluginError
+from harness.replies import Considered, considered
+from harness.replies.considered import Style
+from harness.votes import canonical
 
 
-def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str, float | None]:
-    """How much of what the panel knew its answer kept (DarkForest, Section 1 and Figure 1).
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a seat answered (DarkForest, Section 3.2: the observation o_i = (a_i, z_i, c_i, v_i, q_i)).
 
-    `available`: 1 if some first answer is right, the bound of what choosing among them can reach. `lost`: 1 if one was
-    and the group's answer is not; `gained`: 1 if none was and the group's is. `to_right`, `to_wrong`: how many answers
-    became right, or ceased to be, from one round to the next. `first`: the share of first answers that are right.
-    `ever`: 1 if an answer of any round is right. `proposal`: 1 if the coordinator's own answer is right.
-
-    All are None where the protocol tells no history. `right` is asked once for each different answer.
+    Attributes:
+        seat: whose.
+        answer: a_i; None if nothing could be read (v_i = 0).
+        candidate: z_i, one text for all answers that are the same; None without an answer.
+        confidence: c_i, from 0 to 1; None if none was stated.
+        malformed: q_i, whether the reply could be read but is not in the form that was asked for.
+        text: the reply as it was written; of a policy, which writes none, its answer; "" if there is neither.
     """
-    history: Sequence[Sequence[Action]] = outcome.facts.get("history") or ()
-    if not history:
-        return dict.fromkeys(GRADES)
-    known: dict[str, bool] = {}
 
-    def is_right(action: Action) -> bool:
-        if action is None:
-            return False
-        key = repr(action)
-        if key not in known:
-            known[key] = right(action)
-        return known[key]
+    seat: str
+    answer: Action
+    candidate: str | None
+    confidence: float | None = None
+    malformed: bool = False
+    text: str = ""
 
-    marks = [[is_right(action) for action in answers] for answers in history]
-    pairs = [pair for one, two in itertools.pairwise(marks) for pair in zip(one, two, strict=False)]
-    available, final = any(marks[0]), is_right(outcome.group)
-    proposal: Any = outcome.facts.get("proposal")
-    return {
-        "available": float(available),
-        "lost": float(available and not final),
-        "gained": float(final and not available),
-        "to_right": float(sum(after and not before for before, after in pairs)),
-        "to_wrong": float(sum(before and not after for before, after in pairs)),
-        "first": sum(marks[0]) / len(marks[0]) if marks[0] else None,
-        "ever": float(any(map(any, marks))),
-        "proposal": None if proposal is None else float(is_right(proposal)),
-    }
+
+@dataclass(kw_only=True)
+class Panel(Protocol):
+    """A question is put to a panel of seats.
+
+    Attributes:
+        agents: how many seats the panel has (Agent-0, Agent-1, …); None: the seats of the case. For cases of one seat.
+        confidence: whether members say how sure they are: not at all, in a last line ("line"), or in one JSON object
+            with reasoning, answer and confidence ("json").
+        repairs: how often an unreadable answer is asked for again.
+    """
+
+    agents: Annotated[int, Range(ge=1, le=1000)] | None = None
+    confidence: Style = "none"
+    repairs: Annotated[int, Range(ge=0)] = 0
+
+    needs = frozenset({"question"})
+    facts = histories.FACTS
+
+    def others(self) -> tuple[str, ...]:
+        """Seats that the protocol needs besides the panel, by name; those that sit on the panel are not added."""
+        return ()
+
+    def members(self, case: Case) -> tuple[str, ...]:
+        """The panel, in order."""
+        if self.agents is None:
+            return case.seats
+        if len(case.seats) > 1:
+            message = f"agents: {self.agents}, but {case.id!r} has {len(case.seats)} seats of its own"
+            raise PluginError(
+                message, hint="Leave agents out, or take a task whose questions have one.", at=("agents",)
+            )
+        return tuple(f"Agent-{i}" for i in range(self.agents))
+
+    def seats(self, case: Case) -> tuple[str, ...]:
+        """The panel, and whoever else is needed."""
+        return tuple(dict.fromkeys((*self.members(case), *self.others())))
+
+    def ask(
+        self,
+        task: Task,
+        case: Case,
+        seat: str,
+        name: str = "answer",
+        view: Facts | None = None,
+        *,
+        crossing: Sequence[str] = (),
+        fresh: bool = False,
+        more: Facts | None = None,
+    ) -> Turn:
+        """A turn in which a seat answers the question. `more` goes into the brief, which opens a thread."""
+        own = seat if seat in case.seats else case.seats[0]
+        brief = {**task.brief(case, own), "confidence": self.confidence, **(more or {})}
+        reply = Considered(task.reply(case, own), self.confidence)
+        return Turn(seat, name, view or {}, reply, brief, self.repairs, fresh, tuple(crossing))
+
+    def read(self, task: Task, case: Case, move: Move) -> Opinion:
+        """What a move of such a turn says."""
+        answer, confidence, malformed = considered(move.action)
+        if answer is None:
+            return Opinion(move.seat, None, None, text=move.text or "")
+        text = move.text if move.text is not None else _in_words(answer, confidence)
+        return Opinion(move.seat, answer, canonical(task, case, answer), confidence, malformed, text)
+
+    def outcome(
+        self,
+        history: Sequence[Sequence[Opinion]],
+        group: Action,
+        *,
+        exit: str,
+        crossed: int = 0,
+        proposal: Action = None,
+        **facts: Any,
+    ) -> Outcome:
+        """What an episode came to. The seats' own answers are those of the last round."""
+        told = {
+            "history": [[opinion.answer for opinion in opinions] for opinions in history],
+            "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
+            "exit": exit,
+            "proposal": proposal,
+            "crossed": crossed,
+        }
+        last = history[-1] if history else ()
+        return Outcome({opinion.seat: opinion.answer for opinion in last}, group, {**told, **facts})
+
+
+def unanimous(opinions: Sequence[Opinion]) -> bool:
+    """Whether everybody gave an answer, and the same one."""
+    return len({opinion.candidate for opinion in opinions}) == 1 and opinions[0].candidate is not None
+
+
+def leading(opinions: Sequence[Opinion]) -> Action:
+    """The answer most often given, the first given of several; None if there is none."""
+    counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
+    if not counts:
+        return None
+    most = max(counts.values())
+    return next(o.answer for o in opinions if o.candidate is not None and counts[o.candidate] == most)
+
+
+def _in_words(answer: Action, confidence: float | None) -> str:
+    text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return text if confidence is None else f"{text}\nConfidence: {confidence:g}"
+
+
+def shown(opinions: Sequence[Opinion]) -> list[Mapping[str, Any]]:
+    """Opinions as templates get them: text, answer, confidence, and nobody's name."""
+    return [{"text": o.text, "answer": o.answer, "confidence": o.confidence} for o in opinions]

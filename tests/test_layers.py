@@ -9,20 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 PLUGINS = {"registry", "metrics", "specs", "prompts", "results"}
-FOR_PLUGINS = {
-    "api",
-    "documents",
-    "errors",
-    "fitting",
-    "simulation",
-    "panels",
-    "phases",
-    "replies",
-    "sandbox",
-    "sharded",
-    "stats",
-    "worlds",
-}
+FOR_PLUGINS = set(re.findall(r"`harness\.(\w+)`", PAGE.partition("plugins import ")[2].partition("\n\n")[0]))
 
 
 def layers() -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.errors import DataError, Place, PluginError
-from harness.panels import GRADES, panel_grades
+from harness.histories import GRADES, panel_grades
 from harness.replies._literals import NOTHING, read
 
 from .examples import Choose, chooser

@@ -13,9 +13,9 @@ from typing import Any
 
 from harness.api import Facts
 from harness.errors import PluginError
+from harness.panels import Opinion
 
 from ._belief import Theta
-from ._panel import Opinion
 from ._rules import Outputs, Rules
 
 LARGEST = 1_000_000_000

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.api import Action
+from harness.panels import Opinion
 
 from ._belief import Belief, Cluster, Theta, stated
-from ._panel import Opinion
 
 Disclosure = Literal["belief_summary", "reasoning_summary", "full_traces"]
 """Named policies (Table 8): the summary; with an excerpt of each member's reasoning; with its whole reply."""

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.errors import PluginError, near
-
-from ._panel import Opinion, shown
+from harness.panels import Opinion, shown
 
 FIELDS = ("question", "rationale", "answer")
 

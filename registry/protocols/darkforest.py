@@ -10,16 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from harness import panels
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError, near
 from harness.fitting import Fitted, Played
+from harness.panels import Opinion, Panel, unanimous
 from harness.replies import Considered
 
 from ._belief import Backing, Belief, Term, Theta, Tie, believe
 from ._calibration import Counts, counts_of
 from ._disclosure import Disclosure, Field, Policy, disclose
-from ._panel import Opinion, Panel, unanimous
 from ._rules import PARAMETERS, Coordinate, Outputs, Preset, Rules, Terms, Unusable, names, rules_of
 
 Share = Annotated[float, Range(ge=0, le=1)] | None
@@ -130,7 +129,7 @@ class DarkForest(Panel, Fitted):
     digits: Annotated[int, Range(ge=0, le=16)] | None = None
 
     facts = (
-        *panels.FACTS,
+        *Panel.facts,
         *("top", "posterior", "margin", "uncertain", "clusters", "trusted", "overridden"),
         *("asked", "coordinator_read", "dissent"),
     )

@@ -7,13 +7,11 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from harness import panels
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError
+from harness.panels import Opinion, Panel, leading, unanimous
 from harness.replies import FreeText
-
-from ._panel import Opinion, Panel, leading, unanimous
-from ._votes import Ties, canonical, how, majority
+from harness.votes import Ties, canonical, how, majority
 
 
 @plugin
@@ -44,7 +42,7 @@ class Debate(Panel):
     stop: Literal["none", "unanimous"] = "none"
     ties: Ties = "first"
 
-    facts = (*panels.FACTS, "votes", "tied", "adopted")
+    facts = (*Panel.facts, "votes", "tied", "adopted")
 
     def others(self) -> tuple[str, ...]:
         """The seat that writes digests, if there are any."""

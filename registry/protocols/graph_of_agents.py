@@ -7,14 +7,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from harness import panels
 from harness.api import Action, Case, Move, Outcome, Play, Range, Reply, Task, Turn, plugin
 from harness.errors import PluginError, near
+from harness.panels import Opinion, Panel, leading
 from harness.replies.considered import Style
 
 from ._graph import Graph, graph_of, means, waves
 from ._graph_replies import Indices, Level, Scores
-from ._panel import Opinion, Panel, leading
 
 T = TypeVar("T")
 Step = Generator[list[Turn], list[Move], T]
@@ -64,7 +63,7 @@ class GraphOfAgents(Panel):
     judge_tries: Annotated[int, Range(ge=1, le=100)] = 3
 
     facts = (
-        *panels.FACTS, "cards", "difficulty", "picks", "slots", "retries", "replaced", "scores", "dropped", "shares",
+        *Panel.facts, "cards", "difficulty", "picks", "slots", "retries", "replaced", "scores", "dropped", "shares",
         "ranks", "edges", "top",
     )  # fmt: skip
 

@@ -6,10 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from harness import panels
 from harness.api import Case, Play, Range, Task, Turn, plugin
-
-from ._panel import Opinion, Panel, leading
+from harness.panels import Opinion, Panel, leading
 
 
 @plugin
@@ -37,7 +35,7 @@ class MixtureOfAgents(Panel):
     slot: Literal["system", "user"] = "system"
     shuffle: bool = False
 
-    facts = (*panels.FACTS, "order", "missing", "novel", "agreed", "agreement")
+    facts = (*Panel.facts, "order", "missing", "novel", "agreed", "agreement")
 
     def others(self) -> tuple[str, ...]:
         """The aggregator, unless it sits on the panel."""

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Annotated, Any, Literal
 
-from harness import panels
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
+from harness.panels import Opinion, Panel, leading, unanimous
 from harness.replies.considered import Style
+from harness.votes import Ties, canonical, how, majority
 
 from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
-from ._panel import Opinion, Panel, leading, unanimous
-from ._votes import Ties, canonical, how, majority
 
 
 @plugin
@@ -49,7 +48,7 @@ class Reconcile(Panel):
     demonstrations: list[dict[str, Any]] = field(default_factory=list)
     ties: Ties = "first"
 
-    facts = (*panels.FACTS, "votes", "tied", "imputed", "dropped", "overruled")
+    facts = (*Panel.facts, "votes", "tied", "imputed", "dropped", "overruled")
 
     def __post_init__(self) -> None:
         check_demonstrations(self.demonstrations)

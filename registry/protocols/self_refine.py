@@ -8,13 +8,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from harness import panels
 from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError, near
+from harness.panels import Opinion, Panel
 from harness.replies import Considered
 
 from ._feedback import OTHERWISE, Feedback, Rewritten, parted
-from ._panel import Opinion, Panel
 
 Past = list[dict[str, str]]
 """Earlier answers, each with the feedback it got."""
@@ -63,7 +62,7 @@ class SelfRefine(Panel):
     past: Literal["all", "last"] = "all"
     invalid: Literal["none", "previous"] = "none"
 
-    facts = (*panels.FACTS, "critiques", "stop", "changed")
+    facts = (*Panel.facts, "critiques", "stop", "changed")
 
     def __post_init__(self) -> None:
         if not self.signal.strip() or "\n" in self.signal or len(self.signal) > 200:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
-
-from ._votes import majority
+from harness.votes import majority
 
 
 @plugin

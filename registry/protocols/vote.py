@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from typing import Annotated, Literal
 
-from harness import panels
 from harness.api import Case, Play, Range, Task, plugin
 from harness.errors import PluginError
-
-from ._panel import Opinion, Panel
-from ._votes import Ties, majority
+from harness.panels import Opinion, Panel
+from harness.votes import Ties, majority
 
 
 @plugin
@@ -37,7 +35,7 @@ class Vote(Panel):
     ties: Ties = "first"
     invalid: Literal["ignored", "vote"] = "ignored"
 
-    facts = (*panels.FACTS, "votes", "tied", "unanimous")
+    facts = (*Panel.facts, "votes", "tied", "unanimous")
 
     def __post_init__(self) -> None:
         for seat, weight in (self.weights or {}).items():

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DataError, PluginError, UserError
-from harness.panels import GRADES
+from harness.histories import GRADES
 from tests.documents.documents_kit import cases, graded, jsonl, offline, plan_of, task_of
 
 ROWS: list[dict[str, Any]] = [

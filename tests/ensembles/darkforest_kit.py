@@ -10,6 +10,7 @@ from typing import Any
 from harness import project
 from harness.api import Action, Case, Completion, Move, Outcome, Task, Turn
 from harness.documents import DatasetTask
+from harness.panels import Opinion
 
 BUILTIN = project.builtin()
 DarkForest: Any = BUILTIN.load("protocols", "darkforest")
@@ -18,7 +19,6 @@ belief: Any = importlib.import_module(f"{_HOME}._belief")
 calibration: Any = importlib.import_module(f"{_HOME}._calibration")
 disclosure: Any = importlib.import_module(f"{_HOME}._disclosure")
 rules: Any = importlib.import_module(f"{_HOME}._rules")
-Opinion: Any = importlib.import_module(f"{_HOME}._panel").Opinion
 
 A, B, C = "Agent-0", "Agent-1", "Agent-2"
 

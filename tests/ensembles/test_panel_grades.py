@@ -13,7 +13,7 @@ from harness.check import drive
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.evaluation import Run, evaluate
-from harness.panels import GRADES, panel_grades
+from harness.histories import GRADES, panel_grades
 
 BUILTIN = project.builtin()
 

@@ -1,0 +1,64 @@
+"""What is told of a panel: several seats that answer one question, alone or after hearing one another.
+
+Protocols of `registry/protocols` put `FACTS` into their outcomes; tasks grade them with `panel_grades`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.api import Action, Outcome
+
+FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed")
+"""What every panel protocol tells.
+
+`history`: rounds of answers, each in the panel's order, None where there was none that could be read.
+`unanimous_at`: the first round, from 0, in which everybody gave the same answer; None if there was none.
+`exit`: in a word how the group came to its answer, or why it has none.
+`proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was nobody.
+`crossed`: characters of other seats' texts that seats were shown.
+"""
+
+GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
+"""What `panel_grades` gives."""
+
+
+def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str, float | None]:
+    """How much of what the panel knew its answer kept (DarkForest, Section 1 and Figure 1).
+
+    `available`: 1 if some first answer is right, the bound of what choosing among them can reach. `lost`: 1 if one was
+    and the group's answer is not; `gained`: 1 if none was and the group's is. `to_right`, `to_wrong`: how many answers
+    became right, or ceased to be, from one round to the next. `first`: the share of first answers that are right.
+    `ever`: 1 if an answer of any round is right. `proposal`: 1 if the coordinator's own answer is right.
+
+    All are None where the protocol tells no history. `right` is asked once for each different answer.
+    """
+    history: Sequence[Sequence[Action]] = outcome.facts.get("history") or ()
+    if not history:
+        return dict.fromkeys(GRADES)
+    known: dict[str, bool] = {}
+
+    def is_right(action: Action) -> bool:
+        if action is None:
+            return False
+        key = repr(action)
+        if key not in known:
+            known[key] = right(action)
+        return known[key]
+
+    marks = [[is_right(action) for action in answers] for answers in history]
+    pairs = [pair for one, two in itertools.pairwise(marks) for pair in zip(one, two, strict=False)]
+    available, final = any(marks[0]), is_right(outcome.group)
+    proposal: Any = outcome.facts.get("proposal")
+    return {
+        "available": float(available),
+        "lost": float(available and not final),
+        "gained": float(final and not available),
+        "to_right": float(sum(after and not before for before, after in pairs)),
+        "to_wrong": float(sum(before and not after for before, after in pairs)),
+        "first": sum(marks[0]) / len(marks[0]) if marks[0] else None,
+        "ever": float(any(map(any, marks))),
+        "proposal": None if proposal is None else float(is_right(proposal)),
+    }
