@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from harness import store
@@ -64,10 +65,16 @@ def located(project: Project, name: str) -> Path:
 
 
 def fingerprint(case: Case) -> str:
-    """What tells a question from others, whatever its id, its spacing, and the examples before it."""
+    """What tells a question from others, whatever its id, its spacing, the examples before it, its options' order."""
     asked = case.public.get("bare", case.public.get("question"))
-    text = json.dumps([case.public, case.private], sort_keys=True, default=str) if asked is None else str(asked)
-    return hashlib.sha256(" ".join(text.split()).casefold().encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    if asked is None:
+        parts = [json.dumps([case.public, case.private], sort_keys=True, default=str)]
+    else:
+        options = [str(option) for option in case.public.get("choices") or ()]
+        listed = "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
+        parts = [str(asked).removesuffix(listed), *sorted(options)]
+    text = "\x1f".join(" ".join(part.split()).casefold() for part in parts)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def agents(plan: Plan, condition: Condition) -> dict[str, Any]:
@@ -112,9 +119,11 @@ def _read(file: Path, name: str) -> dict[str, Any]:
     for key in ("agents", "questions", "parameters"):
         if not isinstance(found.get(key), dict) or not found[key]:
             raise DataError(f"it does not say its {key}", place=place, hint=hint)
-    for key, kind in (("templates", list), ("prompts", dict)):
-        if not isinstance(found.get(key), kind) or not all(isinstance(name, str) for name in found[key]):
+    for key, values in (("questions", [*found["questions"].values()]), ("templates", found.get("templates"))):
+        if not isinstance(values, list) or not values or not all(isinstance(value, str) for value in values):
             raise DataError(f"it does not say its {key}", place=place, hint=hint)
+    if not isinstance(found.get("prompts"), dict):
+        raise DataError("it does not say its prompts", place=place, hint=hint)
     return found
 
 

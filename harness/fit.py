@@ -21,6 +21,7 @@ from harness.evaluation import OnScore, default_folder, execute
 from harness.fitting import Fitted, Played
 from harness.plan import Plan, episode_id
 from harness.project import Project
+from harness.record import identity
 from harness.run import Options
 from harness.spec import Spec, Variant, over
 
@@ -39,6 +40,7 @@ def fit(
     *,
     folder: Path | None = None,
     options: Options | None = None,
+    limit: int | None = None,
     overwrite: bool = False,
     on_score: Callable[[str], OnScore | None] = lambda name: None,
 ) -> dict[Path, int]:
@@ -48,6 +50,7 @@ def fit(
         loaded: the spec whose evaluation will read them.
         model: makes the engine under test, once for every file; None for the spec's baseline.
         folder: where the calibration runs are kept; default `results/<spec>-<model>-fit`.
+        limit: at most so many questions for each file, where `fit:` does not say fewer.
         overwrite: whether a file that holds other parameters may be replaced.
         on_score: name of a file → what is called with every finished episode.
 
@@ -63,11 +66,13 @@ def fit(
     for name, (condition, derived) in _jobs(loaded, plan).items():
         protocol = plan.conditions[condition].protocol
         assert isinstance(protocol, Fitted)
-        calibrating = resolve.plan(spec.parse(derived, project), project, model())
-        where = (folder or _folder(plan)) / derived["name"]
+        calibrating = _plan(derived, loaded, project, model, limit)
+        # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
+        where = (folder or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
         execute(calibrating, where, options or Options(), on_score=on_score(name))
         played = _played(calibrating, where / store.JOURNAL)
         asked = {one.case.id: fingerprint(one.case) for one in played}
+        templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
         found = {
             "schema": SCHEMA,
             "harness": __version__,
@@ -75,7 +80,7 @@ def fit(
             "agents": agents(plan, plan.conditions[condition]),
             "task": derived["task"],
             "seed": plan.seed,
-            "templates": (templates := sorted({"system", "retry", *(m.turn for one in played for m in moves(one))})),
+            "templates": templates,
             "prompts": wordings(plan, plan.conditions[condition], templates),
             "answers": _digest(played),
             "questions": asked,
@@ -85,6 +90,22 @@ def fit(
         _write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n", overwrite)
         files[file] = len(played)
     return files
+
+
+def _plan(derived: dict[str, Any], loaded: Spec, project: Project, model: MakeModel, limit: int | None) -> Plan:
+    """The plan of a calibration run; what is wrong with it is told where `fit:` stands."""
+    if limit is not None:
+        derived = {**derived, "limit": min(limit, derived.get("limit", limit))}
+    try:
+        plan = resolve.plan(spec.parse(derived, project), project, model())
+        _score_of(plan.conditions[0].task)
+    except (SpecError, PluginError) as error:
+        raise SpecError(error.message, place=loaded.place("fit", "task"), hint=error.hint) from None
+    return plan
+
+
+def _short(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
 def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
@@ -158,11 +179,17 @@ def _played(plan: Plan, journal: Path) -> list[Played]:
     return [found[name] for name in cases if name in found]
 
 
-def _right(task: Task, case: Case) -> Callable[[Action], bool]:
+def _score_of(task: Task) -> str:
+    """The grade that says whether an answer is right. Raises `PluginError` if there is none."""
     score = next((name for name in SCORES if name in task.grades), None)
     if score is None:
         hint = f"It grades {', '.join(task.grades)}."
         raise PluginError(f"{type(task).__name__} has no grade called {' or '.join(SCORES)}", hint=hint)
+    return score
+
+
+def _right(task: Task, case: Case) -> Callable[[Action], bool]:
+    score = _score_of(task)
 
     def right(action: Action) -> bool:
         alone = Outcome(dict.fromkeys(case.seats, action), action, {"history": [[action]]})

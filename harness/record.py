@@ -81,7 +81,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "told_the_answer": any(condition.simulated for condition in plan.conditions),
         "generation_kwargs": dict(plan.sampling),
         "constrained": bool(plan.spec.get("constrained", False)),
-        "identity": _identity(plan, adopted),
+        "identity": identity(plan, adopted),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
@@ -90,14 +90,14 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
     }
 
 
-def _identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
     body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
-    identity = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
+    facts = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
     if adopted:
-        identity["calibration"] = dict(adopted)
-    made: dict[str, Any] = json.loads(as_json(identity))
+        facts["calibration"] = dict(adopted)
+    made: dict[str, Any] = json.loads(as_json(facts))
     return made
 
 
@@ -140,7 +140,7 @@ def check_replay(plan: Plan) -> None:
     engine = plan.engines.get("model")
     if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
         return
-    recorded, asked = read_meta(Path(engine.path) / META)["identity"], _identity(plan)
+    recorded, asked = read_meta(Path(engine.path) / META)["identity"], identity(plan)
     then = {key: recorded["spec"].get(key) for key in _ASKED} | {"texts": recorded["prompts"]}
     now = {key: asked["spec"].get(key) for key in _ASKED}
     # A part of the matrix may need a part of the prompt sets.

@@ -100,6 +100,11 @@ class _Resolver:
             name = _split(variant.data["protocol"])[0]
             message = f"protocol {name!r} needs cases with {', '.join(lacking)}; the task's have none"
             raise SpecError(message, place=self.spec.place("protocol"), hint=hint)
+        if type(protocol).seats is not api.Protocol.seats:  # it brings its own: seats that are not there show now
+            try:
+                protocol.seats(task.example())
+            except PluginError as error:
+                raise SpecError(error.message, place=self.spec.place("protocol", *error.at), hint=error.hint) from None
         groups = tuple(self.groups(variant))
         return Condition(variant.id, variant.labels, task, protocol, groups, bool(variant.data.get("constrained")))
 

@@ -63,4 +63,6 @@ def majority(
 
 def how(count: Count) -> str:
     """In a word how a vote came to its answer, or why it has none."""
-    return "no candidate" if not count.weights else "tie" if count.tied else "vote"
+    if not count.weights:
+        return "no candidate"
+    return "tie" if count.tied else "vote" if count.answer is not None else "no weight"

@@ -93,6 +93,10 @@ def test_a_question_is_known_by_what_it_asks_not_by_its_id() -> None:
     assert fingerprint(case("1", question="What  is\nit?")) == fingerprint(case("2", question="what is it?"))
     shown = case("1", question="An example. What is it?", bare="What is it?")
     assert fingerprint(shown) == fingerprint(case("9", question="What is it?"))
+    one = case("1", question="Which?\nA. Lyon\nB. Paris", choices=["Lyon", "Paris"])
+    other = case("2", question="Which?\nA. Paris\nB. Lyon", choices=["Paris", "Lyon"])
+    assert fingerprint(one) == fingerprint(other), "the same question in another order"
+    assert fingerprint(one) != fingerprint(case("3", question="Which?\nA. Nice\nB. Paris", choices=["Nice", "Paris"]))
     assert fingerprint(case("1", question="A?")) != fingerprint(case("1", question="B?"))
     assert fingerprint(Case("1", ("A",), private={"A": {"x": 1}})) != fingerprint(Case("1", ("A",)))
 
@@ -160,6 +164,21 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
         ("{}", "not a file of calibrated parameters: its schema is None"),
         ('{"schema": "harness.calibration/1"}', "it does not say its agents"),
         ('{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": []}', "it does not say its questions"),
+        (
+            '{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": {"a": 1}, "parameters": {"a": 1},'
+            '"templates": ["answer"]}',
+            "it does not say its questions",
+        ),
+        (
+            '{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
+            '"templates": []}',
+            "it does not say its templates",
+        ),
+        (
+            '{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
+            '"templates": ["answer"]}',
+            "it does not say its prompts",
+        ),
     ],
 )
 def test_a_damaged_file_is_told(tmp_path: Path, content: str, told: str) -> None:
@@ -193,6 +212,48 @@ def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None
     (tmp_path / "more" / "fitted" / "p.json").replace(tmp_path / "fitted" / "p.json")
     with pytest.raises(DataError, match=r"holds a run of something else"):
         run(tmp_path)
+
+
+def test_another_panel_is_another_run_so_what_hints_say_can_be_done(tmp_path: Path) -> None:
+    fitted(tmp_path)
+    other = {"baseline": {**PANEL, "seats": {"Agent-0": {"accuracy": 0.8}}}}
+    assert fitted(tmp_path, overwrite=True, **other)["agents"]["Agent-0"]["parameters"] != PANEL["seats"]
+    assert run(tmp_path, **other).failed == []
+
+
+def test_fewer_rows_may_be_asked_for_and_never_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(json.dumps(body(tmp_path)))
+    command = ["fit", "--spec", str(file), "--output_path", str(tmp_path / "runs"), "--quiet", "--overwrite"]
+    assert main([*command, "--limit", "3"]) == 0 and "fitted on 3 questions" in capsys.readouterr().out
+    assert main([*command, "--limit", "300"]) == 0 and "fitted on 15 questions" in capsys.readouterr().out
+
+
+def test_what_is_wrong_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    def refused(**changes: Any) -> str:
+        asked: list[str] = []
+
+        def answer(request: Any) -> str:
+            asked.append(request.id)
+            return "The answer is 7."
+
+        data = {**body(tmp_path), **changes}
+        for attempt in (lambda: fitted(tmp_path, Mock(function=answer), **data), lambda: run(tmp_path, Mock(), **data)):
+            with pytest.raises((SpecError, PluginError, DataError)) as told:
+                attempt()
+        assert asked == []
+        return str(told.value)
+
+    protocol = body(tmp_path)["protocol"]
+    assert "correlated names 'Agent-9'" in refused(protocol={**protocol, "correlated": [["Agent-0", "Agent-9"]]})
+    assert "anchor names 'Agent9'" in refused(protocol={**protocol, "anchor": "Agent9"})
+
+
+def test_a_mistake_in_fit_is_told_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(json.dumps({**body(tmp_path), "fit": {"task": {"termz": 3}}}, indent=1))
+    with pytest.raises(SpecError, match=r"s\.yaml:\d+:\d+: .*unknown key 'termz'"):
+        fit(spec.load(str(file), BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "runs")
 
 
 def without(data: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -21,6 +21,9 @@ def fit(options: argparse.Namespace) -> int:
     if arguments and options.model is None:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
 
+    limit, options.limit, options.repeats = options.limit, None, None  # of the calibration rows, not of the evaluation
+    loaded = load(options)
+
     def model() -> Engine | None:
         return resolve.engine({"use": options.model, **arguments}, project, place) if options.model else None
 
@@ -32,11 +35,12 @@ def fit(options: argparse.Namespace) -> int:
 
     try:
         files = fitted(
-            load(options),
+            loaded,
             project,
             model,
             folder=Path(options.output_path) if options.output_path else None,
             options=running(options),
+            limit=limit,
             overwrite=options.overwrite,
             on_score=progress,
         )

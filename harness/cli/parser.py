@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
     _format(run)
 
     fit = _command(commands, "fit", "fit:fit", "estimate a protocol's parameters on the spec's calibration rows")
-    _spec(fit)
+    _spec(fit, repeats=False)
     _model(fit)
     _running(fit)
     fit.add_argument("--overwrite", action="store_true", help="replace files that hold other parameters")
@@ -104,12 +104,13 @@ def _at_least(least: int, text: str) -> int:
     return int(text)
 
 
-def _spec(command: argparse.ArgumentParser) -> None:
+def _spec(command: argparse.ArgumentParser, repeats: bool = True) -> None:
     command.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name")
     command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
     command.add_argument("--limit", type=_positive, metavar="N", help="at most N cases a condition")
     command.add_argument("--seed", type=_natural, metavar="N", help="the run's seed")
-    command.add_argument("--repeats", type=_positive, metavar="N", help="play every case N times")
+    if repeats:
+        command.add_argument("--repeats", type=_positive, metavar="N", help="play every case N times")
     command.add_argument("--data_dir", metavar="DIR", help="read the task's data from here (task.data_dir)")
 
 

@@ -17,8 +17,12 @@ Style = Literal["none", "line", "json"]
 
 KEYS = ("answer", "confidence", "malformed")
 _LINE = re.compile(
-    r"^[ \t>*_#-]{0,8}confidence[ \t*_]{0,4}[:=][ \t*_]{0,4}([^\n]{0,40})$", re.IGNORECASE | re.MULTILINE
+    r"(?:^ {0,3}|(?<=[.,;|)] ))[>*_#-]{0,4} ?\(?confidence[ *_]{0,4}:[ *_]{0,4}([^\n]{0,40})$",
+    re.IGNORECASE | re.MULTILINE,
 )
+_PLAIN = re.compile(r"[01]?\.?\d{1,6}%?|100%?|\d,\d{1,6}")
+_SCALE = re.compile(r"(\S+\s*(?:/|out of|of)\s*\d+)")
+_SENTENCE = re.compile(r"=|\S\s+\S+\s+\S+\s+\S")
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*|\s*```\s*\Z", re.IGNORECASE)
 _TAIL = 4_000
 """Characters at the end of a reply in which the line with the confidence is looked for."""
@@ -31,9 +35,10 @@ class Considered(Reply):
     The action is {"answer": `inner`'s action, "confidence": number or None, "malformed": whether the reply could be
     read but is not in the form that was asked for}. A plain answer is legal too: policies need not know of confidence.
 
-    "line": the last line "Confidence: 0.85" is taken out before `inner` reads the rest. "json": the answer is the text
-    of the field `answer`; a reply without such an object is read as plain text, and malformed. A reply without a
-    confidence is not malformed for that: what is missing is told apart from what is wrong.
+    "line": "Confidence: 0.85", on a line of its own or at the end of one, is taken out before `inner` reads the rest;
+    the last one that is a number counts, and nothing within code fences is one. "json": the answer is the text of the
+    field `answer`; a reply without such an object is read as plain text, and malformed. A reply without a confidence is
+    not malformed for that: what is missing is told apart from what is wrong.
     """
 
     inner: Reply
@@ -63,11 +68,7 @@ class Considered(Reply):
             return self._object(text)
         stated = None
         if self.style == "line":
-            tail = max(0, len(text) - _TAIL)
-            lines = list(_LINE.finditer(text, tail))
-            if lines:
-                stated = _number(lines[-1][1])
-                text = text[: lines[-1].start()].rstrip() + text[lines[-1].end() :]
+            stated, text = _taken_out(text)
         return self._read(text, stated, text)
 
     def exact(self, text: str) -> bool:
@@ -126,10 +127,26 @@ def _is_considered(action: Action) -> bool:
     return isinstance(action, Mapping) and set(action) == set(KEYS)
 
 
+def _taken_out(text: str) -> tuple[float | None, str]:
+    """(confidence, the text without the lines that state it), looked for behind the last code fence."""
+    start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
+    kept, at, stated = [], 0, None
+    for line in _LINE.finditer(text, start):
+        found = _number(line[1])
+        if found is None and _SENTENCE.search(line[1]):
+            continue  # something that is said about confidence
+        stated = stated if found is None else found
+        kept.append(text[at : line.start()].rstrip(" ,;|"))
+        at = line.end()
+    return stated, "".join([*kept, text[at:]]).rstrip() if kept else text
+
+
 def _number(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
-    words = text.strip("*_`\"'()[] \t\r").rstrip(".").split()
-    if not words:
-        return None
-    percent = len(words) > 1 and words[1].lower().startswith(("%", "percent"))
-    return confidence(words[0].rstrip(",;.*") + ("%" if percent else ""))
+    bare = text.strip("*_`\"'()[] \t\r").rstrip(".")
+    found = confidence(bare)
+    if found is not None or not bare:
+        return found
+    scale = _SCALE.match(bare)
+    first = scale[1] if scale else bare.split()[0].rstrip(",;.*")
+    return confidence(first) if scale or _PLAIN.fullmatch(first) else None

@@ -23,6 +23,8 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'', re.DOTALL)
 _ATOM = re.compile(r"[^\s,\[\]{}\"']++")
 _OPENING = re.compile(r'\{\s*+["\']')
 _CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
+_SHARE = re.compile(r"(\d{1,4}(?:\.\d{1,4})?)\s*(?:/|out of|of)\s*([1-9]\d{0,3})")
+_COMMA = re.compile(r"^(\d),(\d{1,6})$")
 _PERCENT = re.compile(r"\s*(?:%|percent)\s*$", re.IGNORECASE)
 
 
@@ -61,26 +63,33 @@ def json_fields(text: str, keys: Sequence[str]) -> dict[str, Any]:
 def confidence(value: Any) -> float | None:
     """A stated confidence as a number from 0 to 1; None if it is none.
 
-    A number, or a text that is one. Up to 1 it is taken as it is, above 1 and up to 100 it is a percentage (85 → 0.85);
-    with a percent sign it always is (1% → 0.01). Negative numbers, those above 100, nan and truth values are none.
+    A number, or a text that is one. Up to 1 it is taken as it is, from 10 to 100 it is a percentage (85 → 0.85); with a
+    percent sign it always is (1% → 0.01), "8/10" and "8 out of 10" are shares. Numbers between 1 and 10 may mean
+    either, and are none; so are negative ones, those above 100, nan and truth values.
 
-    >>> [confidence(c) for c in (0.9, "85%", 85, "1%", "nan", -0.1, True, "high")]
-    [0.9, 0.85, 0.85, 0.01, None, None, None, None]
+    >>> [confidence(c) for c in (0.9, "85%", 85, "1%", "8/10", "0,85", 1.2, "nan", -0.1, True)]
+    [0.9, 0.85, 0.85, 0.01, 0.8, 0.85, None, None, None, None]
     """
-    percent = False
+    percent, whole = False, 1.0
     if isinstance(value, str):
-        value = value[:100].strip()
+        value = value[:100].strip().lstrip("~≈ ")
         percent = bool(_PERCENT.search(value))
         value = _PERCENT.sub("", value) if percent else value
+        share = _SHARE.fullmatch(value)
+        value, whole = (share[1], float(share[2])) if share else (_COMMA.sub(r"\1.\2", value), whole)
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    if not math.isfinite(number) or not 0 <= number <= 100:
+    if not math.isfinite(number) or number < 0:
         return None
-    return number / 100 if percent or number > 1 else number
+    if percent or whole != 1:
+        number /= 100 if percent else whole
+    elif 10 <= number <= 100:
+        number /= 100
+    return number if number <= 1 else None
 
 
 def _best(found: Iterator[_Found]) -> _Found | None:
@@ -104,7 +113,7 @@ class _NoJsonError(Exception):
 
 def _objects(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
     """Objects with wanted keys. Those decoded do not overlap, and failed attempts are paid from a budget."""
-    budget, at = 16 * len(text) + 4096, 0
+    budget, at = 2 * len(text) + 4096, 0
     while budget > 0 and (opening := _OPENING.search(text, at)):
         start = opening.start()
         try:

@@ -156,10 +156,15 @@ class DarkForest(Panel, Fitted):
         """The coordinator, if it is ever asked."""
         return () if self._rules.coordinate == "never" else (self._rules.coordinator,)
 
+    def members(self, case: Case) -> tuple[str, ...]:
+        """The panel. Raises `PluginError` where a parameter names somebody else, or another panel was calibrated."""
+        found = super().members(case)
+        self._check(found)
+        return found
+
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Algorithm 1: one batch of the members, then at most one turn of the coordinator."""
         members = self.members(case)
-        self._check(members)
         moves = yield [self.ask(task, case, seat) for seat in members]
         opinions = [self.read(task, case, move) for move in moves]
         theta = self._theta_for(case)

@@ -70,16 +70,18 @@ class Reconcile(Panel):
         last = history[-1]
         weights = [self._weight(opinion.confidence) for opinion in last]
         count = majority(task, case, [opinion.answer for opinion in last], weights, self.ties, rng)
+        agreed = unanimous(last)  # then it is their answer, however unsure they are
+        answer = last[0].answer if agreed else count.answer
         return self.outcome(
             history,
-            count.answer,
-            exit="unanimous" if unanimous(last) else how(count),
+            answer,
+            exit="unanimous" if agreed else how(count),
             crossed=crossed,
             votes=count.weights,
             tied=count.tied,
             imputed=sum(opinion.answer is not None and opinion.confidence is None for opinion in last),
             dropped=dropped,
-            overruled=None if count.answer is None else int(_overruled(last, canonical(task, case, count.answer))),
+            overruled=None if answer is None else int(_overruled(last, canonical(task, case, answer))),
         )
 
     def _first(self, task: Task, case: Case, seat: str) -> Turn:

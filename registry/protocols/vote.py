@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Play, Range, Task, plugin
 from harness.errors import PluginError
 from harness.panels import Opinion, Panel
-from harness.votes import Ties, majority
+from harness.votes import Ties, how, majority
 
 
 @plugin
@@ -45,7 +45,6 @@ class Vote(Panel):
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields one batch, or as many as `calls` takes."""
         members = self.members(case)
-        self._check_names(members)
         ballots: list[Opinion] = []
         for number, voters in enumerate(self._voters(members)):
             moves = yield [self.ask(task, case, seat, fresh=number > 0) for seat in voters]
@@ -54,7 +53,7 @@ class Vote(Panel):
         count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
         lost = sum(weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None)
         silent = self.invalid == "vote" and lost > max(count.weights.values(), default=0.0)
-        exit = "no candidate" if not count.weights else "unread" if silent else "tie" if count.tied else "vote"
+        exit = "unread" if silent and count.weights else how(count)
         everybody = all(ballot.answer is not None for ballot in ballots)
         return self.outcome(
             [ballots],
@@ -65,15 +64,18 @@ class Vote(Panel):
             unanimous=len(count.weights) == 1 and everybody,
         )
 
+    def members(self, case: Case) -> tuple[str, ...]:
+        """The panel. Raises `PluginError` where weights name somebody who has no seat."""
+        found = super().members(case)
+        strangers = [seat for seat in self.weights or () if seat not in found]
+        if strangers:
+            message = f"weights names {strangers[0]!r}, who has no seat"
+            raise PluginError(message, hint=f"There are: {', '.join(found)}.", at=("weights",))
+        return found
+
     def _voters(self, members: Sequence[str]) -> Iterator[Sequence[str]]:
         """Who answers, batch by batch."""
         left = self.calls or len(members)
         while left > 0:
             yield tuple(islice(cycle(members), min(left, len(members))))
             left -= len(members)
-
-    def _check_names(self, members: Sequence[str]) -> None:
-        strangers = [seat for seat in self.weights or () if seat not in members]
-        if strangers:
-            message = f"weights names {strangers[0]!r}, who has no seat"
-            raise PluginError(message, hint=f"There are: {', '.join(members)}.", at=("weights",))

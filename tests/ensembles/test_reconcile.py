@@ -115,6 +115,13 @@ def test_weights_can_be_what_was_stated() -> None:
     assert stated((1, 0.85), (2, 0.89), weights="stated").group == 2
 
 
+def test_who_agree_have_an_answer_however_unsure_they_are() -> None:
+    found = stated((7, 0.0), (7, 0.0), (7, 0.0), weights="stated")
+    assert found.group == 7 and found.facts["exit"] == "unanimous"
+    nobody = stated((7, 0.0), (8, 0.0), weights="stated")
+    assert nobody.group is None and nobody.facts["exit"] == "no weight"
+
+
 def test_what_an_unstated_confidence_weighs_is_a_parameter() -> None:
     assert stated((1, None), (2, 0.7)).group == 2
     assert stated((1, None), (2, 0.7), unstated=5).group == 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.check import check_reply
-from harness.replies import Boxed, Considered, FreeText, Label, Letter, Number, considered
+from harness.replies import Boxed, Code, Considered, FreeText, Label, Letter, Number, considered
 
 LETTER = Letter(("Lyon", "Paris", "Nice"))
 FORMS = [LETTER, Boxed(), Number(), Label(("yes", "no")), FreeText()]
@@ -32,7 +32,16 @@ def test_every_form_keeps_its_contract(inner: Any, style: Any) -> None:
     [
         ("Confidence: 0.85", 0.85),
         ("**Confidence:** 85%", 0.85),
-        ("confidence = 90", 0.9),
+        ("Confidence: 90", 0.9),
+        ("Confidence: 8/10", 0.8),
+        ("Confidence: 9 out of 10", 0.9),
+        ("Confidence: 85 out of 100 (quite sure)", 0.85),
+        ("Confidence: 0,85", 0.85),
+        ("Confidence: ~0.9", 0.9),
+        ("Confidence: 0.9 (quite sure)", 0.9),
+        ("Confidence: 0.9\nConfidence: …", 0.9),
+        ("Confidence: 1.2", None),
+        ("Confidence: 5", None),
         ("Confidence: 85 %", 0.85),
         ("> Confidence: .7", 0.7),
         ("Confidence: 1", 1.0),
@@ -54,6 +63,21 @@ def test_the_line_is_no_part_of_the_answer() -> None:
     assert read("It makes 12\nConfidence: 0.5", Number()) == (12, 0.5, True), "readable, but in no form"
     assert read("Paris\nConfidence: 0.9", FreeText()) == ("Paris", 0.9, False)
     assert read("Confidence: 0.2\nThe answer is (A).\nConfidence: 0.9")[:2] == ("A", 0.9), "the last one counts"
+
+
+def test_a_confidence_may_stand_at_the_end_of_the_answer_s_line() -> None:
+    assert read("Answer: C, Confidence: 0.9") == ("C", 0.9, True)
+    assert read("The answer is (B). Confidence: 0.7") == ("B", 0.7, False)
+    assert read("My confidence: it is B.\nThe answer is (B).") == ("B", None, False)
+
+
+def test_a_program_s_own_lines_are_no_confidence() -> None:
+    program = "def f(x):\n    confidence = 0.5\n    confidence: float = 0.25\n    return x * confidence"
+    code = Considered(Code("f"), "line")
+    for text in (f"```python\n{program}\n```", program):
+        alone = Code("f").parse(text).action
+        assert considered(code.parse(text).action) == (alone, None, False)
+        assert considered(code.parse(f"{text}\nConfidence: 0.9").action)[:2] == (alone, 0.9)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@ def test_any_text_gives_json_values_of_wanted_keys(text: str) -> None:
     ("value", "number"),
     [
         (0.9, 0.9), ("0.9", 0.9), (1, 1.0), (0, 0.0), ("85%", 0.85), ("85 percent", 0.85), (85, 0.85), ("85", 0.85),
-        (100, 1.0), ("1%", 0.01), (1.5, 0.015), (" 0.5 ", 0.5), (-0.1, None), ("-5%", None), (101, None), ("nan", None),
+        (100, 1.0), ("1%", 0.01), (1.5, None), (9.9, None), (10, 0.1), ("8/10", 0.8), ("12/10", None), ("0,85", 0.85),
+            (" 0.5 ", 0.5), (-0.1, None), ("-5%", None), (101, None), ("nan", None),
         (float("nan"), None), ("inf", None), (True, None), (None, None), ("high", None), ([0.5], None), ("", None),
         ("9" * 10_000, None), (10**400, None),
     ],
