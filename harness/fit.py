@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,12 @@ def fit(
         DataError: calibration questions that failed, or a file that may not be overwritten.
     """
     plan = resolve.plan(loaded, project, model())
+    seats = frozenset(seat for c in plan.conditions for seat in c.protocol.seats(c.task.example()))
     files: dict[Path, int] = {}
     for name, (condition, derived) in _jobs(loaded, plan).items():
         protocol = plan.conditions[condition].protocol
         assert isinstance(protocol, Fitted)
-        calibrating = _plan(derived, loaded, project, model, limit)
+        calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=seats)
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
         where = (folder or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
         execute(calibrating, where, options or Options(), on_score=on_score(name))

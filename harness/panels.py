@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from harness import histories
 from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
@@ -46,6 +46,9 @@ class Panel(Protocol):
         confidence: whether members say how sure they are: not at all, in a last line ("line"), or in one JSON object
             with reasoning, answer and confidence ("json").
         repairs: how often an unreadable answer is asked for again.
+
+    Class attributes:
+        roles: the parameters that name a seat of `others`; none of them may be empty.
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = None
@@ -54,6 +57,14 @@ class Panel(Protocol):
 
     needs = frozenset({"question"})
     facts = histories.FACTS
+    roles: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for role in self.roles:
+            name = getattr(self, role)
+            if name is not None and not name.strip():
+                hint = f"Name one, or leave {role} out."
+                raise PluginError(f"{role} is empty: no seat has that name", hint=hint, at=(role,))
 
     def others(self) -> tuple[str, ...]:
         """Seats that the protocol needs besides the panel, by name; those that sit on the panel are not added."""
@@ -99,6 +110,12 @@ class Panel(Protocol):
             return Opinion(move.seat, None, None, text=move.text or "")
         text = move.text if move.text is not None else _in_words(answer, confidence)
         return Opinion(move.seat, answer, canonical(task, case, answer), confidence, malformed, text)
+
+    def candidate(self, task: Task, case: Case, text: str) -> str | None:
+        """The answer that the task's own reply form finds in a text, as `Opinion.candidate`; None if it finds none."""
+        parsed = task.reply(case, case.seats[0]).parse(text)
+        found = parsed.error is None and parsed.action is not None
+        return canonical(task, case, parsed.action) if found else None
 
     def outcome(
         self,

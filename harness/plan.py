@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -110,6 +110,7 @@ class Plan:
         model: the label of who is under test, in every table.
         digest: equal for runs that measured the same thing (same leaderboard).
         sampling: generation_kwargs of the spec.
+        elsewhere: seats that players may name though nobody here sits there: those of what this plan prepares.
     """
 
     spec: Spec
@@ -123,6 +124,7 @@ class Plan:
     repeats: int
     limit: int | None
     sampling: Mapping[str, Any]
+    elsewhere: frozenset[str] = frozenset()
 
     def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
         """Every episode in its one order: conditions, cases, repeats.
@@ -151,9 +153,10 @@ def survey(plan: Plan) -> Survey:
 
     Raises:
         SpecError, PluginError: as `Plan.episodes`; also when there is nothing to play, or two episodes would share
-            an id and so be counted as one.
+            an id and so be counted as one, or players name seats that nobody has.
     """
     ids: dict[str, None] = {}
+    seats: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.simulated}
     labels = {"model"}
     for condition, case, repeat in plan.episodes():
         name = episode_id(condition, case, repeat)
@@ -162,10 +165,34 @@ def survey(plan: Plan) -> Survey:
             raise PluginError(message, place=plan.spec.place("task"), hint="A case's id is unique in its condition.")
         ids[name] = None
         labels.update(condition.labels, case.labels)
+        if condition.id in seats:
+            seats[condition.id].update(condition.protocol.seats(case))
     if not ids:
         message = "there is nothing to play: no task gives a single case"
         raise SpecError(message, place=plan.spec.place("task"))
+    _check_players(plan, seats)
     return Survey(list(ids), labels)
+
+
+def _check_players(plan: Plan, seats: Mapping[str, Collection[str]]) -> None:
+    """Have players that were told of seats compare them with those there are; `seats`: condition → who plays."""
+    declared: dict[str, tuple[Simulant, str, set[str]]] = {}
+    for condition in plan.conditions:
+        for group in condition.groups:
+            player = group.policy() if group.policy is not None else None
+            if isinstance(player, Simulant):
+                # One declaration may serve several methods, of which only some have the seat it names.
+                _, _, known = declared.setdefault(repr(player), (player, group.name, set(plan.elsewhere)))
+                known.update(seats[condition.id])
+    for player, name, known in declared.values():
+        try:
+            player.check(known)
+        except PluginError as error:
+            body = plan.spec.get("seats", {}).get(name)
+            own = [key for key in ("policy", "baseline") if isinstance(body, Mapping) and key in body]
+            where = ("seats", name, own[0]) if own else ("baseline",)
+            place = error.place or plan.spec.place(*where, *error.at)
+            raise PluginError(error.message, place=place, hint=error.hint) from None
 
 
 def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:

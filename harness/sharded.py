@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
-from harness.replies import Answer, Form, same
+from harness.histories import GRADES, panel_grades
+from harness.replies import Answer, Form, normalise, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
 """The type of the parameter `items`; a task gives it its own default."""
@@ -65,6 +66,7 @@ class ShardedTask(Task):
     def __post_init__(self) -> None:
         if self.whole or self.agents == 1:  # who has it all can be asked alone, or a panel in its place
             self.gives = self.gives | {"question"}  # type: ignore[misc]
+            self.grades = (*self.grades, *GRADES)  # type: ignore[misc]
 
     # ------------------------------------------------------------------------------- for each task
 
@@ -156,6 +158,10 @@ class ShardedTask(Task):
         """A value of the problem's form; who is asked alone may reason first, and announces it."""
         return Answer(self.form, "Final answer:" if "question" in self.gives else None)
 
+    def canonical(self, case: Case, action: Action) -> str:
+        """One text for answers that are the same to `digits` decimals, for counting votes."""
+        return json.dumps(_rounded(normalise(action), self.digits), sort_keys=True)
+
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard.
 
@@ -163,7 +169,8 @@ class ShardedTask(Task):
         1 for the whole run, never 1 for a run without a wrong answer, and None where the protocol does not keep account
         of who knew what: `premature`, somebody submitted before it could know the data it needs; `consensus`, different
         answers were submitted to one question (None if every agent answers for its own part); `computation`, somebody
-        who could know all it needs submitted a wrong answer; `timeout`, somebody submitted nothing.
+        who could know all it needs submitted a wrong answer; `timeout`, somebody submitted nothing. Where one agent has
+        the whole input, also `GRADES`: what became of a panel's answers (`panel_grades`).
         """
         # Who has the whole input can have a panel answer for it: then the panel's answer counts.
         alone = len(case.seats) == 1 and outcome.facts.get("history") is not None
@@ -179,7 +186,12 @@ class ShardedTask(Task):
             "partial": sum(partial) / len(partial),
             **self._failures(case, outcome.facts.get("knew"), given, right),
             "data_characters": sum(texts) / len(texts),
+            **(self._panel(case, outcome) if "question" in self.gives else {}),
         }
+
+    def _panel(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
+        [truth] = case.target
+        return panel_grades(outcome, lambda answer: same(answer, truth, self.digits))
 
     def _marked(self, case: Case, given: Sequence[Action]) -> Iterator[tuple[Action, Any]]:
         return zip(given, case.target, strict=True)
@@ -289,9 +301,9 @@ def _common(answer: list[Any], truth: list[Any], digits: int | None) -> float:
 
 
 def _rounded(value: Any, digits: int | None) -> Any:
-    """Numbers with a fraction to `digits` decimals, everywhere inside."""
-    if isinstance(value, float) and digits is not None:
-        near = round(value, digits)
+    """Numbers with a fraction to `digits` decimals, everywhere inside; whole ones are integers."""
+    if isinstance(value, float):
+        near = value if digits is None else round(value, digits)
         return int(near) if near.is_integer() else near
     if isinstance(value, (list, tuple)):
         return [_rounded(item, digits) for item in value]

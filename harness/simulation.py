@@ -6,6 +6,8 @@ protocol around it: `harness.plan` finds out where such players sit, and every s
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from harness.api import Case, Policy, derive_seed
 
 WORD = "simulated"
@@ -30,6 +32,13 @@ class Simulant(Policy):
             seed: the same for all seats and for all conditions that play this case in this repeat.
         """
         raise NotImplementedError
+
+    def check(self, seats: Collection[str]) -> None:
+        """Called before anything is played, with all seats of all conditions in which such a player sits.
+
+        Raises:
+            PluginError: for a parameter that names none of them.
+        """
 
 
 def seed_of(seed: int, case: Case, repeat: int) -> int:

@@ -9,12 +9,15 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import hypothesis
 import pytest
 
 from harness.api import Completion, Request, Thread, derive_seed
 from harness.engines.vllm import VLLM
 
 T = TypeVar("T")
+hypothesis.settings.register_profile("harness", deadline=None)  # a busy machine is no bug
+hypothesis.settings.load_profile("harness")
 
 VLLM_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB

@@ -12,7 +12,8 @@ class Unanimity(Metric):
     """Whether and when everybody on a panel gives the same answer.
 
     `of`: first, the share of episodes in which all first answers agree; ever, in which those of some round do; round,
-    the number of the first such round, counted from 0, missing where there is none.
+    the number of the first such round, counted from 0, missing where there is none. All are missing where the panel
+    has one seat: it cannot but agree with itself.
     """
 
     of: Literal["first", "ever", "round"] = "ever"
@@ -21,6 +22,9 @@ class Unanimity(Metric):
 
     def measure(self, episode: Episode) -> float | None:
         if not episode.outcome or "unanimous_at" not in episode.outcome.facts:
+            return None
+        history = episode.outcome.facts.get("history")
+        if history and len(history[0]) < 2:
             return None
         at = fact(episode, "unanimous_at")
         match self.of:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
+from harness.errors import PluginError, near
 from harness.replies import Considered
 from harness.simulation import Simulant
 
 from ._skill import Copying, Skill, copyings, skills
 
 Share = Annotated[float, Range(ge=0, le=1)]
+HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser")
+"""What methods call the seats besides their panel, unless a spec says otherwise."""
 
 
 @plugin
@@ -82,6 +85,18 @@ class Simulated(Simulant):
         self._case: Case | None = None
         self._seat, self._seed, self._turns = "", 0, 0
         self._mind: Action = None
+
+    def check(self, seats: Collection[str]) -> None:
+        """Raises `PluginError` where `seats` or `correlated` names somebody who does not play.
+
+        Coordinators and the like may be named where no method that plays has one: a part of a spec plays as the whole.
+        """
+        seats = {*seats, *HELPERS}
+        named: list[tuple[tuple[str | int, ...], str]] = [(("seats", seat), seat) for seat in self.seats]
+        named += [(("correlated", i), seat) for i, pair in enumerate(self.correlated) for seat in pair["seats"]]
+        for at, seat in named:
+            if seat not in seats:
+                raise PluginError(f"{at[0]} names {seat!r}, who does not play", hint=near(seat, seats), at=at)
 
     def told(self, seat: str, case: Case, seed: int) -> None:
         """Keep what is told; nothing has been answered yet."""

@@ -5,6 +5,7 @@ Li et al., "DarkForest: Less Talk, Higher Accuracy for Multi-Agent LLMs", arXiv 
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +17,10 @@ from harness.fitting import Fitted, Played
 from harness.panels import Opinion, Panel, unanimous
 from harness.replies import Considered
 
-from ._belief import Backing, Belief, Term, Theta, Tie, believe
-from ._calibration import Counts, counts_of
-from ._disclosure import Disclosure, Field, Policy, disclose
-from ._rules import PARAMETERS, Coordinate, Outputs, Preset, Rules, Terms, Unusable, names, rules_of
+from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe
+from ._darkforest.calibration import Counts, counts_of
+from ._darkforest.disclosure import Disclosure, Field, Policy, disclose
+from ._darkforest.rules import PARAMETERS, Coordinate, Outputs, Preset, Rules, Terms, Unusable, names, rules_of
 
 Share = Annotated[float, Range(ge=0, le=1)] | None
 Count = Annotated[int, Range(ge=0)] | None
@@ -128,6 +129,7 @@ class DarkForest(Panel, Fitted):
     max_clusters: Annotated[int, Range(ge=1)] | Literal["all"] | None = None
     digits: Annotated[int, Range(ge=0, le=16)] | None = None
 
+    roles = ("coordinator",)
     facts = (
         *Panel.facts,
         *("top", "posterior", "margin", "uncertain", "clusters", "trusted", "overridden"),
@@ -135,6 +137,7 @@ class DarkForest(Panel, Fitted):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._rules = rules = rules_of(self.preset, {name: getattr(self, name) for name in PARAMETERS})
         self._named = names(rules)
         self._rank = {seat: place for place, seat in enumerate(rules.priority)}
@@ -174,7 +177,8 @@ class DarkForest(Panel, Fitted):
         if self._consults(opinions, uncertain):
             errors = [move.error for move in moves]
             options = case.public.get("choices")
-            shown = disclose(self._policy, opinions, belief, uncertain, theta, errors=errors, options=options)
+            read = functools.partial(self.candidate, task, case)
+            shown = disclose(self._policy, opinions, belief, uncertain, theta, read, errors=errors, options=options)
             [move] = yield [self._coordinate(task, case, belief, uncertain, shown)]
             final, crossed = self.read(task, case, move), len(shown)
             if final.candidate is None:

@@ -42,6 +42,7 @@ class Debate(Panel):
     stop: Literal["none", "unanimous"] = "none"
     ties: Ties = "first"
 
+    roles = ("summariser",)
     facts = (*Panel.facts, "votes", "tied", "adopted")
 
     def others(self) -> tuple[str, ...]:

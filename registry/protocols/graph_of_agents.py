@@ -62,12 +62,14 @@ class GraphOfAgents(Panel):
     pick_tries: Annotated[int, Range(ge=1, le=100)] = 5
     judge_tries: Annotated[int, Range(ge=1, le=100)] = 3
 
+    roles = ("meta", "general")
     facts = (
         *Panel.facts, "cards", "difficulty", "picks", "slots", "retries", "replaced", "scores", "dropped", "shares",
         "ranks", "edges", "top",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.top_k == 0:
             hint = "Give 1 or more, or -1 to have the question's difficulty rated first."
             raise PluginError("top_k is 0: nobody would answer", hint=hint, at=("top_k",))

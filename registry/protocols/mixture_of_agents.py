@@ -35,6 +35,7 @@ class MixtureOfAgents(Panel):
     slot: Literal["system", "user"] = "system"
     shuffle: bool = False
 
+    roles = ("aggregator",)
     facts = (*Panel.facts, "order", "missing", "novel", "agreed", "agreement")
 
     def others(self) -> tuple[str, ...]:

@@ -62,9 +62,11 @@ class SelfRefine(Panel):
     past: Literal["all", "last"] = "all"
     invalid: Literal["none", "previous"] = "none"
 
+    roles = ("solver",)
     facts = (*Panel.facts, "critiques", "stop", "changed")
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.signal.strip() or "\n" in self.signal or len(self.signal) > 200:
             raise PluginError("signal must be a few words on one line", at=("signal",))
         if self.signal.strip().casefold() == OTHERWISE:

@@ -11,6 +11,8 @@ from harness.documents import DatasetTask
 from harness.documents.grading import Measure
 from harness.replies.code import Code, assemble
 
+from ._programs import MAX_PROGRAM, same_program
+
 
 @plugin
 class HumanEval(DatasetTask):
@@ -36,8 +38,8 @@ class HumanEval(DatasetTask):
     grading = "executes"
 
     def shown(self, doc: Mapping[str, Any]) -> Facts:
-        """The name of the function, by which it is found in a reply."""
-        return {"entry_point": doc["entry_point"]}
+        """The name of the function, by which it is found in a reply, and the program's beginning."""
+        return {"entry_point": doc["entry_point"], "prompt": doc["prompt"]}
 
     def reply(self, case: Case, seat: str) -> Reply:
         """A program that defines the function."""
@@ -46,6 +48,13 @@ class HumanEval(DatasetTask):
     def hidden(self, doc: Mapping[str, Any]) -> Facts:
         """The program's beginning, its tests, and the name of the function."""
         return {name: doc[name] for name in ("prompt", "test", "entry_point")}
+
+    def canonical(self, case: Case, action: Action) -> str:
+        """The whole program, prompt and completion, as `same_program` writes it: one for a body and the function."""
+        code, name = str(action), case.public.get("entry_point")
+        if name is None or len(code) > MAX_PROGRAM:
+            return same_program(code)
+        return same_program(assemble(case.public["prompt"], code, name))
 
     def measures(self) -> dict[str, Measure]:
         """Whether the tests pass."""

@@ -15,10 +15,11 @@ from harness.panels import Opinion
 BUILTIN = project.builtin()
 DarkForest: Any = BUILTIN.load("protocols", "darkforest")
 _HOME = DarkForest.__module__.rpartition(".")[0]
-belief: Any = importlib.import_module(f"{_HOME}._belief")
-calibration: Any = importlib.import_module(f"{_HOME}._calibration")
-disclosure: Any = importlib.import_module(f"{_HOME}._disclosure")
-rules: Any = importlib.import_module(f"{_HOME}._rules")
+belief: Any = importlib.import_module(f"{_HOME}._darkforest.belief")
+calibration: Any = importlib.import_module(f"{_HOME}._darkforest.calibration")
+disclosure: Any = importlib.import_module(f"{_HOME}._darkforest.disclosure")
+excerpts: Any = importlib.import_module(f"{_HOME}._darkforest.excerpt")
+rules: Any = importlib.import_module(f"{_HOME}._darkforest.rules")
 
 A, B, C = "Agent-0", "Agent-1", "Agent-2"
 

@@ -18,14 +18,22 @@ SAID = [
     replace(opinion(B, "cat", malformed=True), text="fur\ncat"),
     replace(opinion(C, "bee"), text="bee"),
 ]
+NORMAL = {"SECRET0": "NORMAL", "SECRET1": "NORMAL1"}
 
 
 def shown(*fields: str, said: list[Any] = SAID, errors: tuple[Any, ...] = (), **limits: Any) -> str:
     found = belief.believe(said, THETA)
     options = ["ant", "bee", "cat"]
     policy = Policy(frozenset(fields), **limits)
-    text: str = disclose(policy, said, found, found.uncertain(0.6, 0.15), THETA, errors=errors, options=options)
+    flag = found.uncertain(0.6, 0.15)
+    text: str = disclose(policy, said, found, flag, THETA, last_word, errors=errors, options=options)
     return text
+
+
+def last_word(text: str) -> str | None:
+    """How these tests' answers are read."""
+    words = text.split()
+    return NORMAL.get(words[-1], words[-1]) if words else None
 
 
 def test_the_belief_summary_whole() -> None:
@@ -134,27 +142,6 @@ def test_guidance(said: list[str], words: str) -> None:
     assert disclosure.guidance(found, found.uncertain(0.6, 0.15)).startswith(words)
     weak = belief.believe([opinion(A, "a"), opinion(B, "b")], belief.Theta({A: 0.63, B: 0.37}))
     assert disclosure.guidance(weak, False) == "The belief is a weak prior."
-
-
-@pytest.mark.parametrize(
-    ("text", "answer", "excerpt"),
-    [
-        ("One.\nTwo.\nThe answer is (B)", "B", "One. Two."),
-        ("The answer is (B)", "B", ""),
-        ("B is likely.\nSo: B\nConfidence: 1", "B", "B is likely."),
-        ("no such text", "Z", "no such text"),
-        ("nothing was read", None, "nothing was read"),
-        ("", "B", ""),
-    ],
-)
-def test_excerpts(text: str, answer: str | None, excerpt: str) -> None:
-    assert disclosure.excerpt(replace(opinion(A, answer), text=text), 900) == excerpt
-
-
-def test_excerpts_have_a_length() -> None:
-    text = "word " * 1_000 + "\nThe answer is B"
-    found = disclosure.excerpt(replace(opinion(A, "B"), text=text), 900)
-    assert found == ("word " * 180).rstrip() + " …"
 
 
 SECRETS = {

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from harness import project
 from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.engines.mock import Mock
 from harness.errors import PluginError
+from harness.evaluation import evaluate
 
 BUILTIN = project.builtin()
 
@@ -87,7 +89,10 @@ def test_overrides(overridden: bool, score: float, proposal: float | None, numbe
 @pytest.mark.parametrize("which", ["all", "wrong", "harmful"])
 def test_without_a_guardrail_there_is_no_rate_of_overrides(which: str) -> None:
     metric = load("override", which=which)
-    assert metric.needs == ()
+    assert metric.needs == {"all": (), "wrong": ("score",), "harmful": ("score", "proposal")}[which]
+    assert load("override", which=which, of="success").needs == tuple(
+        "success" if need == "score" else need for need in metric.needs
+    )
     assert metric.measure(episode(grade={"score": 0.0, "proposal": 1.0})) is None
     assert metric.measure(FAILED) is None
     assert metric.aggregate([1.0, 0.0, 0.0, 1.0]).value == 0.5
@@ -128,3 +133,20 @@ def test_unanimity_is_unknown_where_there_is_no_panel(of: str) -> None:
     assert load("unanimity", of=of).needs == ("unanimous_at",)
     assert load("unanimity", of=of).measure(episode()) is None
     assert load("unanimity", of=of).measure(FAILED) is None
+
+
+@pytest.mark.parametrize("of", ["first", "ever", "round"])
+def test_one_seat_alone_is_not_unanimous(of: str) -> None:
+    alone, two = [["a"], ["b"]], [["a", "a"]]
+    assert load("unanimity", of=of).measure(episode(unanimous_at=0, history=alone)) is None
+    assert load("unanimity", of=of).measure(episode(unanimous_at=0, history=two)) == (0 if of == "round" else 1)
+
+
+def test_self_refinement_has_no_share_of_agreement(tmp_path: Any) -> None:
+    metrics = [{"use": "ensembles/unanimity", "of": "first", "name": "agreed"}]
+    body = {"name": "x", "task": {"use": "arithmetic", "size": 2}, "prompts": "ensembles/standard", "metrics": metrics}
+    for protocol, agreed in ({"use": "self_refine"}, None), ({"use": "vote", "agents": 2}, 1.0):
+        run = evaluate(
+            {**body, "protocol": protocol}, Mock(text="The answer is 1."), output_path=tmp_path / protocol["use"]
+        )
+        assert [score.numbers["agreed"] for score in run.scores] == [agreed] * 2

@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import harness
 from harness import check, project
-from harness.api import Completion, Request, Turn
+from harness.api import Completion, Outcome, Request, Turn
 from harness.engines.mock import Mock
-from harness.errors import PluginError
-from harness.replies import Answer, Considered
+from harness.errors import PluginError, SpecError
+from harness.histories import GRADES
+from harness.replies import Answer, Considered, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, TEXT
 from tests.documents.documents_kit import BUILTIN, cases
 from tests.ensembles.exchange_kit import scripted
@@ -118,3 +121,75 @@ def test_a_system_message_that_says_nothing_is_not_sent(tmp_path: Path) -> None:
     harness.evaluate(spec, Mock(function=model), sets=sets, output_path=tmp_path)
     assert sorted(asked) == [["system", "user"], ["user"], ["user"], ["user"]]
     assert project.builtin().prompts("silo/panel").render("system", {}) == ""
+
+
+# ---------------------------------------------------------------------- votes and grades of panels
+
+
+def test_answers_that_grading_takes_for_the_same_are_one_candidate() -> None:
+    task = task_of("average_value")
+    [case] = cases(task)
+    assert task.digits == 2
+    form = task.reply(case, "Agent-0")
+    for one, two in (("51.45", "51.4476"), ("5", "5.0"), ("5.001", "5"), ("-0.001", "0"), ("1e2", "100")):
+        a, b = (form.parse(f"Final answer: {text}").action for text in (one, two))
+        assert task.canonical(case, a) == task.canonical(case, b), (one, two)
+    assert task.canonical(case, 51.46) != task.canonical(case, 51.45)
+    assert task.canonical(case, True) != task.canonical(case, 1), "a truth value is never a number"
+    said = ["51.45", "51.4476", "0"]
+    went = scripted("vote", lambda seat, number: f"Final answer: {said[int(seat[-1])]}", "silo/panel", task, agents=3)
+    assert went.outcome.facts["votes"] == {"51.45": 2.0, "0": 1.0} and went.outcome.group == 51.45
+
+
+values = st.recursive(
+    st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(values, values, st.sampled_from(["average_value", "global_maximum"]))
+def test_normal_forms_tell_apart_what_grading_does(one: Any, two: Any, name: str) -> None:
+    task = task_of(name)
+    [case] = cases(task)
+    a, b = (task.canonical(case, value) for value in (one, two))
+    assert a == task.canonical(case, json.loads(json.dumps(one)))
+    if task.digits is None:
+        assert (a == b) == same(normalise(one), normalise(two))
+    elif a == b:
+        assert same(normalise(one), normalise(two), task.digits - 1), "apart by less than a unit of the last decimal"
+
+
+def test_what_became_of_a_panels_answers_is_graded(tmp_path: Path) -> None:
+    task = task_of("global_maximum")
+    [case] = cases(task)
+    right = case.target[0]
+    facts = {"history": [[right, 0, None], [0, 0, right]], "proposal": 0}
+    grade = task.grade(case, Outcome({}, 0, facts))
+    assert set(grade) == set(task.grades) > set(GRADES)
+    told = {name: grade[name] for name in GRADES}
+    assert told == {
+        "available": 1, "lost": 1, "gained": 0, "to_right": 1, "to_wrong": 1, "first": 1 / 3, "ever": 1, "proposal": 0,
+    }  # fmt: skip
+    assert all(task.grade(case, Outcome({"Agent-0": right}))[name] is None for name in GRADES), "no panel answered"
+    several = task_of("global_maximum", whole=False)
+    assert not set(GRADES) & {*several.grades, *several.grade(several.example(), Outcome())}
+
+
+def test_overrides_on_a_sharded_task_go_by_its_own_grade(tmp_path: Path) -> None:
+    task = {"use": "silo/global_maximum", "agents": 3, "whole": True, "samples": 2}
+    best = [max(case.private["Agent-0"]["shard"]) for case in cases(task_of("global_maximum", items=20, samples=2))]
+
+    def model(request: Request) -> str:
+        asked = request.thread.messages[-1]["content"]
+        return f"Final answer: {best[0]}" if "Others have answered" in asked else "Final answer: 0"
+
+    metrics = ["silo/success", *({"use": "ensembles/override", "which": which, "of": "success", "name": which}
+               for which in ("all", "wrong", "harmful"))]  # fmt: skip
+    spec = {"name": "x", "task": task, "protocol": {"use": "darkforest", "agents": 3}, "prompts": "silo/panel"}
+    run = harness.evaluate({**spec, "metrics": metrics}, Mock(function=model), output_path=tmp_path)
+    found = [tuple(score.numbers[name] for name in ("all", "wrong", "harmful")) for score in run.scores]
+    assert found == [(1, 1, 1), (1, 1, float(best[0] == best[1]))]
+    bad = {**spec, "metrics": [{"use": "ensembles/override", "which": "wrong"}]}
+    with pytest.raises(SpecError, match=r"needs 'score', which 'all' does not produce.*success"):
+        harness.evaluate(bad, Mock(), output_path=tmp_path / "bad")

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 
 from harness.errors import PluginError
 
-from ._belief import TIES, Backing, Term, Tie
-from ._disclosure import SUMMARY, Disclosure, Field
+from .belief import TIES, Backing, Term, Tie
+from .disclosure import SUMMARY, Disclosure, Field
 
 Preset = Literal[
     "paper",

@@ -13,7 +13,8 @@ from typing import Literal
 from harness.api import Action
 from harness.panels import Opinion
 
-from ._belief import Belief, Cluster, Theta, stated
+from .belief import Belief, Cluster, Theta, stated
+from .excerpt import Reader, excerpt, in_a_line
 
 Disclosure = Literal["belief_summary", "reasoning_summary", "full_traces"]
 """Named policies (Table 8): the summary; with an excerpt of each member's reasoning; with its whole reply."""
@@ -68,6 +69,7 @@ def disclose(
     belief: Belief,
     uncertain: bool,
     theta: Theta,
+    read: Reader,
     *,
     errors: Sequence[str | None] = (),
     options: Sequence[str] | None = None,
@@ -77,10 +79,11 @@ def disclose(
     Args:
         uncertain: the flag of Section 3.4.
         theta: for what was imputed to members that stated no confidence.
+        read: how answers were found in replies, so that reasoning ends before them.
         errors: why members gave no answer, in the opinions' order.
         options: the question's choices, of which an answer may be the letter.
     """
-    made = _Evidence(policy, opinions, belief, uncertain, theta, errors, options)
+    made = _Evidence(policy, opinions, belief, uncertain, theta, read, errors, options)
     return "\n".join([*made.candidates(), *made.state(), *made.members()])
 
 
@@ -91,6 +94,7 @@ class _Evidence:
     belief: Belief
     uncertain: bool
     theta: Theta
+    read: Reader
     errors: Sequence[str | None]
     options: Sequence[str] | None
 
@@ -180,7 +184,7 @@ class _Evidence:
         else:
             notes += self._notes(opinion)
         if error:
-            notes.append(f"error: {_line(error, 200)}")
+            notes.append(f"error: {in_a_line(error, 200)}")
         number = self._number(opinion)
         if self.has("answer") and opinion.answer is not None and number is None:
             yield from _said(f"- {opinion.seat}: ", opinion.answer, notes)
@@ -192,9 +196,9 @@ class _Evidence:
 
     def _notes(self, opinion: Opinion) -> Iterator[str]:
         if self.has("option") and (text := _option(opinion.answer, self.options)):
-            yield f"which is {_line(text, 400)}"
+            yield f"which is {in_a_line(text, 400)}"
         if self.has("canonical") and (opinion.candidate or "") not in ("", _words(opinion.answer)):
-            yield f"in normal form {_line(str(opinion.candidate), 400)}"
+            yield f"in normal form {in_a_line(str(opinion.candidate), 400)}"
         if self.has("status") and opinion.malformed:
             yield "not in the form asked for"
         if self.has("confidence"):
@@ -211,24 +215,15 @@ class _Evidence:
         return f"candidate {candidates.index(opinion.candidate) + 1}" if opinion.candidate in candidates else None
 
     def _excerpt(self, opinion: Opinion) -> str:
-        return excerpt(opinion, self.policy.reasoning) if self.has("reasoning") else ""
+        if not self.has("reasoning"):
+            return ""
+        return excerpt(opinion, self.policy.reasoning, self.read, told=self.has("answer") or self.has("trace"))
 
     def _trace(self, opinion: Opinion) -> str:
         if not self.has("trace") or not opinion.text:
             return ""
         cut = self.policy.trace
         return opinion.text if cut is None or len(opinion.text) <= cut else opinion.text[:cut] + " …"
-
-
-def excerpt(opinion: Opinion, length: int) -> str:
-    """A member's own text before its answer, whitespace collapsed, its first `length` characters.
-
-    The answer's line and what follows is left out; the answer stands where its text is found last.
-    """
-    text, answer = opinion.text, _words(opinion.answer).strip() if opinion.answer is not None else ""
-    if answer and (found := text.rfind(answer)) >= 0:
-        text = text[: text.rfind("\n", 0, found) + 1]
-    return _line(text, length)
 
 
 def guidance(belief: Belief, uncertain: bool) -> str:
@@ -260,13 +255,6 @@ def _words(answer: Action) -> str:
 
 def _short(text: str) -> bool:
     return len(text) <= SHORT and "\n" not in text
-
-
-def _line(text: str, length: int) -> str:
-    """The beginning of a text in one line."""
-    # Of a very long text only what can be needed is looked at; blanks that are collapsed may make it a little shorter.
-    line = " ".join(text[: 20 * length + 1_000].split())
-    return line if len(line) <= length else line[:length].rstrip() + " …"
 
 
 def _option(answer: Action, options: Sequence[str] | None) -> str | None:

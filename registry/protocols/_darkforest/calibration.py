@@ -15,8 +15,8 @@ from harness.api import Facts
 from harness.errors import PluginError
 from harness.panels import Opinion
 
-from ._belief import Theta
-from ._rules import Outputs, Rules
+from .belief import Theta
+from .rules import Outputs, Rules
 
 LARGEST = 1_000_000_000
 """No count is larger than this."""
