@@ -21,7 +21,7 @@ from typing import Any
 from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.engines.turns import in_turns
-from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
+from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
@@ -45,6 +45,7 @@ class Options:
         log_requests: also write every raw model exchange to requests.jsonl.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
     """
 
     max_concurrency: int = 256
@@ -53,6 +54,7 @@ class Options:
     log_requests: bool = False
     take_turns: bool = False
     allow_code_execution: bool = False
+    max_error_rate: float = 0.25
 
 
 class RunStoppedError(UserError):
@@ -106,9 +108,17 @@ class _Episodes:
         self.plan, self.folder, self.options = plan, folder, options
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
+        self.stop = Stop()
         self.shares = bool(plan.spec.get("share_calls", False))
 
     async def play_all(self) -> None:
+        try:
+            await self._play_all()
+        except (EngineFatalError, StorageError) as error:
+            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
+            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
+
+    async def _play_all(self) -> None:
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
             self.journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
             self.samples = None
@@ -125,7 +135,7 @@ class _Episodes:
     def _wrapped(self, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self.folder / "requests.jsonl")
-        engine = Limiter(engine, self.options.max_concurrency)
+        engine = Limiter(Breaker(engine, self.stop, self.options.max_error_rate), self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)
         if self.shares:
@@ -137,6 +147,7 @@ class _Episodes:
 
         async def work() -> None:
             for job in jobs:  # shared by all workers: each job goes to whoever is free
+                self.stop.check()
                 await self._play(*job)
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
@@ -145,9 +156,12 @@ class _Episodes:
         workers = [asyncio.create_task(work()) for _ in range(width)]
         try:
             await asyncio.gather(*workers)
-        except (EngineFatalError, StorageError) as error:
-            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
-            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
+        except EngineFatalError:
+            # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
+            # that take turns would be started for it.)
+            if not self.options.take_turns:
+                await asyncio.gather(*workers, return_exceptions=True)
+            raise
         finally:
             for worker in workers:
                 worker.cancel()
@@ -163,9 +177,7 @@ class _Episodes:
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
-            # A policy repeats itself exactly, so its moves need not reach the disk at once.
-            line = store.move_line(name, batch, position, index, move)
-            self.journal.append(line, now=bool(move.calls or move.error))
+            self.journal.append(store.move_line(name, batch, position, index, move))
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)

@@ -15,7 +15,7 @@ from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.replay import Replay
 from harness.engines.wrappers import Cache, Limiter, Recorder
-from harness.errors import DataError, EngineFatalError, RequestError, SetupError
+from harness.errors import DataError, EngineFatalError, RequestError, SetupError, StorageError
 from tests.conftest import request
 
 
@@ -300,7 +300,7 @@ def test_an_empty_or_wholly_torn_recording_starts_anew(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot write"):
         talk(Recorder(Mock(), tmp_path / "file" / "r"), [])
 
 
