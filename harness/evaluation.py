@@ -15,6 +15,7 @@ from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.errors import DataError, SetupError, SpecError
+from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
 from harness.record import META, SPEC, as_json, begin, check_replay, read_meta
@@ -187,7 +188,7 @@ def execute(
     adopted = adopt(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = store.Lock(folder)
+        lock = Lock(folder)
     except OSError as error:
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None

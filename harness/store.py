@@ -1,4 +1,4 @@
-"""A run's folder: journal, metadata, lock. Append-only, so that killing the process loses nothing written.
+"""A run's folder: journal and metadata. Append-only, so that killing the process loses nothing written.
 
 results/<run>/
   run.json        what was run: digests, versions, command, hardware
@@ -315,33 +315,7 @@ def batches(path: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line
                 yield at(offset), [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
 
 
-# ------------------------------------------------------------------------------------------ the folder
-
-
-class Lock:
-    """Holds a results folder for one process; the system frees it when the process dies, however it dies."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file: IO[str] | None = None
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system: go on without
-            return
-        file = (folder / ".lock").open("w")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise DataError(
-                f"another process is writing {folder}", hint="Wait for it, or choose another --output_path."
-            ) from None
-        self._file = file
-
-    def release(self) -> None:
-        """Let go."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+# ------------------------------------------------------------------------------------------ other files
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -210,14 +210,6 @@ def test_an_unwritable_place(tmp_path: Path) -> None:
         store.write_atomically(tmp_path / "no such folder" / "f", "x")
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    first = store.Lock(tmp_path)
-    with pytest.raises(DataError, match="another process"):
-        store.Lock(tmp_path)
-    first.release()
-    store.Lock(tmp_path).release()
-
-
 def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> None:
     journal = store.Journal(tmp_path / "j")
     for episode in ("one", "two"):
