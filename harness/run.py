@@ -20,6 +20,7 @@ from typing import Any
 
 from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
+from harness.doubts import Doubts
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import EngineFatalError, StorageError, UserError
@@ -108,34 +109,40 @@ class _Episodes:
         self.plan, self.folder, self.options = plan, folder, options
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
-        self.stop = Stop()
+        self.stop, self.breakers = Stop(), dict[str, Breaker]()
         self.shares = bool(plan.spec.get("share_calls", False))
 
     async def play_all(self) -> None:
         try:
             await self._play_all()
         except (EngineFatalError, StorageError) as error:
-            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
+            done, hint = (
+                len(self.scores) - self.journal.ended,
+                "Mend the cause, then give the same command again: nothing is asked twice.",
+            )
             raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
 
     async def _play_all(self) -> None:
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            self.journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            self.journal = Doubts(journal)
             self.samples = None
             if self.options.log_samples:
                 samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
             engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
             for name, engine in engines.items():
-                self.engines[name] = wrapped = self._wrapped(engine)
+                self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             await self._workers()
+            self.journal.settle()
 
-    def _wrapped(self, engine: Engine) -> Engine:
+    def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self.folder / "requests.jsonl")
-        engine = Limiter(Breaker(engine, self.stop, self.options.max_error_rate), self.options.max_concurrency)
+        breaker = self.breakers[name] = Breaker(engine, self.stop, self.options.max_error_rate)
+        engine = Limiter(breaker, self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)
         if self.shares:
@@ -177,7 +184,8 @@ class _Episodes:
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
-            self.journal.append(store.move_line(name, batch, position, index, move))
+            asked = self.breakers.get(_group(condition, case, move.seat).model or "model") if move.error else None
+            self.journal.move(store.move_line(name, batch, position, index, move), asked)
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)
@@ -226,7 +234,7 @@ class _Episodes:
         scored = score(episode, self.plan.metrics, condition.simulated)
         if self.samples is not None:
             self.samples.append(_sample(episode, case, players))
-        self.journal.append(
+        self.journal.end(
             {
                 "k": "end",
                 "e": episode.id,

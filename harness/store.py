@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness.api import Completion, Move, Outcome
-from harness.errors import DataError, EngineError, Place, RequestError, StorageError
+from harness.errors import DataError, Place, StorageError
 
 SCHEMA = 1
 JOURNAL = "journal.jsonl"
+OPEN = "open"
+"""The `error_kind` of a move that holds its first answers only; the whole move stands below, or is still to be made."""
 _GATHER = 0.02
 _SYNC = 1.0
 _MOST_WAITING = 1 << 24  # bytes
@@ -244,41 +246,21 @@ def outcome_of(line: Line | None) -> Outcome | None:
 
 
 class Progress:
-    """What a journal already holds: the ends of finished episodes, the moves of unfinished ones.
-
-    A request that failed in the last batch of an unfinished episode is left out, and so is asked again: nothing came
-    of it yet, and what made it fail may be what stopped the run.
-    """
+    """What a journal already holds: the ends of finished episodes, the moves of unfinished ones."""
 
     def __init__(self, path: Path) -> None:
         self.ends: dict[str, Line] = {}
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
         if not path.exists():
             return
-        last: dict[str, int] = {}
-        failed: dict[str, list[tuple[int, tuple[str, int]]]] = {}
         for number, (_, line) in enumerate(lines(path), 1):
             with _naming(path, number):
-                name = line.get("e", "")
                 if line.get("k") == "end":
                     end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
                     self.ends[line["e"]] = {**end, "simulated": line.get("simulated", False)}
-                    for known in (self.moves, last, failed):
-                        known.pop(name, None)
+                    self.moves.pop(line["e"], None)
                 elif line.get("k") == "move" and line["e"] not in self.ends:
-                    at, move = (line["s"], line["i"]), move_of(line)
-                    self.moves.setdefault(name, {})[at] = move
-                    last[name] = max(last.get(name, 0), line["b"])
-                    if move.error_kind in _MAY_PASS and not move.calls:
-                        failed.setdefault(name, []).append((line["b"], at))
-        for name, requests in failed.items():
-            for at in {at for batch, at in requests if batch == last[name]}:  # unless it went well since
-                if self.moves[name][at].error_kind in _MAY_PASS:
-                    del self.moves[name][at]
-
-
-_MAY_PASS = (RequestError.kind, EngineError.kind)
-"""Kinds of failed requests that may go well another time."""
+                    self.moves.setdefault(line["e"], {})[line["s"], line["i"]] = move_of(line)
 
 
 @contextlib.contextmanager

@@ -231,35 +231,3 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     assert store.Progress(tmp_path / "none").ends == {}
     [(line, batches)] = list(store.batches(tmp_path / "j"))
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
-
-
-def asked_again(path: Path, moves: list[tuple[int, Move]]) -> list[tuple[str, int]]:
-    """Which turns of an unfinished episode a resumed run asks anew, of those that are journaled."""
-    path.unlink(missing_ok=True)
-    journal = store.Journal(path)
-    turns = []
-    for batch, move in moves:
-        journal.append(store.move_line("e", batch, 0, batch, move))
-        turns.append((move.seat, batch))
-    journal.close()
-    kept = store.Progress(path).moves["e"]
-    return [turn for turn in dict.fromkeys(turns) if turn not in kept]
-
-
-def test_a_request_that_failed_last_is_asked_again_and_no_other(tmp_path: Path) -> None:
-    def said(seat: str) -> Move:
-        return Move(seat, "say", "a", calls=(Completion("a"),))
-
-    def failed(seat: str, kind: str = "request", *calls: Completion) -> Move:
-        return Move(seat, "say", None, "no", kind, calls)
-
-    path = tmp_path / "j"
-    assert asked_again(path, [(0, said("A")), (1, said("A")), (1, failed("B")), (1, failed("C", "engine"))]) == [
-        ("B", 1),
-        ("C", 1),
-    ]
-    assert asked_again(path, [(0, failed("A")), (1, said("B"))]) == [], "the game has gone on from there"
-    assert asked_again(path, [(0, failed("A", "context_length")), (0, failed("B", "parse", Completion("?")))]) == []
-    assert asked_again(path, [(0, failed("A", "request", Completion("?")))]) == [], "a part of it is paid for"
-    assert asked_again(path, [(0, failed("A")), (0, said("A"))]) == [], "it went well the second time"
-    assert asked_again(path, [(0, failed("A")), (0, failed("A"))]) == [("A", 0)]

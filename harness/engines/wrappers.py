@@ -95,6 +95,9 @@ class Breaker(Wrapper):
         stop: shared with the other engines of the run.
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
             context window is the conversation's fault and counts as answered.
+
+    Attributes:
+        answered: how many requests the engine has answered.
     """
 
     WINDOW = 100
@@ -105,7 +108,7 @@ class Breaker(Wrapper):
             raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate}")
         self.stop, self.max_error_rate = stop, max_error_rate
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
-        self._failed = 0
+        self._failed = self.answered = 0
 
     async def complete(self, request: Request) -> Completion:
         """Raises `EngineFatalError` at once where the run is to end; what is in flight then comes to its own end."""
@@ -133,6 +136,7 @@ class Breaker(Wrapper):
             self._failed -= self._last[0]
         self._last.append(failed)
         self._failed += failed
+        self.answered += not failed
 
 
 class Cache(Wrapper):
