@@ -212,3 +212,18 @@ def test_a_cache_that_cannot_be_written_stops_the_run_and_loses_no_answer(tmp_pa
     before, asked[:] = set(asked), ["x"] * 20
     assert not play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "other").failed
     assert not before & set(asked)
+
+
+def test_a_journal_that_somebody_removes_is_missed_before_the_run_calls_itself_finished(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.id)
+        if len(asked) == 30:
+            (tmp_path / "r" / "journal.jsonl").unlink()
+        return "a"
+
+    with pytest.raises(RunStoppedError, match=r"cannot write .*journal.jsonl: somebody has removed it"):
+        play(tmp_path / "r", Mock(function=answer), 1)
+    assert not (tmp_path / "r" / "scores.jsonl").exists()
+    assert len(play(tmp_path / "r", Mock(function=answer), 1).scores) == 8
