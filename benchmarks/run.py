@@ -2,10 +2,11 @@
 
 Not tests: nothing here fails on a slow machine. Every figure is measured in a process of its own; times are medians.
 
-    calls     CPU time per model call with the mock engine, in 10-turn and 100-turn episodes
+    calls     CPU time per model call with the mock engine, in 10-turn, 100-turn and 200-turn episodes
+    memory    peak memory of a run of 1,000, 10,000 and 100,000 calls, and CPU time to find such a run finished
     suite     wall time of the AgentsNet suite with classical policies (27 networks × 5 tasks)
     scaling   coloring with policies on 100, 1,000 and 10,000 nodes: time and memory per move
-    latency   wall time of 100 agents × 10 turns when every reply takes 50 ms
+    latency   wall time of 100 agents × 10 turns, and of 1,000 episodes at once, when every reply takes 50 ms
     steps     DPBench (five philosophers, simultaneous): decisions a second with a policy and with the mock engine,
               and 20 concurrent episodes when every reply takes 50 ms
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
@@ -29,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import documents
 import mas
@@ -36,6 +38,9 @@ import panels
 import programs
 import silo
 from tabulate import tabulate
+
+if TYPE_CHECKING:
+    from harness.api import Engine, Request
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, object]
@@ -60,67 +65,113 @@ def measured(arguments: list[str]) -> tuple[float, float, float, str]:
 def calls(smoke: bool) -> list[Row]:
     """A network of 16 agents that write one message each round, played by the mock engine."""
     rows: list[Row] = []
-    for turns, repeats in ((10, 3 if smoke else 20), (100, 1 if smoke else 3)):
+    for turns, repeats in ((10, 3 if smoke else 20), (100, 1 if smoke else 3), (200, 1 if smoke else 2)):
         out = [
-            json.loads(measured([__file__, "--work", f"calls:{turns}:{repeats}"])[3]) for _ in range(1 if smoke else 3)
+            json.loads(measured([__file__, "--work", f"calls:{turns}:{repeats}"])[3]) for _ in range(1 if smoke else 5)
         ]
         ms = statistics.median(1000 * o["cpu"] / o["calls"] for o in out)
-        rows.append({"turns an episode": turns, "calls": out[0]["calls"], "CPU ms a call": round(ms, 3)})
+        row = {"turns an episode": turns, "calls": out[0]["calls"], "CPU ms a call": round(ms, 3)}
+        rows.append({**row, "calls a CPU second": round(1000 / ms)})
     return rows
+
+
+def memory(smoke: bool) -> list[Row]:
+    """Runs of 16 agents × 10 turns, one after another finished; then the same command on each finished run."""
+    rows: list[Row] = []
+    for repeats in (2, 8) if smoke else (2, 20, 200):
+        _, _, peak, out = measured([__file__, "--work", f"memory:{repeats}"])
+        row = json.loads(out)
+        rows.append({**row, "peak MiB": round(peak)})
+    return rows
+
+
+def work_memory(repeats: int) -> Row:
+    """In a process of its own: a run, and the look at it once it is finished."""
+    import harness
+    from harness.engines.mock import Mock
+
+    answer, spec = Talker(), one_condition(16, 10)
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run")
+        began, size = time.process_time(), (Path(folder) / "run" / "journal.jsonl").stat().st_size
+        harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run", resume=True)
+        seconds = time.process_time() - began
+    row = {"calls": answer.count, "journal MiB": round(size / 2**20, 1), "journal bytes a call": size // answer.count}
+    return {**row, "CPU s to find it finished": round(seconds, 2)}
 
 
 def work_calls(turns: int, repeats: int) -> Row:
     """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
     import harness
-    from harness.api import Request
     from harness.engines.mock import Mock
 
-    count = 0
-    talk: dict[str, str] = {}
+    answer = Talker()
+    spec = one_condition(16, turns)
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(spec, Mock(function=answer), limit=1, repeats=1, output_path=Path(folder) / "warm")
+        answer.count, began = 0, time.process_time()
+        harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run")
+        return {"cpu": time.process_time() - began, "calls": answer.count}
 
-    def answer(request: Request) -> str:
-        nonlocal count
-        count += 1
+
+class Talker:
+    """Says the same to one neighbour in every round; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._talk: dict[str, str] = {}
+
+    def __call__(self, request: Request) -> str:
+        self.count += 1
         question = request.thread.messages[-1]["content"]
         if "'### Final Answer ###'" in question:
             return "### Final Answer ### 0"
         seat = request.id.rsplit("/", 3)[1]
-        if seat not in talk:  # whoever is named first in the list of neighbours
+        if seat not in self._talk:  # whoever is named first in the list of neighbours
             first = request.thread.messages[0]["content"].split("immediate neighbors (")[1].split(",")[0].rstrip(")")
-            talk[seat] = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
-        return "Let me think about it. " * 10 + talk[seat]
-
-    spec = one_condition(16, turns)
-    with tempfile.TemporaryDirectory() as folder:
-        harness.evaluate(spec, Mock(function=answer), limit=1, repeats=1, output_path=Path(folder) / "warm")
-        count, began = 0, time.process_time()
-        harness.evaluate(spec, Mock(function=answer), repeats=repeats, output_path=Path(folder) / "run")
-        return {"cpu": time.process_time() - began, "calls": count}
+            said = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
+            self._talk[seat] = "Let me think about it. " * 10 + said
+        return self._talk[seat]
 
 
 def latency(smoke: bool) -> list[Row]:
-    """Ten barriers of 50 ms: what is above 0.5 s is the harness's own."""
-    walls = [json.loads(measured([__file__, "--work", "latency"])[3])["wall"] for _ in range(1 if smoke else 5)]
-    return [{"agents": 100, "turns": 10, "bound s": 0.5, "wall s": round(statistics.median(walls), 3)}]
+    """Every reply takes 50 ms: what is above that is the harness's own."""
+    rows: list[Row] = []
+    many = 100 if smoke else 1000
+    for episodes, agents, turns in ((1, 100, 10), (many, 1, 1), (many, 1, 10)):
+        work = [__file__, "--work", f"latency:{episodes}:{agents}:{turns}"]
+        walls = [json.loads(measured(work)[3])["wall"] for _ in range(1 if smoke else 5)]
+        wall = round(statistics.median(walls), 3)
+        rows.append({"episodes": episodes, "agents": agents, "turns": turns, "bound s": turns * 0.05, "wall s": wall})
+    return rows
 
 
-def work_latency() -> Row:
-    """In a process of its own: wall seconds of one episode, imports and set-up left out."""
+def work_latency(episodes: int, agents: int, turns: int) -> Row:
+    """In a process of its own: wall seconds of all episodes at once, imports and set-up left out."""
+    import harness
+
+    spec = one_condition(agents, turns) if agents > 1 else alone(episodes, turns)
+    with tempfile.TemporaryDirectory() as folder:
+        harness.evaluate(spec, slow(), limit=1, output_path=Path(folder) / "warm")
+        began = time.perf_counter()
+        run = harness.evaluate(
+            spec, slow(), limit=episodes, max_concurrency=max(256, episodes), output_path=Path(folder) / "run"
+        )
+        assert len(run.scores) == episodes and not run.failed
+        return {"wall": time.perf_counter() - began}
+
+
+def slow() -> Engine:
+    """A model in whose place 50 ms pass."""
     import asyncio
 
-    import harness
-    from harness.api import Request
     from harness.engines.mock import Mock
 
     async def answer(request: Request) -> str:
         await asyncio.sleep(0.05)
         return "### Final Answer ### 0" if "Final Answer" in request.thread.messages[-1]["content"] else "{}"
 
-    with tempfile.TemporaryDirectory() as folder:
-        harness.evaluate(one_condition(4, 2), Mock(function=answer), limit=1, output_path=Path(folder) / "warm")
-        began = time.perf_counter()
-        harness.evaluate(one_condition(100, 10), Mock(function=answer), limit=1, output_path=Path(folder) / "run")
-        return {"wall": time.perf_counter() - began}
+    return Mock(function=answer)
 
 
 def one_condition(size: int, turns: int) -> dict[str, object]:
@@ -132,6 +183,17 @@ def one_condition(size: int, turns: int) -> dict[str, object]:
         "protocol": {"rounds": turns - 1},
         "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
         "tables": [],
+    }
+
+
+def alone(questions: int, turns: int) -> dict[str, object]:
+    """Questions for one seat, each asked `turns` times in a row."""
+    return {
+        "name": "alone",
+        "task": {"use": "arithmetic", "size": questions},
+        "protocol": {"use": "single", "repeats": turns},
+        "prompts": "qa/standard",
+        "metrics": ["score"],
     }
 
 
@@ -164,7 +226,6 @@ def work_steps(who: str, episodes: int) -> Row:
     import random
 
     import harness
-    from harness.api import Request
     from harness.engines.mock import Mock
 
     async def answer(request: Request) -> str:
@@ -254,6 +315,7 @@ def startup(smoke: bool) -> list[Row]:
 
 BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "calls": calls,
+    "memory": memory,
     "latency": latency,
     "suite": suite,
     "scaling": scaling,
@@ -284,7 +346,8 @@ def main() -> None:
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:
-            print(json.dumps(work_latency() if name == "latency" else work_calls(*map(int, numbers))))
+            work = {"latency": work_latency, "memory": work_memory, "calls": work_calls}[name]
+            print(json.dumps(work(*map(int, numbers))))
         return
     for name in options.names or BENCHMARKS:
         print(

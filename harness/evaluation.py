@@ -15,6 +15,7 @@ from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.errors import DataError, SetupError, SpecError
+from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
 from harness.record import META, SPEC, as_json, begin, check_replay, read_meta
@@ -129,6 +130,7 @@ def evaluate(
     log_requests: bool = False,
     take_turns: bool = False,
     allow_code_execution: bool = False,
+    max_error_rate: float = 0.25,
     on_score: OnScore | None = None,
     project: Project | None = None,
 ) -> Run:
@@ -146,6 +148,7 @@ def evaluate(
         log_samples, log_requests: also write whole conversations, every raw model exchange.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        max_error_rate: the share of an engine's last 100 requests that may fail before the run stops.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
 
@@ -165,7 +168,9 @@ def evaluate(
         model = resolve.engine({"use": model, **(model_args or {})}, project)
     plan = resolve.plan(loaded, project, model)
     cache = Path(use_cache) if use_cache else None
-    options = Options(max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
+    options = Options(
+        max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, max_error_rate
+    )
     folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 
@@ -187,7 +192,7 @@ def execute(
     adopted = adopt(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = store.Lock(folder)
+        lock = Lock(folder)
     except OSError as error:
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None

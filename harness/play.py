@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
-from harness.api import Case, Move, Outcome, Protocol, Task, Turn
+from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
 from harness.errors import EngineFatalError, StorageError
 from harness.players import ModelPlayer, Player
+from harness.store import OPEN
 
 Recorded = Mapping[tuple[str, int], Move]
 """(seat, index of the seat's turn) → the move made there in an earlier attempt."""
@@ -83,11 +84,11 @@ async def _answers(
     batch: list[Turn], number: int, players: Mapping[str, Player], recorded: Recorded, record: Record
 ) -> list[Move]:
     moves: list[Move | None] = [None] * len(batch)
-    waiting: list[tuple[int, int, ModelPlayer, Turn]] = []
+    waiting: list[tuple[int, int, ModelPlayer, Turn, Sequence[Completion]]] = []
 
-    async def ask(i: int, index: int, player: ModelPlayer, turn: Turn) -> None:
+    async def ask(i: int, index: int, player: ModelPlayer, turn: Turn, calls: Sequence[Completion]) -> None:
         try:
-            move = moves[i] = await player.act(turn)
+            move = moves[i] = await player.act(turn, calls)
         except SystemExit as error:  # would leave the event loop at once, and every other episode with it
             raise RuntimeError(f"SystemExit: {error}") from error
         record(number, i, index, move)
@@ -102,10 +103,13 @@ async def _answers(
                     f"turn {index} of {turn.seat} is {turn.name!r} but was recorded as {known.turn!r}: "
                     "the protocol is not deterministic, or was changed since"
                 )
+            if known.error_kind == OPEN and isinstance(player, ModelPlayer):
+                waiting.append((i, index, player, turn, known.calls))
+                continue
             player.recall(turn, known)
             moves[i] = known
         elif isinstance(player, ModelPlayer):
-            waiting.append((i, index, player, turn))
+            waiting.append((i, index, player, turn, ()))
         else:
             move = moves[i] = player.decide(turn)
             record(number, i, index, move)

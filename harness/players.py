@@ -6,7 +6,7 @@ A player can also be told a recorded move instead of being asked (`recall`): tha
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -43,8 +43,11 @@ class ModelPlayer:
         self.turns = 0
         self.thread = Thread()
 
-    async def act(self, turn: Turn) -> Move:
-        """Ask the model. Raises `EngineFatalError` only; any other engine error becomes the move's error."""
+    async def act(self, turn: Turn, known: Sequence[Completion] = ()) -> Move:
+        """Ask the model. Raises `EngineFatalError` only; any other engine error becomes the move's error.
+
+        `known` are answers to the turn's first attempts, from an earlier process: they are not asked for again.
+        """
         index, variables = self.turns, self._open(turn)
         constraint = turn.reply.constraint() if self.constrained else None
         calls: list[Completion] = []
@@ -52,17 +55,15 @@ class ModelPlayer:
         for attempt in range(turn.repairs + 1):
             if attempt:
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
-            seed = derive_seed(self.seed, index, attempt)
-            request = Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
             try:
-                completion = await self.engine.complete(request)
+                completion = (
+                    known[attempt] if attempt < len(known) else await self._ask(turn, index, attempt, constraint)
+                )
             except EngineFatalError:
                 raise
             except EngineError as failure:
                 self.thread.add("assistant", "")  # templates want user and assistant in turn
                 return Move(turn.seat, turn.name, None, str(failure), failure.kind, tuple(calls))
-            if turn.crossing and not attempt:
-                completion = replace(completion, crossing_tokens=self._crossing(turn))
             calls.append(completion)
             self.thread.add("assistant", completion.text)
             parsed = turn.reply.parse(completion.text)
@@ -70,6 +71,14 @@ class ModelPlayer:
                 return Move(turn.seat, turn.name, parsed.action, calls=tuple(calls))
             error, partial = parsed.error, parsed.partial
         return Move(turn.seat, turn.name, partial, error, "parse", tuple(calls))
+
+    async def _ask(self, turn: Turn, index: int, attempt: int, constraint: Facts | None) -> Completion:
+        seed = derive_seed(self.seed, index, attempt)
+        request = Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
+        completion = await self.engine.complete(request)
+        if turn.crossing and not attempt:
+            completion = replace(completion, crossing_tokens=self._crossing(turn))
+        return completion
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""

@@ -20,8 +20,9 @@ from typing import Any
 
 from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
+from harness.doubts import Doubts
 from harness.engines.turns import in_turns
-from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
+from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
@@ -45,6 +46,7 @@ class Options:
         log_requests: also write every raw model exchange to requests.jsonl.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
     """
 
     max_concurrency: int = 256
@@ -53,6 +55,7 @@ class Options:
     log_requests: bool = False
     take_turns: bool = False
     allow_code_execution: bool = False
+    max_error_rate: float = 0.25
 
 
 class RunStoppedError(UserError):
@@ -106,26 +109,40 @@ class _Episodes:
         self.plan, self.folder, self.options = plan, folder, options
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
+        self.stop, self.breakers = Stop(), dict[str, Breaker]()
         self.shares = bool(plan.spec.get("share_calls", False))
 
     async def play_all(self) -> None:
+        try:
+            await self._play_all()
+        except (EngineFatalError, StorageError) as error:
+            done, hint = (
+                len(self.scores) - self.journal.ended,
+                "Mend the cause, then give the same command again: nothing is asked twice.",
+            )
+            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
+
+    async def _play_all(self) -> None:
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            self.journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            self.journal = Doubts(journal)
             self.samples = None
             if self.options.log_samples:
                 samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
             engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
             for name, engine in engines.items():
-                self.engines[name] = wrapped = self._wrapped(engine)
+                self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             await self._workers()
+            self.journal.settle()
 
-    def _wrapped(self, engine: Engine) -> Engine:
+    def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self.folder / "requests.jsonl")
-        engine = Limiter(engine, self.options.max_concurrency)
+        breaker = self.breakers[name] = Breaker(engine, self.stop, self.options.max_error_rate)
+        engine = Limiter(breaker, self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)
         if self.shares:
@@ -137,6 +154,7 @@ class _Episodes:
 
         async def work() -> None:
             for job in jobs:  # shared by all workers: each job goes to whoever is free
+                self.stop.check()
                 await self._play(*job)
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
@@ -145,9 +163,12 @@ class _Episodes:
         workers = [asyncio.create_task(work()) for _ in range(width)]
         try:
             await asyncio.gather(*workers)
-        except (EngineFatalError, StorageError) as error:
-            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
-            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
+        except EngineFatalError:
+            # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
+            # that take turns would be started for it.)
+            if not self.options.take_turns:
+                await asyncio.gather(*workers, return_exceptions=True)
+            raise
         finally:
             for worker in workers:
                 worker.cancel()
@@ -163,9 +184,8 @@ class _Episodes:
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
-            # A policy repeats itself exactly, so its moves need not reach the disk at once.
-            line = store.move_line(name, batch, position, index, move)
-            self.journal.append(line, now=bool(move.calls or move.error))
+            asked = self.breakers.get(_group(condition, case, move.seat).model or "model") if move.error else None
+            self.journal.move(store.move_line(name, batch, position, index, move), asked)
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)
@@ -214,7 +234,7 @@ class _Episodes:
         scored = score(episode, self.plan.metrics, condition.simulated)
         if self.samples is not None:
             self.samples.append(_sample(episode, case, players))
-        self.journal.append(
+        self.journal.end(
             {
                 "k": "end",
                 "e": episode.id,

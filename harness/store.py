@@ -1,4 +1,4 @@
-"""A run's folder: journal, metadata, lock. Append-only, so that killing the process loses nothing written.
+"""A run's folder: journal and metadata. Append-only, so that killing the process loses nothing written.
 
 results/<run>/
   run.json        what was run: digests, versions, command, hardware
@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
+import threading
+import time
 from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,57 +29,130 @@ from harness.errors import DataError, Place, StorageError
 
 SCHEMA = 1
 JOURNAL = "journal.jsonl"
-_FLUSH_BYTES = 1 << 16
+OPEN = "open"
+"""The `error_kind` of a move that holds its first answers only; the whole move stands below, or is still to be made."""
+_GATHER = 0.02
+_SYNC = 1.0
+_MOST_WAITING = 1 << 24  # bytes
 Line = dict[str, Any]
 
 
 class Journal:
-    """Appends JSON lines. A torn last line, left by a kill, is cut off when the file is opened."""
+    """Appends JSON lines. A torn last line, left by a kill, is cut off when the file is opened.
+
+    Lines are written by a thread of their own, all that came within `_GATHER` seconds at once: no call waits for the
+    disk, and a killed process loses what it appended in the last tenth of a second at most. Every `_SYNC` seconds they
+    are also pushed out of the system's cache, where delayed failures show (a network disk's, say). Where the disk is
+    slower than the run for long, `append` waits.
+
+    When writing fails, nothing more is written, and every later call raises `StorageError`.
+    """
 
     def __init__(self, path: Path, *, lenient: bool = False) -> None:
         """`lenient`: write values that JSON does not know as their text, for files that nobody reads back."""
         self.path = path
-        self._default = str if lenient else None
-        self._buffer: list[bytes] = []
-        self._size = 0
+        self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
+        self._waiting: list[bytes] = []
+        self._size = 0  # bytes appended and not yet written
+        self._ending = self._hurry = self._told = False
+        self._failure: StorageError | None = None
+        self._change = threading.Condition()
+        self._thread: threading.Thread | None = None
         try:
             _cut_torn_line(path)
             self._file: IO[bytes] = path.open("ab", buffering=0)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
-    def append(self, line: Mapping[str, Any], *, now: bool = True) -> None:
-        """Write one line; with `now=False` it may wait in memory until the next line that is due now.
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Hand over one line.
 
-        Raises `StorageError`, and `TypeError` or `ValueError` for a line that is not JSON.
+        Raises `StorageError` if an earlier one could not be written, `TypeError` or `ValueError` for what is not JSON.
         """
-        data = json.dumps(line, separators=(",", ":"), default=self._default).encode("ascii") + b"\n"
-        self._buffer.append(data)
-        self._size += len(data)
-        if now or self._size >= _FLUSH_BYTES:
-            self.flush()
+        data = self._encode(line).encode("ascii") + b"\n"
+        with self._change:
+            if self._size > _MOST_WAITING:
+                self._change.wait_for(lambda: self._size <= _MOST_WAITING or self._failure)
+            self._raise_failure()
+            if not self._waiting:
+                self._change.notify_all()
+            self._waiting.append(data)
+            self._size += len(data)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._write_all, name=f"journal {self.path}", daemon=True)
+                self._thread.start()
 
     def flush(self) -> None:
-        """Hand everything to the operating system. Raises `StorageError`."""
-        data, self._buffer, self._size = b"".join(self._buffer), [], 0
-        try:
-            while data:  # a nearly full disk takes only a part
-                data = data[self._file.write(data) or 0 :]
-        except (OSError, ValueError) as error:
-            # What stands there may be half a line: anything written after it would be damaged with it.
-            self._file.close()
-            reason = getattr(error, "strerror", None) or error
-            raise StorageError(
-                f"cannot write {self.path}: {reason}",
-                hint="Everything written so far is readable. Make room, then give the same command again.",
-            ) from None
+        """Wait until everything is with the operating system. Raises `StorageError`."""
+        with self._change:
+            self._hurry = True
+            self._change.notify_all()
+            self._change.wait_for(lambda: not self._size or self._failure)
+            self._hurry = False
+            self._raise_failure()
 
     def close(self) -> None:
-        """Flush and close."""
+        """Write everything and close. Raises `StorageError` for a failure that no other call has raised."""
+        with self._change:
+            self._ending = self._hurry = True
+            self._change.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        self._file.close()
+        if not self._told:
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            self._told = True
+            raise self._failure.with_traceback(None)
+
+    def _write_all(self) -> None:
+        """The thread: gather, write, tell who waits."""
+        synced = time.monotonic()
+        while True:
+            with self._change:
+                self._change.wait_for(lambda: self._waiting or self._ending)
+                self._change.wait_for(lambda: self._hurry, _GATHER)
+                lines, self._waiting = self._waiting, []
+                ending = self._ending
+            data = b"".join(lines)
+            try:
+                self._write(data)
+                if ending or time.monotonic() - synced >= _SYNC:
+                    self._sync()
+                    synced = time.monotonic()
+            except OSError as error:
+                self._fail(error)
+                return
+            with self._change:
+                self._size -= len(data)
+                self._change.notify_all()
+                if ending and not self._waiting:
+                    return
+
+    def _write(self, data: bytes) -> None:
+        while data:  # a nearly full disk takes only a part
+            data = data[self._file.write(data) or 0 :]
+
+    def _sync(self) -> None:
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise OSError(errno.ENOENT, "somebody has removed it")
         try:
-            self.flush()
-        finally:
-            self._file.close()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a pipe, a device: nothing to be pushed out
+                raise
+
+    def _fail(self, error: OSError) -> None:
+        # What stands there may be half a line: anything written after it would be damaged with it.
+        with self._change:
+            self._failure = StorageError(
+                f"cannot write {self.path}: {error.strerror or error}",
+                hint="Everything written so far is readable. Make room, or mend the disk; then give the same command "
+                "again.",
+            )
+            self._change.notify_all()
 
 
 def _cut_torn_line(path: Path) -> None:
@@ -221,33 +297,7 @@ def batches(path: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line
                 yield at(offset), [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
 
 
-# ------------------------------------------------------------------------------------------ the folder
-
-
-class Lock:
-    """Holds a results folder for one process; the system frees it when the process dies, however it dies."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file: IO[str] | None = None
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system: go on without
-            return
-        file = (folder / ".lock").open("w")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise DataError(
-                f"another process is writing {folder}", hint="Wait for it, or choose another --output_path."
-            ) from None
-        self._file = file
-
-    def release(self) -> None:
-        """Let go."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+# ------------------------------------------------------------------------------------------ other files
 
 
 def write_atomically(path: Path, text: str) -> None:

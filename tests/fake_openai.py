@@ -3,7 +3,8 @@
     with FakeOpenAI(lambda body: "yes", script=[status(429, headers={"Retry-After": "2"}), reset]) as server:
         ...  # base_url=server.url
 
-Each chat request takes the next entry of `script`; once that is used up (or where it holds None) `answer` replies.
+Each chat request takes the next entry of `script`; once that is used up `faults(body)` may name one. Where there is
+none, `answer` replies.
 The server runs in a thread of its own, so that synchronous, asynchronous and command-line tests can all use it.
 """
 
@@ -97,10 +98,12 @@ class FakeOpenAI:
         answer: Callable[[Body], str | Body] = lambda body: "hello",
         *,
         script: Sequence[Fault | None] = (),
+        faults: Callable[[Body], Fault | None] = lambda body: None,
         models: Sequence[str] = ("fake",),
         key: str | None = None,
     ) -> None:
         self.answer, self.script, self.models, self.key = answer, list(script), list(models), key
+        self.faults = faults
         self.models_fault: Fault | None = None
         self.bodies: list[Body] = []
         self.headers: list[dict[str, str]] = []
@@ -158,7 +161,7 @@ class FakeOpenAI:
         self._flying += 1
         self.peak = max(self.peak, self._flying)
         try:
-            fault = self.script.pop(0) if self.script else None
+            fault = self.script.pop(0) if self.script else self.faults(body)
             if fault:
                 return await fault(self, request)
             said = self.answer(body)

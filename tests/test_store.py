@@ -1,6 +1,7 @@
 """The journal: torn lines, damage, full disks, locks, and faithful round trips."""
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -80,20 +81,86 @@ def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path, bad: bytes) 
         list(store.lines(tmp_path / "j"))
 
 
-def test_lines_that_may_wait_are_written_with_the_next_that_may_not(tmp_path: Path) -> None:
+def test_lines_reach_the_file_without_anybody_waiting_for_them(tmp_path: Path) -> None:
     journal = store.Journal(tmp_path / "j")
-    journal.append({"k": 1}, now=False)
-    assert (tmp_path / "j").read_bytes() == b""
+    journal.append({"k": 1})
+    while (tmp_path / "j").read_bytes() != b'{"k":1}\n':
+        pass
     journal.append({"k": 2})
+    journal.flush()
     assert (tmp_path / "j").read_bytes() == b'{"k":1}\n{"k":2}\n'
     journal.close()
 
 
+@given(st.lists(st.lists(st.text(max_size=50), max_size=20), max_size=20))
+def test_every_line_is_written_once_and_in_order(said: list[list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "j"
+        for part in said:
+            journal = store.Journal(path)
+            for text in part:
+                journal.append({"text": text})
+            journal.close()
+        written = [line["text"] for _, line in store.lines(path)] if said else []
+    assert written == [text for part in said for text in part]
+
+
+def test_a_reader_sees_whole_lines_while_they_are_written(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    seen = 0
+    for number in range(3000):
+        journal.append({"number": number, "text": "x" * (number % 700)})
+        if number % 100 == 0:
+            numbers = [line["number"] for _, line in store.lines(tmp_path / "j")]
+            assert numbers == list(range(len(numbers))) and len(numbers) >= seen
+            seen = len(numbers)
+    journal.close()
+    assert len(list(store.lines(tmp_path / "j"))) == 3000
+
+
+def test_more_than_a_disk_takes_at_once_is_waited_for(tmp_path: Path) -> None:
+    """Lines of 1 MB come faster than they are written: no more than some of them wait in memory, all arrive."""
+    journal = store.Journal(tmp_path / "j")
+    for number in range(40):
+        journal.append({"number": number, "text": "x" * 10**6})
+    journal.close()
+    assert [line["number"] for _, line in store.lines(tmp_path / "j")] == list(range(40))
+
+
 def test_a_full_disk_is_a_storage_error_that_says_what_to_do() -> None:
     journal = store.Journal(Path("/dev/full"))
+    journal.append({"k": 1})
     with pytest.raises(StorageError, match=r"No space left(.|\n)*Make room"):
-        journal.append({"k": 1})
+        journal.flush()
+    with pytest.raises(StorageError, match="No space left"):
+        journal.append({"k": 2})
+    journal.close()  # told already
+
+
+def test_a_failure_that_nobody_was_told_of_is_told_at_the_end() -> None:
+    journal = store.Journal(Path("/dev/full"))
+    journal.append({"k": 1})
+    with pytest.raises(StorageError, match="No space left"):
+        journal.close()
+
+
+def test_a_full_disk_lets_nobody_wait_for_ever() -> None:
+    """More than may wait in memory, for a disk that takes nothing."""
+    journal = store.Journal(Path("/dev/full"))
+    with pytest.raises(StorageError, match="No space left"):
+        for _ in range(40):
+            journal.append({"text": "x" * 10**6})
     journal.close()
+
+
+def test_a_journal_that_somebody_removes_is_not_written_into_nowhere(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    journal.append({"k": 1})
+    journal.flush()
+    (tmp_path / "j").unlink()
+    journal.append({"k": 2})
+    with pytest.raises(StorageError, match="removed"):
+        journal.close()
 
 
 def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
@@ -102,11 +169,13 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
 
     journal = store.Journal(tmp_path / "j")
     journal.append({"k": "first"})
+    journal.flush()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (30, hard))
+        journal.append({"k": "x" * 100})
         with pytest.raises(StorageError):
-            journal.append({"k": "x" * 100})
+            journal.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     with pytest.raises(StorageError):
@@ -139,14 +208,6 @@ def test_an_unwritable_place(tmp_path: Path) -> None:
         store.Journal(tmp_path / "no such folder" / "j")
     with pytest.raises(StorageError, match="cannot write"):
         store.write_atomically(tmp_path / "no such folder" / "f", "x")
-
-
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    first = store.Lock(tmp_path)
-    with pytest.raises(DataError, match="another process"):
-        store.Lock(tmp_path)
-    first.release()
-    store.Lock(tmp_path).release()
 
 
 def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def running(options: argparse.Namespace) -> Options:
         log_requests=options.log_requests,
         take_turns=options.take_turns,
         allow_code_execution=options.allow_code_execution,
+        max_error_rate=options.max_error_rate,
     )
 
 

@@ -104,6 +104,16 @@ def _at_least(least: int, text: str) -> int:
     return int(text)
 
 
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, found {text!r:.40}")
+    return value
+
+
 def _spec(command: argparse.ArgumentParser, repeats: bool = True) -> None:
     command.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name")
     command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
@@ -142,6 +152,13 @@ def _running(command: argparse.ArgumentParser) -> None:
     group.add_argument("--log_samples", action="store_true", help="write whole conversations to samples.jsonl")
     group.add_argument("--log_requests", action="store_true", help="write every raw exchange to requests.jsonl")
     group.add_argument("--take_turns", action="store_true", help="start one model at a time, where not all fit")
+    group.add_argument(
+        "--max_error_rate",
+        type=_share,
+        default=0.25,
+        metavar="SHARE",
+        help="stop when more of a model's last 100 requests failed (0.25)",
+    )
     _execution(group)
     group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
 

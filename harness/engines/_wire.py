@@ -35,6 +35,16 @@ def overflows(status: int, text: str) -> bool:
     return status not in (401, 403, 404, 429) and bool(_OVERFLOW.search(text[:10_000]))
 
 
+# vLLM: "EngineCore encountered an issue", EngineDeadError; torch behind any server: "CUDA error: …". Memory that was
+# short for once ("CUDA out of memory") is none of them.
+_DEAD = re.compile(r"CUDA error|device-side assert|EngineDeadError|EngineCore encountered", re.IGNORECASE)
+
+
+def dies(status: int, text: str) -> bool:
+    """Whether a server says that its model is gone for good, so that asking it again cannot help."""
+    return status >= 500 and bool(_DEAD.search(text[:10_000]))
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds a server asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a date), or None."""
     try:

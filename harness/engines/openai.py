@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
 import time
-from collections import Counter
 from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.engines._replicas import Replica, Replicas
 from harness.engines._tokens import count_tokens
-from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
+from harness.engines._wire import GarbledError, dies, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
 from harness.redaction import without_secrets
-
-_PROBE = 20.0  # seconds for a look at the server's model list
 
 
 @plugin
@@ -28,13 +27,14 @@ class OpenAI(Engine):
 
     Args:
         model: the name the server knows the model by.
-        base_url: e.g. `http://localhost:8000/v1`; None: OpenAI's own (or `OPENAI_BASE_URL`).
+        base_url: e.g. `http://localhost:8000/v1`; several servers of the same model: a list; None: OpenAI's own (or
+            `OPENAI_BASE_URL`).
         api_key_env: the environment variable that holds the key; servers without keys need none.
         timeout: seconds for one try.
         max_retries: tries after the first, on 429, 5xx, timeouts, broken connections and unreadable replies.
         backoff: seconds before the first retry; doubles each time, with jitter.
         max_backoff: the longest wait in seconds, also for a server's Retry-After.
-        max_connections: the most requests in flight at once.
+        max_connections: the most requests in flight at once, at each server.
         structured: how constraints travel: `openai` as `response_format` (JSON schemas only), `vllm` as
             `structured_outputs` (JSON, choice, regex, grammar), `none` not at all.
         send_seed: False for servers that refuse `seed`.
@@ -44,7 +44,7 @@ class OpenAI(Engine):
     """
 
     model: str = ""  # a default, because a field without one cannot stand for the interface's property
-    base_url: str | None = None
+    base_url: str | list[str] | None = None
     api_key_env: str = "OPENAI_API_KEY"
     timeout: Annotated[float, Range(gt=0)] = 600.0
     max_retries: Annotated[int, Range(ge=0)] = 6
@@ -66,13 +66,20 @@ class OpenAI(Engine):
             raise SetupError(
                 "the engine openai needs model=…", hint="Name it as the server does; GET /v1/models lists."
             )
-        if self.base_url is not None:  # people paste the whole address of the endpoint
-            self.base_url = self.base_url.rstrip("/").removesuffix("/chat/completions")
-        self._client: Any = None
-        self._flying = asyncio.Semaphore(self.max_connections)
+        # People paste the whole address of the endpoint.
+        if isinstance(self.base_url, str):
+            self.base_url = _endpoint(self.base_url)
+        elif self.base_url is not None:
+            self.base_url = [_endpoint(url) for url in self.base_url]
+            if not self.base_url or len(set(self.base_url)) < len(self.base_url):
+                hint = "Each address is one server; leave base_url out for OpenAI's own."
+                raise SetupError(f"base_url must be different addresses, found {self.base_url}", hint=hint)
+        self._replicas = Replicas(())
         self._key = ""
-        self._listed: list[str] = []
-        self._counts: Counter[str] = Counter()
+        self._requests = 0
+        self._over: str | None = None  # why nothing more can be asked
+        self._ended = asyncio.Event()
+        self._closed: list[Facts] = []
 
     # ------------------------------------------------------------------------------ life
 
@@ -84,40 +91,45 @@ class OpenAI(Engine):
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
-        self._client = self._connect()
-        try:
-            self._listed = await self._models()
-            if not self._listed and self.base_url and await self._lists_below("/v1/models"):
-                raise SetupError(f"base_url={self.base_url} lacks /v1", hint=f"Say base_url={self.base_url}/v1")
-        except SetupError:
-            await self.close()
-            raise
-        except Exception as error:
-            await self.close()
-            raise self._unreachable(error) from error
+        self._replicas = Replicas(self._connect())
+        for replica in self._replicas.all:
+            try:
+                replica.listed = await replica.models(self.timeout)
+                if not replica.listed and self.base_url and await self._lists_below(replica, "/v1/models"):
+                    raise SetupError(f"base_url={replica.name} lacks /v1", hint=f"Say base_url={replica.name}/v1")
+            except SetupError:
+                await self.close()
+                raise
+            except Exception as error:
+                await self.close()
+                raise self._unreachable(replica, error) from error
 
     def count_tokens(self, text: str) -> int | None:
         """By `tokenizer`; None without one."""
         return count_tokens(self.tokenizer, text) if self.tokenizer else None
 
     async def close(self) -> None:
-        if self._client is not None:
-            client, self._client = self._client, None
-            await client.close()
+        replicas, self._replicas = self._replicas, Replicas(())
+        self._closed = replicas.report() or self._closed
+        for replica in replicas.all:
+            await replica.client.close()
 
     def report(self) -> Facts:
-        return {name: self._counts[name] for name in ("requests", "retries", "failures")}
+        """Requests, tries after the first, requests given up; of several servers also each one's."""
+        each = self._replicas.report() or self._closed
+        sums = {name: sum(one[name] for one in each) for name in ("retries", "failures")}
+        return {"requests": self._requests, **sums, **({"replicas": each} if len(each) > 1 else {})}
 
     def describe(self) -> Facts:
-        """The fields; of the address only what holds no secret (no user, password or query)."""
+        """The fields; of an address only what holds no secret (no user, password or query)."""
         facts = dict(super().describe())
         if self.base_url:
-            parts = urlsplit(self.base_url)
-            facts["base_url"] = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+            many = isinstance(self.base_url, list)
+            facts["base_url"] = [_shown(url) for url in self.base_url] if many else _shown(str(self.base_url))
         facts["extra_body"] = without_secrets(self.extra_body)
         return facts
 
-    def _connect(self) -> Any:
+    def _connect(self) -> list[Replica]:
         try:
             import openai
         except ImportError as error:
@@ -133,36 +145,28 @@ class OpenAI(Engine):
                 hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
                 f"  export {self.api_key_env}=…",
             )
+        urls = self.base_url if isinstance(self.base_url, list) else [self.base_url]
+        return [self._client(openai, url) for url in urls]
+
+    def _client(self, openai: Any, url: str | None) -> Replica:
         try:  # a fifth of the CPU time per request of the default transport
             http = openai.DefaultAioHttpClient(timeout=self.timeout)
         except (AttributeError, RuntimeError):  # an older package, or one without its aiohttp extra
             http = openai.DefaultAsyncHttpxClient(timeout=self.timeout)
         # Retries are ours: they also cover garbled replies, and tests can make them take no time.
-        return openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=self.base_url, timeout=self.timeout, max_retries=0, http_client=http
+        client = openai.AsyncOpenAI(
+            api_key=self._key or "none", base_url=url, timeout=self.timeout, max_retries=0, http_client=http
         )
+        return Replica(_shown(url) if url else "the provider", client, self.max_connections)
 
-    async def _models(self, path: str = "/models") -> list[str]:
-        """The names the server lists; empty where it has no such list."""
-        import openai
-
+    async def _lists_below(self, replica: Replica, path: str) -> bool:
         try:
-            data = await self._client.get(path, cast_to=object, options={"timeout": min(_PROBE, self.timeout)})
-        except openai.APIStatusError as error:
-            if error.status_code in (404, 405, 429, 501):  # it answers, only not this
-                return []
-            raise
-        rows = data.get("data") if isinstance(data, dict) else None
-        return [r["id"] for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
-
-    async def _lists_below(self, path: str) -> bool:
-        try:
-            return bool(await self._models(path))
+            return bool(await replica.models(self.timeout, path))
         except Exception:
             return False
 
-    def _unreachable(self, error: Exception) -> SetupError:
-        where = self.describe().get("base_url") or "the provider"
+    def _unreachable(self, replica: Replica, error: Exception) -> SetupError:
+        where = replica.name
         status = getattr(error, "status_code", None)
         if status in (401, 403):
             return SetupError(
@@ -184,28 +188,77 @@ class OpenAI(Engine):
             ContextLengthError, RequestError, EngineFatalError: as `Engine` says.
             SetupError: a generation word or a constraint that cannot be sent.
         """
-        if self._client is None:
+        if not self._replicas.all:
             raise EngineFatalError("the engine is not started, or closed")
         body = self._body(request)
         held = bool(request.constraint) and self.structured != "none"
-        self._counts["requests"] += 1
-        async with self._flying:
-            for attempt in range(self.max_retries + 1):
-                try:
-                    began = time.perf_counter()
-                    data = await self._client.post("/chat/completions", cast_to=object, body=body)
-                    return read_completion(data, time.perf_counter() - began, held)
-                except Exception as error:
-                    final = self._final(error)
-                    if final is None and attempt == self.max_retries:
-                        final = await self._gave_up(error)
-                    if final is not None:
-                        self._counts["failures"] += 1
-                        raise final from error
-                    asked = retry_after(error.response.headers) if hasattr(error, "response") else None
-                    self._counts["retries"] += 1
-                    await asyncio.sleep(retry_delay(attempt, asked, self.backoff, self.max_backoff, random.random))
+        self._requests += 1
+        left = 0
+        while True:
+            replica = self._replicas.choose(request.thread)
+            replica.counts["requests"] += 1
+            replica.load += 1
+            try:
+                async with replica.slots:
+                    answer = await self._ask(replica, body, held, left < len(self._replicas.all))
+            finally:
+                replica.load -= 1
+            if answer is not None:
+                return answer
+            left += 1
+
+    async def _ask(self, replica: Replica, body: dict[str, Any], held: bool, may_leave: bool) -> Completion | None:
+        """What one server answers; None where it has gone away and another one is to be asked."""
+        for attempt in range(self.max_retries + 1):
+            if self._over is not None:
+                raise EngineFatalError(self._over)
+            try:
+                began = time.perf_counter()
+                data = await replica.client.post("/chat/completions", cast_to=object, body=body)
+                answer = read_completion(data, time.perf_counter() - began, held)
+                replica.gone = None
+                return answer
+            except Exception as error:
+                last = attempt == self.max_retries
+                if may_leave and await self._leaves(replica, error, last):
+                    return None
+                final = self._final(replica, error)
+                if final is None and last:
+                    final = await self._gave_up(replica, error)
+                if final is not None:
+                    replica.counts["failures"] += 1
+                    if isinstance(final, EngineFatalError):
+                        self._over = self._over or str(final)
+                        self._ended.set()
+                    raise final from error
+                asked = retry_after(error.response.headers) if hasattr(error, "response") else None
+                replica.counts["retries"] += 1
+                await self._wait(retry_delay(attempt, asked, self.backoff, self.max_backoff, random.random))
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _wait(self, seconds: float) -> None:
+        """Before another try; no longer than there is something to ask."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+
+    async def _leaves(self, replica: Replica, error: Exception, last: bool) -> bool:
+        """Whether this server is gone while others are there."""
+        import openai
+
+        if not self._replicas.another(replica):
+            return False
+        dead = isinstance(error, openai.APIStatusError) and dies(error.status_code, f"{error} {error.body}")
+        if not dead and not isinstance(error, openai.APIConnectionError) and not (last and self._may_pass(error)):
+            return False
+        if not dead and replica.gone is None:
+            try:
+                await replica.models(self.timeout)
+                return False  # it is there: the connection broke, or this one request took too long
+            except Exception as gone:
+                error = gone
+        replica.leave_out(self._say(error))
+        return True
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": request.thread.messages, **normalise(request.sampling)}
@@ -226,35 +279,47 @@ class OpenAI(Engine):
         body.update(self.extra_body)
         return body
 
-    def _final(self, error: Exception) -> EngineError | None:
+    def _may_pass(self, error: Exception) -> bool:
+        """Whether another try may help."""
+        import openai
+
+        if isinstance(error, openai.APIStatusError):
+            return error.status_code in (408, 409, 429) or error.status_code >= 500
+        return isinstance(error, openai.APIConnectionError | GarbledError | json.JSONDecodeError)
+
+    def _final(self, replica: Replica, error: Exception) -> EngineError | None:
         """The error to raise at once, or None where another try may help."""
         import openai
 
+        said = self._say(error)
         if isinstance(error, GarbledError) and overflows(200, str(error)):
-            return ContextLengthError(self._say(error))
-        if isinstance(error, openai.APIConnectionError | GarbledError | json.JSONDecodeError):
-            return None
+            return ContextLengthError(said)
         if not isinstance(error, openai.APIStatusError):
-            return RequestError(self._say(error))
-        said, status = self._say(error), error.status_code
+            return None if self._may_pass(error) else RequestError(said)
+        status = error.status_code
         if overflows(status, f"{said} {error.body}"):
             return ContextLengthError(said)
         if status in (401, 403):
-            return EngineFatalError(f"the server refuses the key in {self.api_key_env}: {said}")
+            return EngineFatalError(f"{replica.name} refuses the key in {self.api_key_env}: {said}")
         if status == 404:
-            known = f" The server lists: {', '.join(self._listed[:30])}." if self._listed else ""
-            return EngineFatalError(f"no model {self.model!r}, or base_url is wrong (it ends in /v1): {said}{known}")
+            known = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
+            wrong = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
+            return EngineFatalError(f"{wrong}: {said}{known}")
         if status == 429 and "insufficient_quota" in f"{error.body}":
             return EngineFatalError(f"the account has no credit left: {said}")
-        return None if status in (408, 409, 429) or status >= 500 else RequestError(said)
+        if dies(status, f"{said} {error.body}"):
+            return EngineFatalError(f"the model at {replica.name} has died: {said}")
+        return None if self._may_pass(error) else RequestError(said)
 
-    async def _gave_up(self, error: Exception) -> EngineError:
+    async def _gave_up(self, replica: Replica, error: Exception) -> EngineError:
         """After the last try: is it this request that fails, or is the server gone?"""
         said = f"still failing after {self.max_retries + 1} tries: {self._say(error)}"
         try:
-            await self._models()
+            await replica.models(self.timeout)
         except Exception as gone:
-            return EngineFatalError(f"the server is gone ({self._say(gone)}); {said}")
+            replica.leave_out(self._say(gone))
+            many = "the server is gone" if len(self._replicas.all) == 1 else "all servers are gone"
+            return EngineFatalError(f"{many} ({self._say(gone)}); {said}")
         return RequestError(said)
 
     def _say(self, error: Exception) -> str:
@@ -266,3 +331,13 @@ class OpenAI(Engine):
         if self._key:
             text = text.replace(self._key, "…")
         return " ".join(text.split())[:500]
+
+
+def _endpoint(url: str) -> str:
+    return url.rstrip("/").removesuffix("/chat/completions")
+
+
+def _shown(url: str) -> str:
+    """An address without what may be secret in it."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,4 +1,4 @@
-"""Engines around an engine: a limit on requests in flight, a response cache, a recorder.
+"""Engines around an engine: a limit on requests in flight, a circuit breaker, a response cache, a recorder.
 
     engine = Limiter(Cache(OpenAI(model="m"), "answers.sqlite"), max_concurrency=64)
 
@@ -9,18 +9,20 @@ conversation's history: what was seen of a thread is remembered in its `memo`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
-import os
 import sqlite3
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request, Thread
-from harness.errors import DataError, EngineError, SetupError
+from harness.errors import ContextLengthError, DataError, EngineError, EngineFatalError, SetupError, StorageError
+from harness.store import Journal
 
 
 class Wrapper(Engine):
@@ -70,6 +72,73 @@ class Limiter(Wrapper):
             return await self.inner.complete(request)
 
 
+class Stop:
+    """Whether a run is to end: the first reason is kept. One for all engines of the run."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def check(self) -> None:
+        """Raise `EngineFatalError` if there is a reason."""
+        if self.reason is not None:
+            raise EngineFatalError(self.reason)
+
+
+class Breaker(Wrapper):
+    """Lets nothing more through once an engine of the run is gone, or too many of the last requests failed.
+
+    A server that is dying fails request after request. Each failure that the engine gives up on is an error of its
+    move and stays in the results; where that becomes the rule, the run had better stop and go on later.
+
+    Args:
+        inner: the engine; what it retries and with success is no failure here.
+        stop: shared with the other engines of the run.
+        max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
+            context window is the conversation's fault and counts as answered.
+
+    Attributes:
+        answered: how many requests the engine has answered.
+    """
+
+    WINDOW = 100
+
+    def __init__(self, inner: Engine, stop: Stop, max_error_rate: float) -> None:
+        super().__init__(inner)
+        if not 0 <= max_error_rate <= 1:
+            raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate}")
+        self.stop, self.max_error_rate = stop, max_error_rate
+        self._last: deque[bool] = deque(maxlen=self.WINDOW)
+        self._failed = self.answered = 0
+
+    async def complete(self, request: Request) -> Completion:
+        """Raises `EngineFatalError` at once where the run is to end; what is in flight then comes to its own end."""
+        self.stop.check()
+        try:
+            answer = await self.inner.complete(request)
+        except EngineFatalError as error:
+            self.stop.reason = self.stop.reason or str(error)
+            raise
+        except ContextLengthError:
+            self._note(False)
+            raise
+        except EngineError as error:
+            self._note(True)
+            allowed = self.max_error_rate * self.WINDOW
+            if self._failed > allowed and self.stop.reason is None:
+                said = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
+                self.stop.reason = f"{said}{error} (max_error_rate allows {allowed:g} in {self.WINDOW})"
+            raise
+        self._note(False)
+        return answer
+
+    def _note(self, failed: bool) -> None:
+        if len(self._last) == self.WINDOW:
+            self._failed -= self._last[0]
+        self._last.append(failed)
+        self._failed += failed
+        self.answered += not failed
+
+
 class Cache(Wrapper):
     """Remembers answers in an SQLite file, across runs and processes.
 
@@ -83,6 +152,7 @@ class Cache(Wrapper):
         self.path = Path(path)
         self.hits = self.misses = 0
         self._base: sqlite3.Connection | None = None
+        self._failure: StorageError | None = None
 
     async def start(self) -> None:
         """Start the engine and open the file.
@@ -105,6 +175,9 @@ class Cache(Wrapper):
             raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
 
     async def complete(self, request: Request) -> Completion:
+        """Raises `StorageError` if the file can be read or written no more."""
+        if self._failure is not None:
+            raise self._failure
         key = self._key(request)
         rows = self._sql("SELECT answer FROM answers WHERE key = ?", key)
         if rows:
@@ -112,7 +185,9 @@ class Cache(Wrapper):
             return Completion(**json.loads(rows[0][0]))
         self.misses += 1
         answer = await self.inner.complete(request)
-        self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(_said(answer)))
+        # An answer that is there can be recorded as a move: it is the next call that stops the run.
+        with contextlib.suppress(StorageError):
+            self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(_said(answer)))
         return answer
 
     async def close(self) -> None:
@@ -129,7 +204,9 @@ class Cache(Wrapper):
         try:
             return self._base.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise DataError(f"the response cache {self.path} fails: {error}") from error
+            hint = "Make room, mend the file or take another one; then give the same command again."
+            self._failure = StorageError(f"the response cache {self.path} fails: {error}", hint=hint)
+            raise self._failure from error
 
     def _key(self, request: Request) -> bytes:
         facts = [self._engine, request.sampling, request.constraint, request.seed]
@@ -190,22 +267,24 @@ class Recorder(Wrapper):
         super().__init__(inner)
         self.path = Path(path)
         self._threads = count()
-        self._file: IO[bytes] | None = None
+        self._journal: Journal | None = None
 
     async def start(self) -> None:
         """Start the engine and open the file for appending, without the torn line a crash may have left.
 
         Raises:
-            DataError: if the file cannot be written.
+            StorageError: if the file cannot be written.
         """
         await self.inner.start()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab+")
-            _mend(self._file)
+            self._journal = Journal(self.path)
         except OSError as error:
             await self.close()
-            raise DataError(f"the recording {self.path} cannot be written: {error}") from error
+            raise StorageError(f"cannot write {self.path}: {error.strerror or error}") from None
+        except StorageError:
+            await self.close()
+            raise
 
     async def complete(self, request: Request) -> Completion:
         told = len(request.thread.messages)  # the thread may have grown by the time the answer is here
@@ -218,13 +297,15 @@ class Recorder(Wrapper):
         return answer
 
     async def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        await self.inner.close()
+        try:
+            if self._journal is not None:
+                journal, self._journal = self._journal, None
+                journal.close()
+        finally:
+            await self.inner.close()
 
     def _write(self, request: Request, told: int, came: Mapping[str, Any]) -> None:
-        assert self._file is not None, "start() first"
+        assert self._journal is not None, "start() first"
         memo = request.thread.memo
         number, start = memo.get("recorder") or (next(self._threads), 0)
         memo["recorder"] = (number, told)
@@ -238,8 +319,7 @@ class Recorder(Wrapper):
             "messages": request.thread.messages[start:told],
             **came,
         }
-        self._file.write(json.dumps(line).encode() + b"\n")
-        self._file.flush()
+        self._journal.append(line)
 
 
 def _said(answer: Completion) -> dict[str, Any]:
@@ -266,18 +346,3 @@ def _history(thread: Thread) -> bytes:
             running.update(_canonical(message) + b"\n")
         thread.memo["history"] = (len(thread.messages), running)
     return running.digest()
-
-
-def _mend(file: IO[bytes]) -> None:
-    """Cut off what stands after the last newline."""
-    end = at = file.seek(0, os.SEEK_END)
-    while at > 0:
-        step = min(1 << 16, at)
-        file.seek(at - step)
-        cut = file.read(step).rfind(b"\n")
-        if cut >= 0:
-            at = at - step + cut + 1
-            break
-        at -= step
-    if at < end:
-        file.truncate(at)

@@ -14,8 +14,16 @@ from harness.api import Completion, Engine, Request, Thread, derive_seed
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.replay import Replay
-from harness.engines.wrappers import Cache, Limiter, Recorder
-from harness.errors import DataError, EngineFatalError, RequestError, SetupError
+from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Stop
+from harness.errors import (
+    ContextLengthError,
+    DataError,
+    EngineError,
+    EngineFatalError,
+    RequestError,
+    SetupError,
+    StorageError,
+)
 from tests.conftest import request
 
 
@@ -81,6 +89,70 @@ def test_a_failure_frees_its_slot() -> None:
 def test_a_limit_below_one_is_refused() -> None:
     with pytest.raises(SetupError, match="at least 1, not 0"):
         Limiter(Mock(), max_concurrency=0)
+
+
+# ---------------------------------------------------------------------------------- circuit breaker
+
+
+def outcomes(breaker: Breaker, count: int) -> list[str]:
+    """What becomes of so many requests, one after another."""
+
+    async def main() -> list[str]:
+        came = []
+        for k in range(count):
+            try:
+                came.append((await breaker.complete(request("?", key=k))).text)
+            except EngineError as error:
+                came.append(error.kind)
+        return came
+
+    return asyncio.run(main())
+
+
+def failing(*numbers: int, kind: type[EngineError] = RequestError) -> tuple[Mock, list[str]]:
+    """An engine that fails at the requests of these numbers."""
+    asked: list[str] = []
+
+    def answer(asking: Request) -> str:
+        asked.append(asking.id)
+        if len(asked) - 1 in numbers:
+            raise kind("no")
+        return "fine"
+
+    return Mock(function=answer), asked
+
+
+def test_too_many_failures_among_the_last_hundred_end_everything() -> None:
+    stop, (engine, asked) = Stop(), failing(*range(40, 46))
+    breaker = Breaker(engine, stop, max_error_rate=0.05)
+    assert outcomes(breaker, 60) == ["fine"] * 40 + ["request"] * 6 + ["fatal"] * 14
+    assert len(asked) == 46 and breaker.answered == 40
+    assert stop.reason is not None and stop.reason.startswith("6 of the last 46 requests to mock failed, the last with")
+    with pytest.raises(EngineFatalError, match="6 of the last 46"):
+        stop.check()
+    other, unasked = failing()
+    assert outcomes(Breaker(other, stop, max_error_rate=1), 3) == ["fatal"] * 3, "one stop for all engines of a run"
+    assert unasked == []
+
+
+def test_old_failures_are_forgotten_and_long_conversations_are_none() -> None:
+    engine, asked = failing(*range(0, 1000, 20))
+    assert outcomes(Breaker(engine, Stop(), max_error_rate=0.05), 1000).count("request") == 50 and len(asked) == 1000
+    engine, asked = failing(*range(1000), kind=ContextLengthError)
+    breaker = Breaker(engine, Stop(), max_error_rate=0.0)
+    assert outcomes(breaker, 300) == ["context_length"] * 300 and breaker.answered == 300
+
+
+def test_an_engine_that_is_gone_is_asked_no_more() -> None:
+    engine, asked = failing(3, kind=EngineFatalError)
+    assert outcomes(Breaker(engine, Stop(), max_error_rate=0.25), 9) == ["fine"] * 3 + ["fatal"] * 6
+    assert len(asked) == 4
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan")])
+def test_a_share_is_a_share(rate: float) -> None:
+    with pytest.raises(SetupError, match="must be from 0 to 1"):
+        Breaker(Mock(), Stop(), rate)
 
 
 # ---------------------------------------------------------------------------------- cache
@@ -300,7 +372,7 @@ def test_an_empty_or_wholly_torn_recording_starts_anew(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot write"):
         talk(Recorder(Mock(), tmp_path / "file" / "r"), [])
 
 

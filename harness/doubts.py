@@ -1,0 +1,88 @@
+"""What follows from a failed request is written down once its engine has answered somebody again.
+
+A request that fails after every retry is an error of its move, which stays in the results. But where an engine dies,
+all its requests fail for a while before that is known, and what came of them had better not be kept: when the run goes
+on, they are to be asked again. So a failure is in doubt until the engine's next answer. Until then the lines of its
+episode are held back; if the run stops before, they are gone, and it goes on from the turn that failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.errors import EngineError, RequestError
+from harness.store import OPEN, Journal, Line
+
+_MAY_PASS = (RequestError.kind, EngineError.kind)
+"""Kinds of failed requests that may go well another time."""
+
+
+class Answering(Protocol):
+    """An engine that counts its answers."""
+
+    answered: int
+
+
+@dataclass
+class _Held:
+    engine: Answering
+    answered: int
+    batch: int
+    lines: list[Line] = field(default_factory=list)
+
+    def proven(self) -> bool:
+        return self.engine.answered > self.answered
+
+
+class Doubts:
+    """Stands before a journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._held: dict[str, _Held] = {}
+
+    def move(self, line: Line, engine: Answering | None) -> None:
+        """Journal a move (`store.move_line`), or hold it back; `engine` is who was asked, None for a policy.
+
+        Answers that are paid for never wait: those of the batch that failed are written, and an episode in which
+        there is one later on is believed.
+        """
+        answered = bool(line.get("calls"))
+        failed = line.get("error_kind") in _MAY_PASS
+        if self._held and answered:
+            self._release([name for name, held in self._held.items() if held.proven()])
+        held = self._held.get(line["e"])
+        if held is not None and answered and line["b"] > held.batch:
+            self._release([line["e"]])
+            held = None
+        if held is None and failed and engine is not None:
+            held = self._held[line["e"]] = _Held(engine, engine.answered, line["b"])
+        if held is None or (not failed and line["b"] == held.batch):
+            self._journal.append(line)
+        else:
+            if answered:  # a part of the move is there: the rest is asked for when the run goes on
+                self._journal.append({**line, "error": "asked again", "error_kind": OPEN})
+            held.lines.append(line)
+
+    def end(self, line: Line) -> None:
+        """Journal an episode's end, or hold it back with the episode."""
+        held = self._held.get(line["e"])
+        if held is None:
+            self._journal.append(line)
+        else:
+            held.lines.append(line)
+
+    def settle(self) -> None:
+        """The run is at its end: believe everything."""
+        self._release(list(self._held))
+
+    @property
+    def ended(self) -> int:
+        """How many episodes have come to an end that is held back."""
+        return sum(held.lines[-1]["k"] == "end" for held in self._held.values() if held.lines)
+
+    def _release(self, episodes: list[str]) -> None:
+        for name in episodes:
+            for line in self._held.pop(name).lines:
+                self._journal.append(line)

@@ -1,0 +1,141 @@
+"""One process at a time on a results folder, by a lock that no crash leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DataError
+
+LOCK = ".lock"
+
+
+class Lock:
+    """Holds a results folder for one process.
+
+    The system's own file lock is freed with the process, however it dies. What it leaves open is seen to by a note in
+    the file that says who holds it: children of a killed process may still have the lock (its engine's workers, say),
+    and some network disks know no locks. A holder of this machine that lives no more is then passed over.
+
+    Raises:
+        DataError: another process holds the folder.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK
+        self._file = -1
+        with _alone(folder):
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                free, holder = _lock(file), _read(file)
+                if free is not True and _lives(holder, certain=free is False):
+                    raise DataError(
+                        f"another process is writing {folder}{_named(holder)}",
+                        hint=f"Wait for it, or choose another --output_path. If it is surely over: rm {self._path}",
+                    )
+                if free is False:  # children of the dead holder have the file open: a new one takes its place
+                    self._path.unlink()
+                    os.close(file)
+                    file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+                    _lock(file)
+                _write(file, {"host": _host(), "pid": os.getpid(), "began": _began(os.getpid())})
+            except BaseException:
+                os.close(file)
+                raise
+        self._file = file
+
+    def release(self) -> None:
+        """Let go."""
+        if self._file >= 0:
+            with contextlib.suppress(OSError):  # a full disk, a mount that is gone
+                _write(self._file, {})
+            os.close(self._file)
+            self._file = -1
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While the lock's file is looked at nobody else does so. Where folders cannot be locked, one has to be lucky."""
+    seen = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(seen, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(seen)
+
+
+def _lock(file: int) -> bool | None:
+    """Whether the lock could be had; None where there is none to be had."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+    return True
+
+
+def _host() -> str:
+    """This machine, and within it the container: processes of different ones do not see each other's numbers."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()} {space}".strip()
+
+
+def _lives(holder: dict[str, Any], certain: bool) -> bool:
+    """Whether who stands in the file is still there; `certain`: somebody has the lock, only not who."""
+    if not holder:
+        return certain
+    if holder.get("host") != _host():
+        return True  # nobody here can tell
+    return _began(holder.get("pid")) == holder.get("began")
+
+
+def _began(pid: Any) -> str | None:
+    """When a process of this machine began, which tells it from a later one of the same number; None: it is dead."""
+    if not isinstance(pid, int) or pid <= 0:
+        return None
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if state in "ZX" else fields[18]  # dead, and nobody has looked after it
+    except (OSError, ValueError, IndexError):
+        pass  # no such process, or no /proc
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:  # somebody else's
+        pass
+    return "runs"
+
+
+def _read(file: int) -> dict[str, Any]:
+    try:
+        found = json.loads(os.pread(file, 4096, 0))
+    except (ValueError, OSError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(file: int, holder: dict[str, Any]) -> None:
+    data = json.dumps(holder).encode() if holder else b""
+    os.ftruncate(file, 0)
+    os.pwrite(file, data, 0)
+
+
+def _named(holder: dict[str, Any]) -> str:
+    return f" (process {holder['pid']} on {holder.get('host')})" if "pid" in holder else ""

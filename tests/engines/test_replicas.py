@@ -1,0 +1,180 @@
+"""Several servers of one model: who is asked, who is left out, what is left when all are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import harness
+from harness.api import Request, Thread
+from harness.cli import main
+from harness.engines._replicas import Replica, Replicas
+from harness.engines.openai import OpenAI
+from harness.errors import EngineFatalError, SetupError
+from harness.project import find
+from tests.fake_openai import FakeOpenAI, reset, status
+
+T = TypeVar("T")
+TOY = find(Path(__file__).parents[1] / "toy")
+DEAD = status(500, "EngineCore encountered an issue. See stack trace (above) for the root cause.")
+
+
+def using(servers: list[FakeOpenAI], work: Callable[[OpenAI], Awaitable[T]], **fields: Any) -> T:
+    async def main() -> T:
+        urls = [server.url for server in servers]
+        engine = OpenAI(model="fake", base_url=urls, backoff=0.0, max_backoff=0.0, api_key_env="NO_SUCH_KEY", **fields)
+        await engine.start()
+        try:
+            return await work(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(main())
+
+
+async def say(engine: OpenAI, thread: Thread, text: str) -> str:
+    thread.add("user", text)
+    answer = (await engine.complete(Request(text, thread, {}, 1))).text
+    thread.add("assistant", answer)
+    return answer
+
+
+def heard(server: FakeOpenAI) -> list[str]:
+    """What a server was asked last, request by request."""
+    return [body["messages"][-1]["content"] for body in server.bodies]
+
+
+@pytest.fixture
+def servers() -> Any:
+    with ExitStack() as stack:
+        yield [stack.enter_context(FakeOpenAI(lambda body, i=i: f"from {i}")) for i in range(3)]  # type: ignore[misc]
+
+
+def test_a_conversation_stays_and_new_ones_go_where_least_is_in_flight(servers: list[FakeOpenAI]) -> None:
+    async def work(engine: OpenAI) -> list[set[str]]:
+        async def talk(number: int) -> set[str]:
+            thread = Thread()
+            return {await say(engine, thread, f"{number}.{turn}") for turn in range(4)}
+
+        return await asyncio.gather(*map(talk, range(30)))
+
+    places = using(servers, work)
+    assert all(len(one) == 1 for one in places), "one server a conversation"
+    assert [len(server.bodies) for server in servers] == [40, 40, 40]
+
+
+def test_one_that_goes_away_is_left_out_and_its_conversations_go_on(servers: list[FakeOpenAI]) -> None:
+    async def work(engine: OpenAI) -> tuple[list[str], Any]:
+        threads = [Thread() for _ in range(6)]
+        before = await asyncio.gather(*(say(engine, thread, "one") for thread in threads))
+        assert sorted(before) == ["from 0", "from 0", "from 1", "from 1", "from 2", "from 2"]
+        servers[1].stop()
+        after = await asyncio.gather(*(say(engine, thread, "two") for thread in threads))
+        assert [b for a, b in zip(before, after, strict=True) if a != "from 1"] == [a for a in before if a != "from 1"]
+        return after, engine.report()
+
+    after, report = using(servers, work, max_retries=0)
+    assert set(after) == {"from 0", "from 2"}
+    assert {key: report[key] for key in ("requests", "retries", "failures")} == {
+        "requests": 12,
+        "retries": 0,
+        "failures": 0,
+    }
+    assert [(one["base_url"], one["left_out"]) for one in report["replicas"]] == [
+        (servers[0].url, 0), (servers[1].url, 1), (servers[2].url, 0),
+    ]  # fmt: skip
+    assert "onnect" in report["replicas"][1]["gone"] and "gone" not in report["replicas"][0]
+
+
+def test_a_model_that_died_behind_its_server_is_left_out_at_once(servers: list[FakeOpenAI]) -> None:
+    servers[0].faults = lambda body: DEAD
+
+    async def work(engine: OpenAI) -> list[str]:
+        return [await say(engine, Thread(), "?") for _ in range(9)]
+
+    assert set(using(servers, work)) == {"from 1", "from 2"}
+    assert len(servers[0].bodies) == 1
+
+
+def test_a_broken_connection_is_no_reason_to_leave_a_server(servers: list[FakeOpenAI]) -> None:
+    servers[0].script = [reset, status(503), None]
+
+    async def work(engine: OpenAI) -> tuple[str, Any]:
+        return await say(engine, Thread(), "?"), engine.report()
+
+    answer, report = using(servers, work)
+    assert answer == "from 0" and [one["left_out"] for one in report["replicas"]] == [0, 0, 0]
+    assert report["retries"] == 2
+
+
+@pytest.mark.parametrize("how", ["away", "dead"])
+def test_when_all_are_gone_nothing_more_is_asked(servers: list[FakeOpenAI], how: str) -> None:
+    async def work(engine: OpenAI) -> None:
+        for server in servers:
+            if how == "away":
+                server.stop()
+            server.faults = lambda body: DEAD
+        with pytest.raises(EngineFatalError, match=r"all servers are gone|has died: .*EngineCore"):
+            await say(engine, Thread(), "?")
+        asked = sum(len(server.bodies) for server in servers)
+        assert asked == (0 if how == "away" else 3)
+        with pytest.raises(EngineFatalError):
+            await say(engine, Thread(), "?")
+        assert sum(len(server.bodies) for server in servers) == asked
+
+    using(servers, work, max_retries=1)
+
+
+def test_one_that_is_back_is_asked_again_by_a_single_request_first() -> None:
+    first, second = Replica("a", None, 1), Replica("b", None, 1)
+    both = Replicas([first, second])
+    first.leave_out("gone")
+    assert [both.choose(Thread()).name for _ in range(3)] == ["b", "b", "b"]
+    first.since -= 3600
+    assert [both.choose(Thread()).name for _ in range(3)] == ["a", "b", "b"]
+    first.gone = None
+    assert both.choose(Thread()).name == "a"
+    second.leave_out("gone")
+    first.leave_out("gone")
+    assert both.choose(Thread()).name in "ab" and not both.another(first)
+
+
+def test_a_server_that_is_not_there_at_the_start_is_named(servers: list[FakeOpenAI]) -> None:
+    servers[2].stop()
+    with pytest.raises(SetupError, match=f"no usable server at {servers[2].url}"):
+        using(servers, lambda engine: say(engine, Thread(), "?"))
+
+
+@pytest.mark.parametrize("urls", [[], ["http://a/v1", "http://a/v1/chat/completions"]])
+def test_addresses_are_different_ones(urls: list[str]) -> None:
+    with pytest.raises(SetupError, match="must be different addresses"):
+        OpenAI(model="m", base_url=urls)
+
+
+def test_no_address_is_shown_with_its_password() -> None:
+    engine = OpenAI(model="m", base_url=["https://me:sk-1@a/v1?key=sk-1", "http://b/v1"])
+    assert engine.describe()["base_url"] == ["https://a/v1", "http://b/v1"]
+
+
+def test_a_run_over_several_servers_reports_each(servers: list[FakeOpenAI], tmp_path: Path) -> None:
+    for server in servers:
+        server.answer = lambda body: "a"
+    urls = ",".join(server.url for server in servers)
+    arguments = ["--model_args", f"model=fake,base_url=[{urls}]", "--output_path", str(tmp_path / "r"), "--quiet"]
+    with contextlib.chdir(TOY.root):
+        assert main(["eval", "--spec", "toy", "--model", "openai", *arguments]) == 0
+    run = harness.Run.load(tmp_path / "r", TOY)
+    report = run.meta["engines"]["model"]
+    assert [one["base_url"] for one in report["replicas"]] == [server.url for server in servers]
+    assert sum(one["requests"] for one in report["replicas"]) == report["requests"] == 60
+    again = harness.evaluate(
+        "toy", "openai", model_args={"model": "fake", "base_url": servers[0].url}, output_path=tmp_path / "r",
+        project=TOY, resume=True,
+    )  # fmt: skip
+    assert len(again.scores) == 8

@@ -1,0 +1,109 @@
+"""What follows from failed requests is journaled once their engine has answered again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import store
+from harness.api import Completion, Move
+from harness.doubts import Doubts
+
+
+class Engine:
+    def __init__(self) -> None:
+        self.answered = 0
+
+
+class Book:
+    """A journal behind doubts, and what it holds: (episode, batch, seat, kind of error) of moves, episodes of ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine, self.other = Engine(), Engine()
+        self.file = store.Journal(folder / "j")
+        self.doubts = Doubts(self.file)
+
+    def move(self, episode: str, batch: int, seat: str, what: str, calls: int = 0, other: bool = False) -> None:
+        """`what` is "answered", "policy", or the kind of an error."""
+        engine = self.other if other else self.engine
+        kind = None if what in ("answered", "policy") else what
+        if what == "answered":
+            engine.answered += 1
+        made = tuple(Completion(f"{i}") for i in range(calls + (what == "answered")))
+        move = Move(seat, "say", None, "no" if kind else None, kind, made)
+        self.doubts.move(store.move_line(episode, batch, 0, batch, move), engine if kind else None)
+
+    def end(self, episode: str) -> None:
+        self.doubts.end({"k": "end", "e": episode})
+
+    def written(self) -> list[Any]:
+        self.file.flush()
+        lines = [line for _, line in store.lines(self.file.path)]
+        return [
+            (line["e"], line["b"], line["s"], line.get("error_kind")) if line["k"] == "move" else line["e"]
+            for line in lines
+        ]
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Any:
+    made = Book(tmp_path)
+    yield made
+    made.file.close()
+
+
+def test_without_failures_everything_is_written_as_it_comes(book: Book) -> None:
+    book.move("e", 0, "A", "answered")
+    book.move("e", 0, "B", "parse", calls=2)
+    book.move("e", 0, "C", "context_length")
+    book.move("e", 1, "P", "policy")
+    book.end("e")
+    assert book.written() == [
+        ("e", 0, "A", None), ("e", 0, "B", "parse"), ("e", 0, "C", "context_length"), ("e", 1, "P", None), "e",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["request", "engine"])
+def test_a_failure_and_what_follows_from_it_wait_for_the_next_answer(book: Book, kind: str) -> None:
+    book.move("e", 0, "A", kind)
+    book.move("e", 1, "A", kind)
+    book.move("e", 1, "P", "policy")
+    book.end("e")
+    book.move("f", 0, "P", "policy")
+    assert book.written() == [("f", 0, "P", None)] and book.doubts.ended == 1
+    book.move("f", 1, "A", "answered", other=True)  # another engine's answer says nothing of this one
+    assert len(book.written()) == 2
+    book.move("f", 1, "B", "answered")
+    assert book.written()[2:] == [
+        ("e", 0, "A", kind), ("e", 1, "A", kind), ("e", 1, "P", None), "e", ("f", 1, "B", None),
+    ]  # fmt: skip
+    assert book.doubts.ended == 0
+
+
+def test_answers_beside_a_failure_are_written_at_once(book: Book) -> None:
+    book.move("e", 0, "A", "request")
+    book.move("e", 0, "B", "answered", other=True)
+    assert book.written() == [("e", 0, "B", None)]
+    book.move("e", 1, "B", "answered", other=True)  # the episode has gone on for money: it is believed
+    assert book.written()[1:] == [("e", 0, "A", "request"), ("e", 1, "B", None)]
+    book.end("e")
+    assert book.written()[-1] == "e"
+
+
+def test_a_move_that_failed_half_way_keeps_what_is_paid(book: Book) -> None:
+    book.move("e", 0, "A", "request", calls=1)
+    assert book.written() == [("e", 0, "A", store.OPEN)]
+    [move] = store.Progress(book.file.path).moves["e"].values()
+    assert [call.text for call in move.calls] == ["0"]
+    book.doubts.settle()
+    assert book.written() == [("e", 0, "A", store.OPEN), ("e", 0, "A", "request")]
+    [move] = store.Progress(book.file.path).moves["e"].values()
+    assert move.error_kind == "request"
+
+
+def test_at_the_end_of_a_run_all_is_believed(book: Book) -> None:
+    book.move("e", 0, "A", "request")
+    book.end("e")
+    book.move("f", 0, "A", "engine")
+    book.doubts.settle()
+    assert book.written() == [("e", 0, "A", "request"), "e", ("f", 0, "A", "engine")]

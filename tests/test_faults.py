@@ -1,0 +1,229 @@
+"""A server that misbehaves in every way it can: the run gets through, or stops and goes on, to the same tables."""
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import store
+from harness.api import Request
+from harness.engines.mock import Mock
+from harness.errors import ContextLengthError, EngineFatalError, RequestError
+from harness.project import find
+from harness.run import RunStoppedError
+from tests.fake_openai import (
+    Body,
+    FakeOpenAI,
+    Fault,
+    chat,
+    empty_choices,
+    garbage,
+    half,
+    hang,
+    not_json,
+    raw,
+    reset,
+    status,
+)
+
+TOY = find(Path(__file__).parent / "toy")
+PASSING = [
+    status(429, "slow down", headers={"Retry-After": "0"}),
+    status(408),
+    status(500),
+    status(502),
+    status(503),
+    reset,
+    half,
+    garbage,
+    not_json,
+    empty_choices,
+    raw('{"error": {"message": "upstream is busy"}}'),
+    raw("null"),
+    raw(""),
+]
+TOO_LONG = status(400, "This model's maximum context length is 8 tokens.")
+DEAD = status(500, "EngineCore encountered an issue: CUDA error: device-side assert triggered")
+
+
+def said(seed: int) -> str:
+    """What the model answers to a call: by its seed, now and then something unreadable."""
+    return "?" if seed % 10 == 8 else "ab"[seed % 2]
+
+
+class Model:
+    """The model behind the server. Every answer's `prompt_tokens` are the call's seed, so that journals name calls."""
+
+    def __init__(self) -> None:
+        self.tries: Counter[int] = Counter()
+        self.asked: set[int] = set()
+        self.dies_after: int | None = None
+        self.death: Fault = DEAD
+
+    def answer(self, body: Body) -> Body:
+        return chat(said(body["seed"]), {"prompt_tokens": body["seed"], "completion_tokens": 1, "total_tokens": 1})
+
+    def faults(self, body: Body) -> Fault | None:
+        """A fifth of all requests goes wrong, no call more than four times."""
+        seed = body["seed"]
+        self.asked.add(seed)
+        if self.dies_after is not None and len(self.asked) > self.dies_after:
+            return self.death
+        self.tries[seed] += 1
+        rng = random.Random(f"{seed} {self.tries[seed]}")
+        if self.tries[seed] <= 4 and rng.random() < 0.2:
+            return hang if rng.random() < 0.005 else rng.choice(PASSING)
+        return TOO_LONG if seed % 10 == 9 else None
+
+
+def calm(request: Request) -> str:
+    seed = request.seed & 0x7FFFFFFF
+    if seed % 10 == 9:
+        raise ContextLengthError("too long")
+    return said(seed)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
+
+
+def recorded(folder: Path) -> list[int]:
+    """The seeds of all calls that are in the journal with their answers."""
+    moves = {(m["e"], m["s"], m["i"]): m for _, m in store.lines(folder / "journal.jsonl") if m["k"] == "move"}
+    return [call["input_tokens"] for move in moves.values() for call in move.get("calls", ())]
+
+
+def play(folder: Path, model: Any, repeats: int, **more: Any) -> harness.Run:
+    return harness.evaluate("toy", model, repeats=repeats, output_path=folder, project=TOY, max_concurrency=64, **more)
+
+
+def test_thousands_of_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: Path) -> None:
+    """Faults of every kind; the model dies; everything fails; then it goes on. Nothing shows, nothing is twice."""
+    repeats = 50
+    play(tmp_path / "calm" / "run", Mock(model="fake", function=calm), repeats)
+    wild, model, before = tmp_path / "wild" / "run", Model(), set[int]()
+    with FakeOpenAI(model.answer, faults=model.faults) as server:
+        engine = {"base_url": server.url, "model": "fake", "backoff": 0.0, "max_backoff": 0.0, "timeout": 2.0}
+        for dies_after, death, says in (
+            (1200, DEAD, r"the model at http://127.* has died: .*CUDA error"),
+            (1200, status(503, "overloaded"), r"2[5-9] of the last 100 requests to fake failed, .*overloaded"),
+        ):
+            model.asked, model.dies_after, model.death = set(), dies_after, death
+            with pytest.raises(RunStoppedError, match=says):
+                play(wild, "openai", repeats, model_args=engine)
+            assert len(model.asked) <= dies_after + 2 * 64, "nothing new is asked of a dead engine"
+            assert not model.asked & before, "paid for already"
+            before = set(recorded(wild))
+            assert len(before) == len(recorded(wild)) > 800
+        model.asked, model.dies_after = set(), None
+        done = play(wild, "openai", repeats, model_args=engine)
+    assert not model.asked & before and len(before | model.asked) > 3000
+    assert len(recorded(wild)) == len(set(recorded(wild)))
+    assert results(wild) == results(tmp_path / "calm" / "run")
+    report = done.meta["engines"]["model"]
+    assert report["retries"] > 0.15 * report["requests"]
+
+
+def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp_path: Path) -> None:
+    asked: list[str] = []
+    answered: list[str] = []
+
+    async def answer(request: Request) -> str:
+        asked.append(request.id)
+        if len(asked) == 6:
+            raise EngineFatalError("gone")
+        for _ in range(50):  # the others are still at it when it goes
+            await asyncio.sleep(0)
+        answered.append(request.id)
+        return "a"
+
+    with pytest.raises(RunStoppedError, match="gone"):
+        play(tmp_path / "r", Mock(function=answer), 1)
+    lines = [line for _, line in store.lines(tmp_path / "r" / "journal.jsonl")]
+    assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in lines} == set(answered)
+    assert len(answered) == len(asked) - 1 >= 5
+    once = set(asked)
+    asked[:] = ["five"] * 10
+    play(tmp_path / "r", Mock(function=answer), 1)
+    assert not set(answered[: len(once) - 1]) & set(asked), "nothing is asked twice"
+
+
+@pytest.mark.parametrize(("rate", "stops"), [(0.25, True), (0.0, True), (1.0, False)])
+def test_a_server_that_only_fails_stops_the_run_where_that_was_not_foreseen(
+    tmp_path: Path, rate: float, stops: bool
+) -> None:
+    asked: list[str] = []
+
+    def fail(request: Request) -> str:
+        asked.append(request.id)
+        raise RequestError("no")
+
+    if stops:
+        with pytest.raises(
+            RunStoppedError, match=rf"requests to mock failed, .*: no \(max_error_rate allows {rate:.0%}"[:-1]
+        ):
+            play(tmp_path / "r", Mock(function=fail), 10, max_error_rate=rate)
+        assert rate * 100 < len(asked) <= rate * 100 + 64
+    else:
+        done = play(tmp_path / "r", Mock(function=fail), 10, max_error_rate=rate)
+        assert len(asked) == 600 and not done.failed, "failed requests are data"
+
+
+def test_what_failed_while_everything_failed_is_asked_again(tmp_path: Path) -> None:
+    play(tmp_path / "calm" / "r", Mock(function=calm), 20)
+    count = 0
+
+    def dying(request: Request) -> str:
+        nonlocal count
+        count += 1
+        if 300 < count <= 400:
+            raise RequestError("overloaded")
+        return calm(request)
+
+    with pytest.raises(RunStoppedError, match="overloaded"):
+        play(tmp_path / "wild" / "r", Mock(function=dying), 20)
+    count = 1000
+    play(tmp_path / "wild" / "r", Mock(function=dying), 20)
+    assert results(tmp_path / "wild" / "r") == results(tmp_path / "calm" / "r")
+
+
+def test_a_cache_that_cannot_be_written_stops_the_run_and_loses_no_answer(tmp_path: Path) -> None:
+    import sqlite3
+
+    base = sqlite3.connect(tmp_path / "cache")
+    asked = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.id)
+        if len(asked) == 10:
+            base.execute("DROP TABLE answers")  # the file is no cache any more
+            base.commit()
+        return "a"
+
+    with pytest.raises(RunStoppedError, match=r"response cache .* fails: no such table(.|\n)*give the same command"):
+        play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "cache")
+    base.close()
+    kept = [line for _, line in store.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in kept} == set(asked) and not any("error" in m for m in kept)
+    before, asked[:] = set(asked), ["x"] * 20
+    assert not play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "other").failed
+    assert not before & set(asked)
+
+
+def test_a_journal_that_somebody_removes_is_missed_before_the_run_calls_itself_finished(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.id)
+        if len(asked) == 30:
+            (tmp_path / "r" / "journal.jsonl").unlink()
+        return "a"
+
+    with pytest.raises(RunStoppedError, match=r"cannot write .*journal.jsonl: somebody has removed it"):
+        play(tmp_path / "r", Mock(function=answer), 1)
+    assert not (tmp_path / "r" / "scores.jsonl").exists()
+    assert len(play(tmp_path / "r", Mock(function=answer), 1).scores) == 8

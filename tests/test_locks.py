@@ -1,0 +1,86 @@
+"""One process on a results folder: refused while another lives, whatever a dead one has left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.errors import DataError
+from harness.locks import LOCK, Lock
+
+ROOT = Path(__file__).parent.parent
+HOLDER = """
+import os, sys
+from pathlib import Path
+from harness.locks import Lock
+lock = Lock(Path(sys.argv[1]))
+if len(sys.argv) > 2 and os.fork() == 0:  # a worker of an engine, say: it has all that its parent has open
+    print(os.getpid(), flush=True)
+else:
+    print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def hold(folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A process that holds the folder until its input ends; with `more` also a child of it."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", HOLDER, str(folder), *more]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    first = Lock(tmp_path)
+    with pytest.raises(DataError, match=rf"another process is writing .* \(process {os.getpid()} on"):
+        Lock(tmp_path)
+    first.release()
+    first.release()
+    assert (tmp_path / LOCK).read_bytes() == b""
+    Lock(tmp_path).release()
+
+
+def test_another_process_is_named_and_its_death_is_its_release(tmp_path: Path) -> None:
+    with hold(tmp_path) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        with pytest.raises(DataError, match=f"process {process.pid} on"):
+            Lock(tmp_path)
+        process.kill()
+    assert json.loads((tmp_path / LOCK).read_text())["pid"] == process.pid
+    Lock(tmp_path).release()
+
+
+def test_children_of_a_killed_process_keep_nobody_out(tmp_path: Path) -> None:
+    with hold(tmp_path, "and a child") as process:
+        assert process.stdout is not None
+        lines = {process.stdout.readline().strip() for _ in range(2)}
+        child = int((lines - {"held"}).pop())
+        with pytest.raises(DataError, match=f"process {process.pid} on"):
+            Lock(tmp_path)
+        process.send_signal(signal.SIGKILL)
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            pass
+        os.kill(child, 0)  # it is there, and has the file
+        lock = Lock(tmp_path)
+        with pytest.raises(DataError, match=f"process {os.getpid()} on"):
+            Lock(tmp_path)
+        os.kill(child, signal.SIGKILL)
+    with pytest.raises(DataError):
+        Lock(tmp_path)
+    lock.release()
+
+
+@pytest.mark.parametrize("left", ["", "{", "[1]", '{"pid": "x"}', '{"host": "elsewhere", "pid": 1}', "\x00" * 5000])
+def test_what_a_dead_process_wrote_does_not_matter_where_the_lock_is_free(tmp_path: Path, left: str) -> None:
+    (tmp_path / LOCK).write_text(left)
+    lock = Lock(tmp_path)
+    assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+    lock.release()
+
+
+def test_a_folder_that_is_not_there_is_the_callers_to_tell(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        Lock(tmp_path / "none")
