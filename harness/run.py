@@ -14,15 +14,16 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
+from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
-from harness.errors import EngineFatalError, StorageError, UserError
+from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
@@ -45,6 +46,7 @@ class Options:
         log_requests: also write every raw model exchange to requests.jsonl.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        budget: how much may be spent.
     """
 
     max_concurrency: int = 256
@@ -53,10 +55,30 @@ class Options:
     log_requests: bool = False
     take_turns: bool = False
     allow_code_execution: bool = False
+    budget: Budget = field(default_factory=Budget)
 
 
 class RunStoppedError(UserError):
     """The run ended before its plan did; the same command goes on where it stopped."""
+
+
+class BudgetReachedError(RunStoppedError):
+    """It ended because what it may spend is spent: no mistake, and nothing to mend.
+
+    Attributes:
+        stopped: what run.json says of it: `by` and `at`, the `episodes` that are finished `of` how many, what was
+            `asked` by all processes of the run: calls and tokens.
+    """
+
+    def __init__(self, spent: BudgetSpentError, tally: Tally, done: int, total: int) -> None:
+        asked = {"calls": tally.calls, "tokens": tally.tokens}
+        spending = f"{tally.calls} calls were asked, {tally.tokens} tokens used"
+        self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": asked}
+        super().__init__(
+            f"{spent}: {done} of {total} episodes are finished; {spending}",
+            hint="The same command goes on where it stopped"
+            + (", for as long again." if spent.by == "max_time" else f", with a higher {spent.by} or without it."),
+        )
 
 
 async def run(
@@ -75,7 +97,8 @@ async def run(
         The scores of all episodes, in plan order, and what each engine reports of itself.
 
     Raises:
-        RunStoppedError: an engine or the disk gave up; everything recorded so far is kept.
+        RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
+            recorded so far is kept.
     """
     progress = store.Progress(folder / store.JOURNAL)
     scores: dict[str, EpisodeScore] = {}
@@ -86,7 +109,10 @@ async def run(
     reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
     if any(name not in scores for name in order):
         episodes = _Episodes(plan, folder, options, progress, scores, on_score)
-        await episodes.play_all()
+        try:
+            await episodes.play_all()
+        except BudgetSpentError as spent:
+            raise BudgetReachedError(spent, episodes.tally, len(scores), len(order)) from None
         reports = {name: engine.report() for name, engine in episodes.engines.items()}
     return [scores[name] for name in order], reports
 
@@ -106,6 +132,7 @@ class _Episodes:
         self.plan, self.folder, self.options = plan, folder, options
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
+        self.tally = Tally(options.budget, progress.calls, progress.tokens)
         self.shares = bool(plan.spec.get("share_calls", False))
 
     async def play_all(self) -> None:
@@ -115,7 +142,9 @@ class _Episodes:
             if self.options.log_samples:
                 samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
-            engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
+            stack.callback(self._note_asked)
+            budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
+            engines = in_turns(budgeted) if self.options.take_turns else budgeted
             for name, engine in engines.items():
                 self.engines[name] = wrapped = self._wrapped(engine)
                 stack.push_async_callback(wrapped.close)
@@ -132,12 +161,24 @@ class _Episodes:
             engine = Shared(engine, self.folder / "shared.sqlite")
         return engine
 
+    def _note_asked(self) -> None:
+        """Journal what was asked and has no move: calls that Ctrl-C cut off."""
+        if asked := self.tally.since():
+            with contextlib.suppress(StorageError):  # where it cannot be written the run stops for that reason
+                self.journal.append({"k": "asked", "asked": asked})
+
     async def _workers(self) -> None:
         jobs = (job for job in self.plan.episodes() if episode_id(*job) not in self.scores)
+        spent: list[BudgetSpentError] = []
 
         async def work() -> None:
             for job in jobs:  # shared by all workers: each job goes to whoever is free
-                await self._play(*job)
+                try:
+                    self.tally.check_time()
+                    await self._play(*job)
+                except BudgetSpentError as error:  # others go on as long as they need nothing new
+                    spent.append(error)
+                    return
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
         # With policies alone more workers would only hold more episodes open.
@@ -152,6 +193,8 @@ class _Episodes:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+        if spent:
+            raise spent[0]
 
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)
@@ -165,6 +208,8 @@ class _Episodes:
         def record(batch: int, position: int, index: int, move: Move) -> None:
             # A policy repeats itself exactly, so its moves need not reach the disk at once.
             line = store.move_line(name, batch, position, index, move)
+            if asked := self.tally.since():
+                line["asked"] = asked
             self.journal.append(line, now=bool(move.calls or move.error))
 
         def keep(moves: list[Move]) -> None:
@@ -177,10 +222,11 @@ class _Episodes:
             seats = condition.protocol.seats(case)
             players.update((seat, self._player(condition, case, name, seat, seat_seed, told)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
-            came = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
+            parts = condition.protocol, condition.task, case, players, rng
+            came = await play(*parts, recorded, record, keep, condition.limits)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
             outcome = came
-        except (EngineFatalError, StorageError):
+        except (EngineFatalError, StorageError, BudgetSpentError):
             raise
         except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
             error = _told(failure)
@@ -227,7 +273,7 @@ class _Episodes:
                 "grade": dict(episode.grade),
                 "numbers": scored.numbers,
                 "error": scored.error,
-                **({"simulated": True} if scored.simulated else {}),
+                **{mark: True for mark in ("simulated", "limited") if getattr(scored, mark)},
             }
         )
         self.scores[episode.id] = scored

@@ -13,6 +13,7 @@ from typing import Any
 from harness import resolve, spec, yamls
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
+from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import Place, SpecError
 from harness.evaluation import default_folder, execute
@@ -56,6 +57,7 @@ def running(options: argparse.Namespace) -> Options:
         log_requests=options.log_requests,
         take_turns=options.take_turns,
         allow_code_execution=options.allow_code_execution,
+        budget=Budget(options.max_calls, options.max_tokens_total, options.max_time),
     )
 
 
