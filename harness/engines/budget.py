@@ -59,9 +59,10 @@ class Tally:
         self, budget: Budget, calls: int = 0, tokens: int = 0, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.budget, self.calls, self.tokens, self._now = budget, calls, tokens, now
+        self.bounded = budget != Budget()
         self._noted = (calls, tokens)
         self._end = None if budget.max_time is None else now() + budget.max_time
-        self._uncounted: str | None = None
+        self._uncounted: Engine | None = None
 
     def check_time(self) -> None:
         """Raises `BudgetSpentError` when the time is over."""
@@ -75,23 +76,26 @@ class Tally:
             raise BudgetSpentError("max_calls", budget.max_calls)
         if budget.max_tokens_total is not None:
             if self._uncounted is not None:
-                message = f"{self._uncounted} does not say how many tokens its calls take"
+                message = f"{self._uncounted.model} does not say how many tokens its calls take"
                 raise EngineFatalError(f"{message}: max_tokens_total cannot be kept")
             if self.tokens >= budget.max_tokens_total:
                 raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
         self.check_time()
 
-    def answered(self, answer: Completion, model: str) -> None:
-        """Count an answer's tokens."""
-        if answer.input_tokens is None or answer.output_tokens is None:
-            self._uncounted = model
-        self.tokens += (answer.input_tokens or 0) + (answer.output_tokens or 0)
+    def answered(self, answer: Completion, engine: Engine) -> None:
+        """Count the tokens of an engine's answer."""
+        read, written = answer.input_tokens, answer.output_tokens
+        if read is None or written is None:
+            self._uncounted = engine
+        self.tokens += (read or 0) + (written or 0)
 
     def since(self) -> list[int] | None:
         """[calls, tokens] that were spent since this was last asked: for the journal. None: nothing."""
-        calls, tokens = self.calls - self._noted[0], self.tokens - self._noted[1]
+        calls, tokens = self._noted
+        if calls == self.calls and tokens == self.tokens:
+            return None
         self._noted = (self.calls, self.tokens)
-        return [calls, tokens] if calls or tokens else None
+        return [self.calls - calls, self.tokens - tokens]
 
 
 class Budgeted(Wrapper):
@@ -109,8 +113,10 @@ class Budgeted(Wrapper):
 
     async def complete(self, request: Request) -> Completion:
         """Raises `BudgetSpentError` instead of asking when the budget is spent."""
-        self.tally.check()
-        self.tally.calls += 1  # counted before it is asked, so that never more are in flight than there may be
+        tally = self.tally
+        if tally.bounded:
+            tally.check()
+        tally.calls += 1  # counted before it is asked, so that never more are in flight than there may be
         answer = await self.inner.complete(request)
-        self.tally.answered(answer, self.model)
+        tally.answered(answer, self.inner)
         return answer
