@@ -1,7 +1,7 @@
 """A run's folder: journal, metadata, lock. Append-only, so that killing the process loses nothing written.
 
 results/<run>/
-  run.json        what was run: digests, versions, command, hardware
+  run.json        what was run: digests, versions, command, hardware; how it ended
   spec.yaml       the resolved spec
   journal.jsonl   every move as it came in, every episode's end   (this module's formats)
   scores.jsonl    one line an episode: labels and numbers, in plan order
