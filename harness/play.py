@@ -16,8 +16,7 @@ from harness.store import UNFINISHED
 Recorded = Mapping[tuple[str, int], Move]
 """(seat, index of the seat's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
 Record = Callable[[int, int, int, Move], None]
-"""Called with (batch, position in it, index of the seat's turn, move) as each new move comes in; before a re-ask also
-with what there is of the move, `UNFINISHED`."""
+"""Called with (batch, position in it, index of the seat's turn, move) as each new move comes in."""
 
 MAX_BATCHES = 100_000
 _STOPS = (EngineFatalError, StorageError, BudgetSpentError)
@@ -33,12 +32,14 @@ async def play(
     record: Record,
     keep: Callable[[list[Move]], None] = lambda moves: None,
     limits: Limits | None = None,
+    unread: Record = lambda batch, position, index, move: None,
 ) -> Outcome:
     """Play one episode to its end.
 
     A yielded batch is a barrier: its turns are answered side by side, and the protocol sees all moves or none.
     Turns found in `recorded` are not asked again, those that are `UNFINISHED` are gone on with. `keep` is given every
-    whole batch of moves. `limits` hold for the models' seats.
+    whole batch of moves. `limits` hold for the models' seats. `unread` is given what there is of a move, `UNFINISHED`,
+    before its turn is asked again.
 
     Raises:
         EngineFatalError, BudgetSpentError: nothing more can or may be asked; what was recorded so far allows a resume.
@@ -49,7 +50,8 @@ async def play(
     try:
         batch = turns(next(game), protocol, players)
         for number in range(MAX_BATCHES):
-            moves = await _answers(batch, _allowed(batch, players, meter), number, players, recorded, record)
+            allowed = _allowed(batch, players, meter)
+            moves = await _answers(batch, allowed, number, players, recorded, record, unread)
             if meter is not None:
                 meter.take(moves)
             keep(moves)
@@ -103,6 +105,7 @@ async def _answers(
     players: Mapping[str, Player],
     recorded: Recorded,
     record: Record,
+    unread: Record,
 ) -> list[Move]:
     moves: list[Move | None] = [None] * len(batch)
     waiting: list[tuple[int, int, ModelPlayer, Turn]] = []
@@ -110,12 +113,12 @@ async def _answers(
     async def ask(i: int, index: int, player: ModelPlayer, turn: Turn) -> None:
         begun = recorded.get((turn.seat, index))
 
-        def unread(calls: tuple[Completion, ...]) -> None:
-            record(number, i, index, Move(turn.seat, turn.name, None, None, UNFINISHED, calls))
+        def part(calls: tuple[Completion, ...]) -> None:
+            unread(number, i, index, Move(turn.seat, turn.name, None, None, UNFINISHED, calls))
 
         try:
             calls = begun.calls if begun is not None else ()
-            move = moves[i] = await player.act(turn, allowed.get(turn.seat), calls, unread)
+            move = moves[i] = await player.act(turn, allowed.get(turn.seat), calls, part)
         except SystemExit as error:  # would leave the event loop at once, and every other episode with it
             raise RuntimeError(f"SystemExit: {error}") from error
         record(number, i, index, move)
