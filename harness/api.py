@@ -162,7 +162,7 @@ class Move:
     """What came of a turn: an action or none, with the reason and the model calls it took (none for a policy).
 
     `error_kind` is "parse" when no call gave a readable reply (the action is then the last one's `Parsed.partial`),
-    else the kind of an `EngineError`."""
+    "limit" when the spec's `limits:` allowed no further call, else the kind of an `EngineError`."""
 
     seat: str
     turn: str

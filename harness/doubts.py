@@ -3,16 +3,18 @@
 A request that fails after every retry is an error of its move, which stays in the results. But where an engine dies,
 all its requests fail for a while before that is known, and what came of them had better not be kept: when the run goes
 on, they are to be asked again. So a failure is in doubt until the engine's next answer. Until then the lines of its
-episode are held back; if the run stops before, they are gone, and it goes on from the turn that failed.
+episode are held back; if the run stops before, they are gone, and it goes on from the turn that failed. Answers that
+were given to the turn before it failed stand in the journal by then, as `UNFINISHED` moves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.errors import EngineError, RequestError
-from harness.store import OPEN, Journal, Line
+from harness.store import Journal, Line
 
 _MAY_PASS = (RequestError.kind, EngineError.kind)
 """Kinds of failed requests that may go well another time."""
@@ -30,6 +32,7 @@ class _Held:
     answered: int
     batch: int
     lines: list[Line] = field(default_factory=list)
+    then: Callable[[], None] = lambda: None
 
     def proven(self) -> bool:
         return self.engine.answered > self.answered
@@ -61,28 +64,31 @@ class Doubts:
         if held is None or (not failed and line["b"] == held.batch):
             self._journal.append(line)
         else:
-            if answered:  # a part of the move is there: the rest is asked for when the run goes on
-                self._journal.append({**line, "error": "asked again", "error_kind": OPEN})
+            if "asked" in line:  # whatever is believed
+                self.asked(line.pop("asked"))
             held.lines.append(line)
 
-    def end(self, line: Line) -> None:
-        """Journal an episode's end, or hold it back with the episode."""
+    def end(self, line: Line, then: Callable[[], None]) -> None:
+        """Journal an episode's end, or hold it back with the episode; `then` is called once it is journaled."""
         held = self._held.get(line["e"])
         if held is None:
             self._journal.append(line)
+            then()
         else:
             held.lines.append(line)
+            held.then = then
+
+    def asked(self, spent: Sequence[int]) -> None:
+        """Journal what was asked (calls, tokens), where no line of a move says it."""
+        self._journal.append({"k": "asked", "asked": list(spent)})
 
     def settle(self) -> None:
         """The run is at its end: believe everything."""
         self._release(list(self._held))
 
-    @property
-    def ended(self) -> int:
-        """How many episodes have come to an end that is held back."""
-        return sum(held.lines[-1]["k"] == "end" for held in self._held.values() if held.lines)
-
     def _release(self, episodes: list[str]) -> None:
         for name in episodes:
-            for line in self._held.pop(name).lines:
+            held = self._held.pop(name)
+            for line in held.lines:
                 self._journal.append(line)
+            held.then()

@@ -9,6 +9,7 @@
     │   ├── DataError        data or results cannot be read or written
     │   │   └── StorageError the journal cannot be written any more: the run stops and can be resumed
     │   └── SetupError       a package, server, model or file the run needs is not there
+    ├── BudgetSpentError     what the run may spend is spent: its episode waits for a later run
     └── EngineError          one model request failed: becomes a Move with an error
         ├── ContextLengthError   the prompt does not fit; the episode goes on
         ├── RequestError         refused or still failing after every retry; the episode goes on
@@ -92,6 +93,19 @@ class StorageError(DataError):
 
 class SetupError(UserError):
     """Something outside the spec is missing: a package, a server, a model, a permission."""
+
+
+class BudgetSpentError(HarnessError):
+    """The run's budget allows nothing new to be asked.
+
+    Args:
+        by: which part of it: `max_calls`, `max_tokens_total` or `max_time` (seconds).
+        at: its value.
+    """
+
+    def __init__(self, by: str, at: float) -> None:
+        super().__init__(f"{by} {at:.15g} is reached" if isinstance(at, float) else f"{by} {at} is reached")
+        self.by, self.at = by, at
 
 
 class EngineError(HarnessError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.api import Case, Turn
 from harness.check import Drive, drive
 from harness.errors import PluginError
+from harness.limits import LARGEST, Limits
 from harness.plan import Condition, Plan
 
 CHARS_PER_TOKEN = 4
@@ -20,7 +22,7 @@ class Estimate:
 
     Attributes:
         conditions, episodes: exact.
-        turns: model turns if every episode lasts as long as it can.
+        turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no repairs,
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token.
@@ -46,13 +48,28 @@ def estimate(plan: Plan) -> Estimate:
             asked = list(_driven(condition, seated).turns())
             policies = {group.name for group in condition.groups if group.policy is not None and plan.engines}
             asked = [turn for turn in asked if seated.roles.get(turn.seat, "default") not in policies]
+            asked, most = _within(condition.limits, asked)
             if per_turn is None:  # one case stands for its condition: rendering all would take as long as a run
                 per_turn = _input_tokens(condition, seated, asked, reply)
             episodes += plan.repeats
             turns += plan.repeats * len(asked)
-            calls += plan.repeats * sum(1 + turn.repairs for turn in asked)
+            calls += plan.repeats * most
             tokens += int(plan.repeats * len(asked) * per_turn)
     return Estimate(len(plan.conditions), episodes, turns, calls, tokens, turns * reply)
+
+
+def _within(limits: Limits, asked: Sequence[Turn]) -> tuple[list[Turn], int]:
+    """The turns that limits of calls leave where nobody is asked again, and the most calls that they allow."""
+    seat, episode = limits.calls_per_seat or LARGEST, limits.calls_per_episode or LARGEST
+    wanted: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    left: list[Turn] = []
+    for turn in asked:
+        wanted[turn.seat] += 1 + turn.repairs
+        if taken[turn.seat] < seat and len(left) < episode:
+            taken[turn.seat] += 1
+            left.append(turn)
+    return left, min(episode, sum(min(seat, calls) for calls in wanted.values()))
 
 
 def _driven(condition: Condition, case: Case) -> Drive:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
+from harness.engines.budget import Budget
 from harness.errors import DataError, SetupError, SpecError
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
 from harness.record import META, SPEC, as_json, begin, check_replay, read_meta
-from harness.run import Options, run
+from harness.run import BudgetReachedError, Options, run
 from harness.score import rescore
 from harness.spec import Spec
 from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
@@ -57,9 +58,12 @@ class Run:
         if not (folder / META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
         project = project or find()
-        if not (folder / "scores.jsonl").is_file():
-            raise DataError(f"the run in {folder} is not finished", hint="Give the same eval command again to go on.")
         meta = read_meta(folder / META)
+        if not (folder / "scores.jsonl").is_file():
+            end = meta.get("stopped")
+            why = f": {end['by']} {end['at']} ended it with {end['episodes']} of {end['of']} episodes" if end else ""
+            hint = "Give the same eval command again to go on."
+            raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
         if not (folder / SPEC).is_file():
             raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
         resolved = spec.load(str(folder / SPEC), project)
@@ -131,6 +135,9 @@ def evaluate(
     take_turns: bool = False,
     allow_code_execution: bool = False,
     max_error_rate: float = 0.25,
+    max_calls: int | None = None,
+    max_tokens_total: int | None = None,
+    max_time: float | None = None,
     on_score: OnScore | None = None,
     project: Project | None = None,
 ) -> Run:
@@ -149,11 +156,14 @@ def evaluate(
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
         max_error_rate: the share of an engine's last 100 requests that may fail before the run stops.
+        max_calls, max_tokens_total, max_time: what the run may spend (`harness.engines.budget.Budget`); the time in
+            seconds.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
 
     Raises:
-        UserError: and its kinds, for every mistake a person can mend; `RunStoppedError` when an engine gave up.
+        UserError: and its kinds, for every mistake a person can mend.
+        RunStoppedError: an engine gave up, or what the run may spend is spent (`BudgetReachedError`).
     """
     project = project or find()
     if isinstance(reference, Spec):
@@ -168,8 +178,9 @@ def evaluate(
         model = resolve.engine({"use": model, **(model_args or {})}, project)
     plan = resolve.plan(loaded, project, model)
     cache = Path(use_cache) if use_cache else None
+    budget = Budget(max_calls, max_tokens_total, max_time)
     options = Options(
-        max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, max_error_rate
+        max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, max_error_rate, budget
     )
     folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
@@ -205,7 +216,11 @@ def execute(
             told(None, total)
             return await run(plan, found.ids, folder, options, lambda score: told(score, total))
 
-        scores, reports = _in_loop(play())
+        try:
+            scores, reports = _in_loop(play())
+        except BudgetReachedError as end:
+            store.write_atomically(folder / META, as_json({**meta, "status": "stopped", "stopped": end.stopped}))
+            raise
         meta["engines"] = {name: dict(report) for name, report in reports.items()}
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:

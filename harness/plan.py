@@ -11,6 +11,7 @@ from typing import Any
 
 from harness import api
 from harness.errors import Place, PluginError, SetupError, SpecError, near
+from harness.limits import Limits
 from harness.project import Project
 from harness.prompts import PromptSet
 from harness.simulation import Simulant, named
@@ -59,6 +60,7 @@ class Condition:
     protocol: api.Protocol
     groups: tuple[Group, ...]
     constrained: bool = False
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def simulated(self) -> bool:

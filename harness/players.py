@@ -5,6 +5,7 @@ A player can also be told a recorded move instead of being asked (`recall`): tha
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
 from harness.errors import EngineError, EngineFatalError
+from harness.limits import LIMITED, Allowance
 from harness.prompts import PromptSet
 
 
@@ -43,22 +45,39 @@ class ModelPlayer:
         self.turns = 0
         self.thread = Thread()
 
-    async def act(self, turn: Turn, known: Sequence[Completion] = ()) -> Move:
-        """Ask the model. Raises `EngineFatalError` only; any other engine error becomes the move's error.
+    async def act(
+        self,
+        turn: Turn,
+        allowed: Allowance | None = None,
+        begun: Sequence[Completion] = (),
+        unread: Callable[[tuple[Completion, ...]], None] = lambda calls: None,
+    ) -> Move:
+        """Ask the model, unless a limit forbids it.
 
-        `known` are answers to the turn's first attempts, from an earlier process: they are not asked for again.
+        Args:
+            turn: what is asked.
+            allowed: how many calls and tokens it may take; None: as many as it needs.
+            begun: answers that were given to this turn before the run was stopped: not asked for again.
+            unread: called with the turn's answers so far whenever another one is about to be asked for.
+
+        Raises:
+            EngineFatalError, BudgetSpentError: nothing more can or may be asked now; any other engine error becomes
+                the move's error.
         """
         index, variables = self.turns, self._open(turn)
-        constraint = turn.reply.constraint() if self.constrained else None
         calls: list[Completion] = []
         error = partial = None
         for attempt in range(turn.repairs + 1):
+            limit = allowed.reached(calls) if allowed is not None and attempt >= len(begun) else None
+            if limit is not None:
+                await asyncio.sleep(0)  # a seat that is asked no more never waits; let others, and Ctrl-C, in
+                return self._limited(turn, limit, error, partial, calls)
             if attempt:
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
+            if len(calls) > len(begun):
+                unread(tuple(calls))
             try:
-                completion = (
-                    known[attempt] if attempt < len(known) else await self._ask(turn, index, attempt, constraint)
-                )
+                completion = begun[attempt] if attempt < len(begun) else await self._ask(turn, index, attempt)
             except EngineFatalError:
                 raise
             except EngineError as failure:
@@ -72,13 +91,21 @@ class ModelPlayer:
             error, partial = parsed.error, parsed.partial
         return Move(turn.seat, turn.name, partial, error, "parse", tuple(calls))
 
-    async def _ask(self, turn: Turn, index: int, attempt: int, constraint: Facts | None) -> Completion:
+    async def _ask(self, turn: Turn, index: int, attempt: int) -> Completion:
+        constraint = turn.reply.constraint() if self.constrained else None
         seed = derive_seed(self.seed, index, attempt)
         request = Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
         completion = await self.engine.complete(request)
         if turn.crossing and not attempt:
             completion = replace(completion, crossing_tokens=self._crossing(turn))
         return completion
+
+    def _limited(self, turn: Turn, limit: str, error: str | None, partial: Any, calls: list[Completion]) -> Move:
+        """The move of a turn in which a limit allows no (further) call."""
+        if not calls:
+            self.thread.add("assistant", "")
+        told = f"{limit} is reached" if error is None else f"{error}; not asked again: {limit} is reached"
+        return Move(turn.seat, turn.name, partial, told, LIMITED, tuple(calls))
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""
@@ -88,6 +115,8 @@ class ModelPlayer:
                 error = turn.reply.parse(move.calls[attempt - 1].text).error
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
             self.thread.add("assistant", completion.text)
+        if move.error_kind == LIMITED and move.calls:
+            return  # it ends with an answer that cannot be read
         if move.error_kind not in (None, "parse"):
             if move.calls:  # the failed call was a re-ask
                 error = turn.reply.parse(move.calls[-1].text).error

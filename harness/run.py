@@ -14,16 +14,17 @@ import random
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.doubts import Doubts
+from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
-from harness.errors import EngineFatalError, StorageError, UserError
+from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
@@ -47,6 +48,7 @@ class Options:
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
         max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
+        budget: how much may be spent.
     """
 
     max_concurrency: int = 256
@@ -56,10 +58,30 @@ class Options:
     take_turns: bool = False
     allow_code_execution: bool = False
     max_error_rate: float = 0.25
+    budget: Budget = field(default_factory=Budget)
 
 
 class RunStoppedError(UserError):
     """The run ended before its plan did; the same command goes on where it stopped."""
+
+
+class BudgetReachedError(RunStoppedError):
+    """It ended because what it may spend is spent: no mistake, and nothing to mend.
+
+    Attributes:
+        stopped: what run.json says of it: `by` and `at`, the `episodes` that are finished `of` how many, what was
+            `asked` by all processes of the run: calls and tokens.
+    """
+
+    def __init__(self, spent: BudgetSpentError, tally: Tally, done: int, total: int) -> None:
+        asked = {"calls": tally.calls, "tokens": tally.tokens}
+        spending = f"{tally.calls} calls were asked, {tally.tokens} tokens used"
+        self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": asked}
+        super().__init__(
+            f"{spent}: {done} of {total} episodes are finished; {spending}",
+            hint="The same command goes on where it stopped"
+            + (", for as long again." if spent.by == "max_time" else f", with a higher {spent.by} or without it."),
+        )
 
 
 async def run(
@@ -78,7 +100,8 @@ async def run(
         The scores of all episodes, in plan order, and what each engine reports of itself.
 
     Raises:
-        RunStoppedError: an engine or the disk gave up; everything recorded so far is kept.
+        RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
+            recorded so far is kept.
     """
     progress = store.Progress(folder / store.JOURNAL)
     scores: dict[str, EpisodeScore] = {}
@@ -89,7 +112,10 @@ async def run(
     reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
     if any(name not in scores for name in order):
         episodes = _Episodes(plan, folder, options, progress, scores, on_score)
-        await episodes.play_all()
+        try:
+            await episodes.play_all()
+        except BudgetSpentError as spent:
+            raise BudgetReachedError(spent, episodes.tally, len(scores), len(order)) from None
         reports = {name: engine.report() for name, engine in episodes.engines.items()}
     return [scores[name] for name in order], reports
 
@@ -110,16 +136,14 @@ class _Episodes:
         self.progress, self.scores, self.on_score = progress, scores, on_score
         self.engines: dict[str, Engine] = {}
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
+        self.tally = Tally(options.budget, progress.calls, progress.tokens)
         self.shares = bool(plan.spec.get("share_calls", False))
 
     async def play_all(self) -> None:
         try:
             await self._play_all()
         except (EngineFatalError, StorageError) as error:
-            done, hint = (
-                len(self.scores) - self.journal.ended,
-                "Mend the cause, then give the same command again: nothing is asked twice.",
-            )
+            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
             raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
 
     async def _play_all(self) -> None:
@@ -130,7 +154,9 @@ class _Episodes:
             if self.options.log_samples:
                 samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
-            engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
+            stack.callback(self._note_asked)
+            budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
+            engines = in_turns(budgeted) if self.options.take_turns else budgeted
             for name, engine in engines.items():
                 self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
@@ -149,13 +175,24 @@ class _Episodes:
             engine = Shared(engine, self.folder / "shared.sqlite")
         return engine
 
+    def _note_asked(self) -> None:
+        """Journal what was asked and has no move: calls that Ctrl-C cut off."""
+        if asked := self.tally.since():
+            self.journal.asked(asked)
+
     async def _workers(self) -> None:
         jobs = (job for job in self.plan.episodes() if episode_id(*job) not in self.scores)
+        spent: list[BudgetSpentError] = []
 
         async def work() -> None:
             for job in jobs:  # shared by all workers: each job goes to whoever is free
-                self.stop.check()
-                await self._play(*job)
+                try:
+                    self.stop.check()
+                    self.tally.check_time()
+                    await self._play(*job)
+                except BudgetSpentError as error:  # others go on as long as they need nothing new
+                    spent.append(error)
+                    return
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
         # With policies alone more workers would only hold more episodes open.
@@ -163,7 +200,8 @@ class _Episodes:
         workers = [asyncio.create_task(work()) for _ in range(width)]
         try:
             await asyncio.gather(*workers)
-        except EngineFatalError:
+        except EngineFatalError as error:
+            self.stop.reason = self.stop.reason or str(error)
             # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
             # that take turns would be started for it.)
             if not self.options.take_turns:
@@ -173,6 +211,8 @@ class _Episodes:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+        if spent:
+            raise spent[0]
 
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)
@@ -184,8 +224,11 @@ class _Episodes:
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
-            asked = self.breakers.get(_group(condition, case, move.seat).model or "model") if move.error else None
-            self.journal.move(store.move_line(name, batch, position, index, move), asked)
+            line = store.move_line(name, batch, position, index, move)
+            if asked := self.tally.since():
+                line["asked"] = asked
+            group = _group(condition, case, move.seat)
+            self.journal.move(line, self.breakers.get(group.model or "model") if move.error else None)
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)
@@ -197,10 +240,11 @@ class _Episodes:
             seats = condition.protocol.seats(case)
             players.update((seat, self._player(condition, case, name, seat, seat_seed, told)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
-            came = await play(condition.protocol, condition.task, case, players, rng, recorded, record, keep)
+            parts = condition.protocol, condition.task, case, players, rng
+            came = await play(*parts, recorded, record, keep, condition.limits, record)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
             outcome = came
-        except (EngineFatalError, StorageError):
+        except (EngineFatalError, StorageError, BudgetSpentError):
             raise
         except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
             error = _told(failure)
@@ -234,24 +278,26 @@ class _Episodes:
         scored = score(episode, self.plan.metrics, condition.simulated)
         if self.samples is not None:
             self.samples.append(_sample(episode, case, players))
-        self.journal.end(
-            {
-                "k": "end",
-                "e": episode.id,
-                "condition": episode.condition,
-                "case": episode.case,
-                "repeat": episode.repeat,
-                "labels": scored.labels,
-                "roles": dict(episode.roles),
-                "outcome": store.outcome_line(episode.outcome),
-                "grade": dict(episode.grade),
-                "numbers": scored.numbers,
-                "error": scored.error,
-                **({"simulated": True} if scored.simulated else {}),
-            }
-        )
-        self.scores[episode.id] = scored
-        self.on_score(scored)
+        line = {
+            "k": "end",
+            "e": episode.id,
+            "condition": episode.condition,
+            "case": episode.case,
+            "repeat": episode.repeat,
+            "labels": scored.labels,
+            "roles": dict(episode.roles),
+            "outcome": store.outcome_line(episode.outcome),
+            "grade": dict(episode.grade),
+            "numbers": scored.numbers,
+            "error": scored.error,
+            **{mark: True for mark in ("simulated", "limited") if getattr(scored, mark)},
+        }
+
+        def told() -> None:
+            self.scores[episode.id] = scored
+            self.on_score(scored)
+
+        self.journal.end(line, told)
 
 
 def _group(condition: Condition, case: Case, seat: str) -> Group:

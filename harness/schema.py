@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.limits import JSON_SCHEMA as LIMITS
 from harness.params import REFERENCE
 from harness.tables import JSON_SCHEMA as TABLE
 from harness.tables import PRICES_SCHEMA as PRICES
@@ -91,6 +92,7 @@ SPEC: dict[str, Any] = {
             },
             "additionalProperties": False,
         },
+        "limits": LIMITS,
         "share_calls": {
             "type": "boolean",
             "description": "ask identical calls of different conditions once, and bill each as if alone",

@@ -12,6 +12,7 @@ from typing import Any
 from harness import store
 from harness.api import Case, Episode, Metric
 from harness.errors import DataError
+from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
 from harness.tables import EpisodeScore
 
@@ -90,4 +91,5 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
 def score(episode: Episode, metrics: Mapping[str, Metric], simulated: bool = False) -> EpisodeScore:
     """The line of `scores.jsonl` for an episode; `simulated` says that players were told the right answer."""
     numbers, error = measure(episode, metrics)
-    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, simulated)
+    limited = any(move.error_kind == LIMITED for move in episode.moves())
+    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, simulated, limited)

@@ -1,7 +1,7 @@
 """A run's folder: journal and metadata. Append-only, so that killing the process loses nothing written.
 
 results/<run>/
-  run.json        what was run: digests, versions, command, hardware
+  run.json        what was run: digests, versions, command, hardware; how it ended
   spec.yaml       the resolved spec
   journal.jsonl   every move as it came in, every episode's end   (this module's formats)
   scores.jsonl    one line an episode: labels and numbers, in plan order
@@ -29,8 +29,8 @@ from harness.errors import DataError, Place, StorageError
 
 SCHEMA = 1
 JOURNAL = "journal.jsonl"
-OPEN = "open"
-"""The `error_kind` of a move that holds its first answers only; the whole move stands below, or is still to be made."""
+UNFINISHED = "unfinished"
+"""The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""
 _GATHER = 0.02
 _SYNC = 1.0
 _MOST_WAITING = 1 << 24  # bytes
@@ -203,9 +203,11 @@ def _object(raw: bytes, path: Path, number: int) -> Line:
 def move_line(episode: str, batch: int, position: int, index: int, move: Move) -> Line:
     """A move as journaled: `p` is its place in the batch, `i` the index of the seat's turn in the episode.
 
-    Moves are written in the order in which answers come in; empty fields are left out.
+    Moves are written in the order in which answers come in; empty fields are left out. One that is `UNFINISHED` makes
+    a line of another kind, "part": a resumed run goes on with its calls; all others read the move that follows.
     """
-    line: Line = {"k": "move", "e": episode, "b": batch, "p": position, "s": move.seat, "i": index, "t": move.turn}
+    kind = "part" if move.error_kind == UNFINISHED else "move"
+    line: Line = {"k": kind, "e": episode, "b": batch, "p": position, "s": move.seat, "i": index, "t": move.turn}
     if move.action is not None:
         line["a"] = move.action
     if move.error is not None:
@@ -230,7 +232,8 @@ _CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Completion) if f.name !=
 def move_of(line: Line) -> Move:
     """The inverse of `move_line`."""
     calls = tuple(Completion(**call) for call in line.get("calls", ()))
-    return Move(line["s"], line["t"], line.get("a"), line.get("error"), line.get("error_kind"), calls)
+    kind = UNFINISHED if line["k"] == "part" else line.get("error_kind")
+    return Move(line["s"], line["t"], line.get("a"), line.get("error"), kind, calls)
 
 
 def outcome_line(outcome: Outcome | None) -> Line | None:
@@ -246,21 +249,39 @@ def outcome_of(line: Line | None) -> Outcome | None:
 
 
 class Progress:
-    """What a journal already holds: the ends of finished episodes, the moves of unfinished ones."""
+    """What a journal already holds.
+
+    Attributes:
+        ends: episode → its end, of those that are finished.
+        moves: episode → (seat, index of the seat's turn) → the move made there, of those that are not.
+        calls, tokens: what was asked of engines by all processes that wrote it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.ends: dict[str, Line] = {}
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
+        self.calls = self.tokens = 0
         if not path.exists():
             return
         for number, (_, line) in enumerate(lines(path), 1):
             with _naming(path, number):
+                if "asked" in line:
+                    calls, tokens = line["asked"]
+                    self.calls, self.tokens = self.calls + calls, self.tokens + tokens
                 if line.get("k") == "end":
                     end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
-                    self.ends[line["e"]] = {**end, "simulated": line.get("simulated", False)}
+                    self.ends[line["e"]] = {**end, **{mark: line.get(mark, False) for mark in ("simulated", "limited")}}
                     self.moves.pop(line["e"], None)
-                elif line.get("k") == "move" and line["e"] not in self.ends:
-                    self.moves.setdefault(line["e"], {})[line["s"], line["i"]] = move_of(line)
+                elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
+                    self._take(self.moves.setdefault(line["e"], {}), (line["s"], line["i"]), move_of(line))
+
+    @staticmethod
+    def _take(known: dict[tuple[str, int], Move], turn: tuple[str, int], move: Move) -> None:
+        earlier = known.get(turn)
+        if earlier is None or move.error_kind != UNFINISHED:
+            known[turn] = move
+        elif earlier.error_kind == UNFINISHED and len(move.calls) > len(earlier.calls):
+            known[turn] = move  # in which order they stand is not known where there are several journals
 
 
 @contextlib.contextmanager
@@ -268,7 +289,7 @@ def _naming(path: Path, number: int) -> Iterator[None]:
     """Turn what a line of a strange shape raises into a `DataError` that names it."""
     try:
         yield
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         message = f"not a line of a journal: {type(error).__name__}: {error}"
         raise DataError(message, place=Place(str(path), number, 1)) from None
 

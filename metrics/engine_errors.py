@@ -8,4 +8,4 @@ class EngineErrors(Metric):
     """Turns per episode lost to the engine: refused, failed after every retry, or over the context window."""
 
     def measure(self, episode: Episode) -> float | None:
-        return float(sum(move.error_kind not in (None, "parse") for move in episode.moves()))
+        return float(sum(move.error_kind not in (None, "parse", "limit") for move in episode.moves()))

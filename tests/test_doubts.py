@@ -22,25 +22,27 @@ class Book:
         self.engine, self.other = Engine(), Engine()
         self.file = store.Journal(folder / "j")
         self.doubts = Doubts(self.file)
+        self.ended: list[str] = []
 
     def move(self, episode: str, batch: int, seat: str, what: str, calls: int = 0, other: bool = False) -> None:
         """`what` is "answered", "policy", or the kind of an error."""
         engine = self.other if other else self.engine
         kind = None if what in ("answered", "policy") else what
+        error = "no" if kind not in (None, store.UNFINISHED) else None
         if what == "answered":
             engine.answered += 1
         made = tuple(Completion(f"{i}") for i in range(calls + (what == "answered")))
-        move = Move(seat, "say", None, "no" if kind else None, kind, made)
-        self.doubts.move(store.move_line(episode, batch, 0, batch, move), engine if kind else None)
+        move = Move(seat, "say", None, error, kind, made)
+        self.doubts.move(store.move_line(episode, batch, 0, batch, move), engine if error else None)
 
     def end(self, episode: str) -> None:
-        self.doubts.end({"k": "end", "e": episode})
+        self.doubts.end({"k": "end", "e": episode}, lambda: self.ended.append(episode))
 
     def written(self) -> list[Any]:
         self.file.flush()
         lines = [line for _, line in store.lines(self.file.path)]
         return [
-            (line["e"], line["b"], line["s"], line.get("error_kind")) if line["k"] == "move" else line["e"]
+            line["e"] if line["k"] == "end" else (line["e"], line["b"], line["s"], store.move_of(line).error_kind)
             for line in lines
         ]
 
@@ -70,14 +72,14 @@ def test_a_failure_and_what_follows_from_it_wait_for_the_next_answer(book: Book,
     book.move("e", 1, "P", "policy")
     book.end("e")
     book.move("f", 0, "P", "policy")
-    assert book.written() == [("f", 0, "P", None)] and book.doubts.ended == 1
+    assert book.written() == [("f", 0, "P", None)] and book.ended == []
     book.move("f", 1, "A", "answered", other=True)  # another engine's answer says nothing of this one
     assert len(book.written()) == 2
     book.move("f", 1, "B", "answered")
     assert book.written()[2:] == [
         ("e", 0, "A", kind), ("e", 1, "A", kind), ("e", 1, "P", None), "e", ("f", 1, "B", None),
     ]  # fmt: skip
-    assert book.doubts.ended == 0
+    assert book.ended == ["e"]
 
 
 def test_answers_beside_a_failure_are_written_at_once(book: Book) -> None:
@@ -91,14 +93,32 @@ def test_answers_beside_a_failure_are_written_at_once(book: Book) -> None:
 
 
 def test_a_move_that_failed_half_way_keeps_what_is_paid(book: Book) -> None:
+    book.move("e", 0, "A", store.UNFINISHED, calls=1)
     book.move("e", 0, "A", "request", calls=1)
-    assert book.written() == [("e", 0, "A", store.OPEN)]
+    assert book.written() == [("e", 0, "A", store.UNFINISHED)]
     [move] = store.Progress(book.file.path).moves["e"].values()
     assert [call.text for call in move.calls] == ["0"]
     book.doubts.settle()
-    assert book.written() == [("e", 0, "A", store.OPEN), ("e", 0, "A", "request")]
+    assert book.written()[1:] == [("e", 0, "A", "request")]
     [move] = store.Progress(book.file.path).moves["e"].values()
     assert move.error_kind == "request"
+
+
+def test_a_re_ask_of_an_episode_in_doubt_is_written_at_once(book: Book) -> None:
+    book.move("e", 0, "A", "request")
+    book.move("e", 0, "B", store.UNFINISHED, calls=1)
+    assert book.written() == [("e", 0, "B", store.UNFINISHED)]
+    book.move("e", 1, "B", store.UNFINISHED, calls=1)  # it has gone on for money
+    assert book.written()[1:] == [("e", 0, "A", "request"), ("e", 1, "B", store.UNFINISHED)]
+
+
+def test_what_was_asked_is_written_whatever_is_believed(book: Book) -> None:
+    line = store.move_line("e", 0, 0, 0, Move("A", "say", None, "no", "request"))
+    book.doubts.move({**line, "asked": [1, 0]}, book.engine)
+    book.doubts.asked([2, 30])
+    book.file.flush()
+    progress = store.Progress(book.file.path)
+    assert (progress.calls, progress.tokens) == (3, 30) and progress.moves == {}
 
 
 def test_at_the_end_of_a_run_all_is_believed(book: Book) -> None:

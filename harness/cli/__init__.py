@@ -1,7 +1,7 @@
 """The command line: `harness <command>`. Parses arguments, calls one short function, tells errors kindly.
 
-Exit codes: 0 done · 1 the run stopped before its plan did, or every episode failed · 2 a mistake to mend ·
-130 stopped with Ctrl-C.
+Exit codes: 0 done · 1 the run stopped before its plan did (an engine, the disk, what it may spend), or every episode
+failed · 2 a mistake to mend · 130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def _told(error: BaseException) -> int:
     """Tell a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.errors import UserError
     from harness.project import MOUNT
-    from harness.run import RunStoppedError
+    from harness.run import BudgetReachedError, RunStoppedError
 
     if isinstance(error, UserError):
-        print(f"error: {error}", file=sys.stderr)
+        print(f"{'stopped' if isinstance(error, BudgetReachedError) else 'error'}: {error}", file=sys.stderr)
         return 1 if isinstance(error, RunStoppedError) else 2
     lines = list(traceback.walk_tb(error.__traceback__))
     own = [(f.f_code.co_filename, line) for f, line in lines if str(f.f_globals.get("__name__")).startswith(MOUNT)]

@@ -13,6 +13,7 @@ from typing import Any
 from harness import resolve, spec, yamls
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
+from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import Place, SpecError
 from harness.evaluation import default_folder, execute
@@ -57,6 +58,7 @@ def running(options: argparse.Namespace) -> Options:
         take_turns=options.take_turns,
         allow_code_execution=options.allow_code_execution,
         max_error_rate=options.max_error_rate,
+        budget=Budget(options.max_calls, options.max_tokens_total, options.max_time),
     )
 
 

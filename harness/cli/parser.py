@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 KINDS = ("tasks", "protocols", "channels", "policies", "prompts", "metrics", "engines", "specs")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
@@ -104,6 +105,14 @@ def _at_least(least: int, text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)([smhd]?)", text, re.ASCII)
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]] if found else 0
+    if seconds <= 0:
+        raise argparse.ArgumentTypeError(f"must be a time above 0 such as 90, 30m, 8h or 2d, found {text!r:.40}")
+    return seconds
+
+
 def _share(text: str) -> float:
     try:
         value = float(text)
@@ -148,6 +157,9 @@ def _running(command: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="insist on continuing a run, or refuse to (default: continue if there is one)",
     )
+    group.add_argument("--max_calls", type=_positive, metavar="N", help="stop when N model calls were asked")
+    group.add_argument("--max_tokens_total", type=_positive, metavar="N", help="stop when N tokens were used")
+    group.add_argument("--max_time", type=_seconds, metavar="TIME", help="ask nothing new after that: 90, 30m, 8h, 2d")
     group.add_argument("--use_cache", metavar="FILE", help="keep model responses here and use them again")
     group.add_argument("--log_samples", action="store_true", help="write whole conversations to samples.jsonl")
     group.add_argument("--log_requests", action="store_true", help="write every raw exchange to requests.jsonl")

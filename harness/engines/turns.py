@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 from harness.api import Completion, Engine, Request
-from harness.errors import EngineFatalError, SetupError
+from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 
 from .wrappers import Wrapper
 
@@ -78,6 +78,8 @@ class Rota:
         except asyncio.CancelledError:
             await wanted.inner.close()
             raise
+        except BudgetSpentError as spent:  # who waits need not be answered any more, and nothing is started for them
+            failure = spent
         except Exception as error:  # whatever starting or closing an engine does: those who wait must hear of it
             failure = EngineFatalError(f"{wanted.model} cannot be started: {error or type(error).__name__}")
         finally:

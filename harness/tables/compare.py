@@ -10,7 +10,7 @@ from harness import stats
 from harness.errors import near
 
 from .axis import Axis, Key
-from .notes import left_out, simulated, without_number
+from .notes import left_out, limited, simulated, without_number
 from .scores import EpisodeScore, finite, numbers
 from .spec import Compare, TableSpec
 from .table import Cell, Column, Form, Row, Table, text
@@ -206,6 +206,7 @@ def _notes(
         if value not in there:
             yield f"No episode has {wanted.label} {value!r}. {near(value, there)}"
     yield from left_out(chosen)
+    yield from limited(chosen)
     for metric in table.cells:
         yield from without_number(table, chosen, metric)
     yield from _about_welch(wanted, tests)

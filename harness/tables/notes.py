@@ -30,6 +30,7 @@ def notes(
     if not scores:
         found.append("There are no episodes to show.")
     found += left_out(scores)
+    found += limited(scores)
     for metric in (name for name in table.cells if name not in table.derived):
         found += without_number(table, _shown(table, scores, metric), metric)
         found += _without_error(table, made, scores, metric)
@@ -49,6 +50,12 @@ def simulated(scores: Sequence[EpisodeScore]) -> Iterable[str]:
             f"{SIMULATED} simulated: players were told the right answer and gave it with a declared probability. This "
             "measures how answers are combined, and no model."
         )
+
+
+def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """That seats were asked less than they would have been."""
+    if some := sum(score.limited for score in scores):
+        yield f"In {some} of {len(scores)} episodes a limit of the spec was reached: a seat was asked no more there."
 
 
 def _kinds(table: TableSpec) -> Iterable[str]:

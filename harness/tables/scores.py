@@ -29,6 +29,7 @@ class EpisodeScore:
         numbers: metric → number, None where the metric has none for this episode.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
         simulated: whether players were told the right answer (`harness.simulation`); told wherever the number is shown.
+        limited: whether a seat was not asked (again) because a limit of the spec (`harness.limits`) was reached.
     """
 
     id: str
@@ -37,6 +38,7 @@ class EpisodeScore:
     numbers: Mapping[str, float | None] = field(default_factory=dict)
     error: str | None = None
     simulated: bool = False
+    limited: bool = False
 
     @property
     def model(self) -> str:
@@ -57,7 +59,7 @@ class EpisodeScore:
         """A JSON object; numbers that are not finite become null."""
         numbers = {name: x if x is None or math.isfinite(x) else None for name, x in self.numbers.items()}
         labels = dict(self.labels)
-        told = {"simulated": True} if self.simulated else {}
+        told = {mark: True for mark in ("simulated", "limited") if getattr(self, mark)}
         return {
             "id": self.id,
             "condition": self.condition,
@@ -88,7 +90,8 @@ class EpisodeScore:
                 raise DataError(f"{name} is {number!r:.80}, not a number or null")
         if not isinstance(error, str | None):
             raise DataError(f"error is {error!r:.80}, not a string or null")
-        return cls(data["id"], data["condition"], labels, numbers, error, bool(data.get("simulated", False)))
+        marks = (bool(data.get(mark, False)) for mark in ("simulated", "limited"))
+        return cls(data["id"], data["condition"], labels, numbers, error, *marks)
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -144,12 +147,14 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
 
     `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
     that failed; an episode that is in neither was not run or had no number for this metric. `simulated` is there, and
-    true, where players were told the right answer.
+    true, where players were told the right answer; `limited` counts the episodes in which a limit was reached, where
+    there are some.
     """
     found = []
     for (model, condition), group in by_condition(scores).items():
         shared = {k: v for k, v in group[0].labels.items() if k != "model" and all(s.labels.get(k) == v for s in group)}
         failed = sum(score.failed for score in group)
+        limited = sum(score.limited for score in group)
         for name, metric in metrics.items():
             stat = aggregate(metric, numbers(group, name))
             found.append(
@@ -165,6 +170,7 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
                     "n": stat.n,
                     "failed": failed,
                     **({"simulated": True} if any(score.simulated for score in group) else {}),
+                    **({"limited": limited} if limited else {}),
                 }
             )
     return found

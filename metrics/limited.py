@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+from harness.api import Episode, Metric, plugin
+
+
+@plugin
+class Limited(Metric):
+    """Whether a limit of the spec (`limits:`) kept a seat from being asked; its mean is the share of such episodes."""
+
+    def measure(self, episode: Episode) -> float | None:
+        return float(any(move.error_kind == "limit" for move in episode.moves()))
