@@ -13,7 +13,7 @@ import json
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from harness.tables import EpisodeScore
 
 Job = tuple[Condition, Case, int]
 OnScore = Callable[[EpisodeScore], None]
+Take = Callable[[], Awaitable[Job | None]]
+"""Gives the next episode to play to whoever is free; None when there will be no more."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Options:
         log_requests: also write every raw model exchange to requests.jsonl.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        executor: where to run, `use:` and its parameters (`harness.executors`); None for what the spec says.
     """
 
     max_concurrency: int = 256
@@ -53,14 +56,56 @@ class Options:
     log_requests: bool = False
     take_turns: bool = False
     allow_code_execution: bool = False
+    executor: Mapping[str, Any] | None = None
 
 
 class RunStoppedError(UserError):
     """The run ended before its plan did; the same command goes on where it stopped."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What is left of a run, for whoever plays it.
+
+    Attributes:
+        plan: what to play.
+        folder: an existing run folder, locked by the caller.
+        options: how.
+        moves: id → what is recorded of the moves of an episode that is not finished.
+        done: ids of the finished episodes; grows as they are given to `on_score`.
+        total: how many episodes there are, finished ones included.
+        on_score: to be called once for every episode that is finished.
+    """
+
+    plan: Plan
+    folder: Path
+    options: Options
+    moves: dict[str, dict[tuple[str, int], Move]]
+    done: Container[str]
+    total: int
+    on_score: OnScore
+
+    def jobs(self) -> Iterator[Job]:
+        """The episodes left to play, in plan order."""
+        return (job for job in self.plan.episodes() if episode_id(*job) not in self.done)
+
+
+Play = Callable[[Work], Awaitable[dict[str, Facts]]]
+"""Plays all that is left; returns what each engine reports of itself. Raises `EngineFatalError`, `StorageError`."""
+
+
+async def here(work: Work) -> dict[str, Facts]:
+    """Play in this process: the local executor."""
+    jobs = work.jobs()
+
+    async def take() -> Job | None:
+        return next(jobs, None)
+
+    return await Episodes(work).play_all(take)
+
+
 async def run(
-    plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore
+    plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore, play_left: Play = here
 ) -> tuple[list[EpisodeScore], dict[str, Facts]]:
     """Play every episode of the plan that `folder` does not hold yet.
 
@@ -70,6 +115,7 @@ async def run(
         folder: an existing run folder, locked by the caller.
         options: how.
         on_score: called once for every episode, those found finished first.
+        play_left: plays what is not finished.
 
     Returns:
         The scores of all episodes, in plan order, and what each engine reports of itself.
@@ -77,54 +123,64 @@ async def run(
     Raises:
         RunStoppedError: an engine or the disk gave up; everything recorded so far is kept.
     """
-    progress = store.Progress(folder / store.JOURNAL)
+    progress = store.Progress(*store.journals(folder))
     scores: dict[str, EpisodeScore] = {}
+
+    def finished(score: EpisodeScore) -> None:
+        scores[score.id] = score
+        on_score(score)
+
     for name in filter(progress.ends.__contains__, order):
-        end = progress.ends.pop(name)
-        scores[name] = EpisodeScore(name, **end)
-        on_score(scores[name])
+        finished(EpisodeScore(name, **progress.ends.pop(name)))
     reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
     if any(name not in scores for name in order):
-        episodes = _Episodes(plan, folder, options, progress, scores, on_score)
-        await episodes.play_all()
-        reports = {name: engine.report() for name, engine in episodes.engines.items()}
+        try:
+            reports = await play_left(Work(plan, folder, options, progress.moves, scores, len(order), finished))
+        except (EngineFatalError, StorageError) as error:
+            done, hint = len(scores), "Mend the cause, then give the same command again: nothing is asked twice."
+            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
     return [scores[name] for name in order], reports
 
 
-class _Episodes:
-    """The open episodes of a run and what they share: engines, journal, scores."""
+class Episodes:
+    """The open episodes of one process and what they share: engines and journal.
 
-    def __init__(
-        self,
-        plan: Plan,
-        folder: Path,
-        options: Options,
-        progress: store.Progress,
-        scores: dict[str, EpisodeScore],
-        on_score: OnScore,
-    ) -> None:
-        self.plan, self.folder, self.options = plan, folder, options
-        self.progress, self.scores, self.on_score = progress, scores, on_score
+    Args:
+        work: what the run is. Only episodes that are taken are played.
+        worker: number of the process among several; its files are called after it.
+    """
+
+    def __init__(self, work: Work, worker: int | None = None) -> None:
+        self.plan, self.folder, self.options = work.plan, work.folder, work.options
+        self.moves, self.on_score, self.worker = work.moves, work.on_score, worker
         self.engines: dict[str, Engine] = {}
-        self.shares = bool(plan.spec.get("share_calls", False))
+        self.shares = bool(self.plan.spec.get("share_calls", False))
 
-    async def play_all(self) -> None:
+    async def play_all(self, take: Take) -> dict[str, Facts]:
+        """Play what `take` gives until it gives no more; returns what each engine reports of itself.
+
+        `take` is first called when all engines are started.
+        """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            self.journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            self.journal = stack.enter_context(contextlib.closing(store.Journal(self._file(store.JOURNAL))))
             self.samples = None
             if self.options.log_samples:
-                samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
+                samples = store.Journal(self._file("samples.jsonl"), lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
             engines = in_turns(self.plan.engines) if self.options.take_turns else self.plan.engines
             for name, engine in engines.items():
                 self.engines[name] = wrapped = self._wrapped(engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
-            await self._workers()
+            await self._workers(take)
+        return {name: engine.report() for name, engine in self.engines.items()}
+
+    def _file(self, name: str) -> Path:
+        return self.folder / (name if self.worker is None else store.of_worker(name, self.worker))
 
     def _wrapped(self, engine: Engine) -> Engine:
         if self.options.log_requests:
-            engine = Recorder(engine, self.folder / "requests.jsonl")
+            engine = Recorder(engine, self._file("requests.jsonl"))
         engine = Limiter(engine, self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)
@@ -132,11 +188,9 @@ class _Episodes:
             engine = Shared(engine, self.folder / "shared.sqlite")
         return engine
 
-    async def _workers(self) -> None:
-        jobs = (job for job in self.plan.episodes() if episode_id(*job) not in self.scores)
-
+    async def _workers(self, take: Take) -> None:
         async def work() -> None:
-            for job in jobs:  # shared by all workers: each job goes to whoever is free
+            while (job := await take()) is not None:
                 await self._play(*job)
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
@@ -145,9 +199,6 @@ class _Episodes:
         workers = [asyncio.create_task(work()) for _ in range(width)]
         try:
             await asyncio.gather(*workers)
-        except (EngineFatalError, StorageError) as error:
-            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
-            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
         finally:
             for worker in workers:
                 worker.cancel()
@@ -159,7 +210,7 @@ class _Episodes:
         # Where calls are shared, who sits in a seat draws the same for a case in every condition.
         seat_seed = derive_seed(self.plan.seed, "shared", case.id, repeat) if self.shares else seed
         players: dict[str, Player] = {}
-        recorded: Recorded = self.progress.moves.pop(name, {})
+        recorded: Recorded = self.moves.pop(name, {})
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
@@ -230,7 +281,6 @@ class _Episodes:
                 **({"simulated": True} if scored.simulated else {}),
             }
         )
-        self.scores[episode.id] = scored
         self.on_score(scored)
 
 

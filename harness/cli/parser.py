@@ -141,6 +141,8 @@ def _running(command: argparse.ArgumentParser) -> None:
     group.add_argument("--log_samples", action="store_true", help="write whole conversations to samples.jsonl")
     group.add_argument("--log_requests", action="store_true", help="write every raw exchange to requests.jsonl")
     group.add_argument("--take_turns", action="store_true", help="start one model at a time, where not all fit")
+    group.add_argument("--executor", choices=("local", "ray"), help="where episodes are played (default: the spec's)")
+    group.add_argument("--executor_args", default="", metavar="K=V,…", help="its arguments, e.g. workers=4,num_gpus=1")
     _execution(group)
     group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
 
