@@ -15,6 +15,7 @@ from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.errors import DataError, SetupError, SpecError
+from harness.executors import await_workers, chosen
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
 from harness.record import META, SPEC, as_json, begin, check_replay, read_meta
@@ -129,6 +130,7 @@ def evaluate(
     log_requests: bool = False,
     take_turns: bool = False,
     allow_code_execution: bool = False,
+    executor: str | Mapping[str, Any] | None = None,
     on_score: OnScore | None = None,
     project: Project | None = None,
 ) -> Run:
@@ -146,6 +148,7 @@ def evaluate(
         log_samples, log_requests: also write whole conversations, every raw model exchange.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        executor: where to run, `local` or `{"use": "ray", "workers": 4, …}`; None for what the spec says.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
 
@@ -165,7 +168,8 @@ def evaluate(
         model = resolve.engine({"use": model, **(model_args or {})}, project)
     plan = resolve.plan(loaded, project, model)
     cache = Path(use_cache) if use_cache else None
-    options = Options(max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
+    where = {"use": executor} if isinstance(executor, str) else executor
+    options = Options(max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, where)
     folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 
@@ -181,6 +185,8 @@ def execute(
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
     check_execution(plan, options.allow_code_execution)
+    executor = chosen(plan, options)
+    executor.check(plan, options)
     found = survey(plan)
     _check(plan, found.labels)
     check_replay(plan)
@@ -192,16 +198,19 @@ def execute(
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
+        await_workers(folder)
         meta = begin(plan, folder, adopted, resume)
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
 
         async def play() -> tuple[list[EpisodeScore], dict[str, Facts]]:
             told(None, total)
-            return await run(plan, found.ids, folder, options, lambda score: told(score, total))
+            return await run(plan, found.ids, folder, options, lambda score: told(score, total), executor.play)
 
         scores, reports = _in_loop(play())
         meta["engines"] = {name: dict(report) for name, report in reports.items()}
+        if (told_of := executor.report()) is not None:
+            meta["executor"] = told_of
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
         lock.release()

@@ -73,7 +73,7 @@ class Work:
         options: how.
         moves: id → what is recorded of the moves of an episode that is not finished.
         done: ids of the finished episodes; grows as they are given to `on_score`.
-        total: how many episodes there are, finished ones included.
+        left: how many episodes that is.
         on_score: to be called once for every episode that is finished.
     """
 
@@ -82,7 +82,7 @@ class Work:
     options: Options
     moves: dict[str, dict[tuple[str, int], Move]]
     done: Container[str]
-    total: int
+    left: int
     on_score: OnScore
 
     def jobs(self) -> Iterator[Job]:
@@ -133,9 +133,10 @@ async def run(
     for name in filter(progress.ends.__contains__, order):
         finished(EpisodeScore(name, **progress.ends.pop(name)))
     reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
-    if any(name not in scores for name in order):
+    left = len(order) - len(scores)
+    if left:
         try:
-            reports = await play_left(Work(plan, folder, options, progress.moves, scores, len(order), finished))
+            reports = await play_left(Work(plan, folder, options, progress.moves, scores, left, finished))
         except (EngineFatalError, StorageError) as error:
             done, hint = len(scores), "Mend the cause, then give the same command again: nothing is asked twice."
             raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error

@@ -239,6 +239,7 @@ def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Li
 def journals(folder: Path) -> list[Path]:
     """The journals of a run, that of a single process first; `journal.jsonl` alone where there is none yet."""
     found = sorted(folder.glob(of_worker(JOURNAL, "*")), key=lambda path: (len(path.name), path.name))
+    found = [path for path in found if path.stem.rpartition("-")[2].isdecimal()]
     alone = folder / JOURNAL
     return [alone, *found] if alone.exists() or not found else found
 
