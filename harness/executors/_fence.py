@@ -31,13 +31,16 @@ def hold(folder: Path, worker: int) -> IO[str]:
 
     Where the file system has no locks nothing is locked. Raises `StorageError`.
     """
-    try:
-        file = path_of(folder, worker).open("w")
-        print(socket.gethostname(), os.getpid(), file=file, flush=True)
-        if not _lock(file):
-            raise StorageError(f"another process is worker {worker} of {folder}")
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from None
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(path_of(folder, worker).open("a"))
+            if not _lock(file):
+                raise StorageError(f"another process is worker {worker} of {folder}")
+            file.truncate(0)
+            print(socket.gethostname(), os.getpid(), file=file, flush=True)
+        except OSError as error:
+            raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from None
+        stack.pop_all()
     return file
 
 

@@ -151,7 +151,7 @@ def _read(here: str, root: str, brief: bytes) -> Brief:
         raise _elsewhere(
             f"does not see {error.filename}", "Every machine needs the project at the same path."
         ) from None
-    except (ImportError, AttributeError, pickle.UnpicklingError) as error:
+    except (ImportError, AttributeError, EOFError, pickle.UnpicklingError) as error:
         raise _elsewhere(f"cannot read its brief: {error}", "Every machine needs the same installation.") from None
     if told.version != __version__:
         raise _elsewhere(f"has harness {__version__}, not {told.version}", "Every machine needs the same installation.")

@@ -52,7 +52,7 @@ class Ray(Executor):
 
     def check(self, plan: Plan, options: Options) -> None:
         """Raises `SetupError`: no Ray, an address it cannot take, or a run that only one process can play."""
-        _package()
+        package()
         if self.address is not None and self.address.startswith("ray://"):
             message = f"address={self.address!r}: a Ray client is not on the cluster, whose workers share its files"
             raise SetupError(message, hint="Run harness on a machine of the cluster: ray job submit, address=auto.")
@@ -61,7 +61,7 @@ class Ray(Executor):
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
 
     async def play(self, work: Work) -> dict[str, Facts]:
-        ray = _package()
+        ray = package()
         with self._connected(ray):
             if work.options.use_cache and sum(bool(node["Alive"]) for node in ray.nodes()) > 1:
                 message = "--use_cache keeps answers in a file that processes of one machine can share, not of several"
@@ -82,7 +82,6 @@ class Ray(Executor):
         if ray.is_initialized():
             yield
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         address = self.address or os.environ.get("RAY_ADDRESS")
         try:
@@ -110,7 +109,10 @@ class Ray(Executor):
             ray.shutdown()
 
 
-def _package() -> Any:
+def package() -> Any:
+    """Ray, without the notices that it would print among the tables; run.json says which workers were lost and why."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # read while it is imported
     try:
         import ray
     except ImportError:
