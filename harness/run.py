@@ -176,6 +176,10 @@ class Episodes:
             await self._workers(take)
         return {name: engine.report() for name, engine in self.engines.items()}
 
+    def flush(self) -> None:
+        """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
+        self.journal.flush()
+
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else store.of_worker(name, self.worker))
 

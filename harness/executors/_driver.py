@@ -18,7 +18,7 @@ from harness.tables import EpisodeScore
 
 from . import _fence
 from ._deal import Deal
-from ._worker import Brief, Worker
+from ._worker import Brief, Failure, Worker
 
 _STOPPING = 30.0
 """Seconds a worker may take to close its engines and journal before it is killed."""
@@ -168,7 +168,8 @@ class Driver:
         for actor in set(self.actors.values()) - self.there:  # the cluster never had room for them
             self.ray.kill(actor)
         actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
-        stops = [asyncio.wait_for(_result(actor.stop.remote()), _STOPPING) for _, actor in actors]
+        finished = self.deal.over.is_set()
+        stops = [asyncio.wait_for(_result(actor.stop.remote(finished)), _STOPPING) for _, actor in actors]
         ended = await asyncio.gather(*stops, return_exceptions=True)
         reports: dict[str, dict[str, Any]] = {name: {} for name in self.work.plan.engines}
         for (number, actor), told in zip(actors, ended, strict=True):
@@ -176,6 +177,9 @@ class Driver:
             for name, report in told.items() if isinstance(told, dict) else ():
                 reports.setdefault(name, {})[f"worker {number}"] = report
         _fence.sweep(self.work.folder)
+        for told in ended if finished else ():
+            if isinstance(told, Failure):
+                raise told
         return dict(reports)
 
 

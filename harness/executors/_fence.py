@@ -37,7 +37,7 @@ def hold(folder: Path, worker: int) -> IO[str]:
             if not _lock(file):
                 raise StorageError(f"another process is worker {worker} of {folder}")
             file.truncate(0)
-            print(socket.gethostname(), os.getpid(), file=file, flush=True)
+            print(_machine(), os.getpid(), sep="\t", file=file, flush=True)
         except OSError as error:
             raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from None
         stack.pop_all()
@@ -48,8 +48,11 @@ def wait(lock: Path, patience: float = PATIENCE) -> None:
     """Wait until nobody holds a lock. Raises `StorageError` when somebody still does after `patience` seconds."""
     until = time.monotonic() + patience
     while not _free(lock):
+        machine, _, process = lock.read_text("utf-8").strip().rpartition("\t")
+        if machine == _machine() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
+            return  # only children of it are left, with its files open; they know nothing of the journal
         if time.monotonic() > until:
-            host, _, process = lock.read_text("utf-8").strip().partition(" ")
+            host = machine.split(" ")[0]
             raise StorageError(
                 f"process {process} on {host}, a worker of this run or an earlier one, still writes its journal",
                 hint="End it, then give the same command again.",
@@ -75,6 +78,15 @@ def _free(lock: Path) -> bool:
     with contextlib.suppress(FileNotFoundError), lock.open("r+") as file:
         return _lock(file)
     return True
+
+
+def _machine() -> str:
+    """This machine, and within it the container: processes of different ones do not see each other's numbers."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()} {space}".strip()
 
 
 def _lock(file: IO[str]) -> bool:

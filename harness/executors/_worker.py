@@ -14,7 +14,7 @@ from typing import IO
 from harness import __version__, project, resolve
 from harness.api import Case, Engine, Facts
 from harness.calibration import adopt
-from harness.errors import EngineFatalError, SetupError, UserError
+from harness.errors import EngineFatalError, SetupError, StorageError, UserError
 from harness.plan import Plan, episode_id
 from harness.run import Episodes, Job, Options, Work
 from harness.spec import Spec
@@ -48,6 +48,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._queue: deque[Job] = deque()
+        self._ending = False
         self._more = asyncio.Condition()
         self._ready = asyncio.Event()
         self._news = asyncio.Event()
@@ -98,9 +99,15 @@ class Worker:
     async def finished(self) -> tuple[list[EpisodeScore], Failure | None]:
         """The episodes finished since the last time, as soon as there are any; and why there will be no more."""
         await self._news.wait()
-        scores, self._scores = self._scores, []
-        if self._playing is not None and not self._playing.done():
+        if self._playing is None or self._episodes is None:
+            raise RuntimeError("it was never started")
+        if not self._playing.done():
             self._news.clear()
+            try:
+                self._episodes.flush()  # what is told as finished is not lost with this process
+            except StorageError as failure:
+                return [], failure
+        scores, self._scores = self._scores, []
         return scores, self._failure()
 
     async def give_back(self, most: int) -> list[str]:
@@ -110,22 +117,34 @@ class Worker:
             self._moves.pop(name, None)
         return names
 
-    async def stop(self) -> dict[str, Facts]:
-        """Let go of open episodes (what is recorded stays), engines and journal; returns what engines report."""
+    async def stop(self, finished: bool = False) -> dict[str, Facts] | Failure:
+        """Let go of engines, journal and open episodes (what is recorded of them stays); returns engines' reports.
+
+        `finished`: there are no open ones, and the run ends as one in a single process does; what goes wrong even then
+        is returned instead.
+        """
+        ended: BaseException | dict[str, Facts] | None = None
         if self._playing is not None:
-            self._playing.cancel()
-            await asyncio.gather(self._playing, return_exceptions=True)
+            if finished:
+                self._ending = True
+                async with self._more:
+                    self._more.notify_all()
+            else:
+                self._playing.cancel()
+            [ended] = await asyncio.gather(self._playing, return_exceptions=True)
         if self._lock is not None:
             self._lock.close()
+        if finished and isinstance(ended, Failure):
+            return ended
         return {} if self._episodes is None else {n: engine.report() for n, engine in self._episodes.engines.items()}
 
     # ------------------------------------------------------------------ inside
 
-    async def _take(self) -> Job:
+    async def _take(self) -> Job | None:
         self._ready.set()
         async with self._more:
-            await self._more.wait_for(lambda: self._queue)
-            return self._queue.popleft()
+            await self._more.wait_for(lambda: self._queue or self._ending)
+            return self._queue.popleft() if self._queue else None
 
     def _scored(self, score: EpisodeScore) -> None:
         self._scores.append(score)

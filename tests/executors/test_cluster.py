@@ -69,7 +69,7 @@ def killing(folder: Path, after: Callable[[int], list[int]]) -> Any:
         count += score is not None
         for worker in after(count) if score is not None else ():
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # dead already, or not there yet
-                process = int(_fence.path_of(folder, worker).read_text().split()[1])
+                process = int(_fence.path_of(folder, worker).read_text().rpartition("\t")[2])
                 os.kill(process, signal.SIGKILL)
 
     return told

@@ -230,6 +230,26 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(tmp_path: Path)
     assert not lock.exists()
 
 
+def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
+    program = "import os, sys; from pathlib import Path; from harness.executors import _fence\n"
+    program += "file = _fence.hold(Path(sys.argv[1]), 3)\n"
+    program += "if os.fork(): print('held', flush=True); os._exit(0)\n"
+    program += "sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT.parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == b"held\n" and process.wait() == 0
+    with pytest.raises(StorageError, match="another process is worker 3"):
+        _fence.hold(tmp_path, 3)
+    _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
+    process.stdin.close()
+    process.stdout.close()
+
+
 def test_journals_of_several_workers_are_read_as_one(tmp_path: Path) -> None:
     for name in ("journal-10.jsonl", "journal-9.jsonl", "journal-x.jsonl", "journal.jsonl"):
         (tmp_path / name).write_text("")
