@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -148,7 +149,7 @@ class Driver:
         known = set(self.deal.finish(number, [score.id for score in scores]))
         for score in scores:
             if score.id in known:
-                self.work.on_score(score)
+                self.work.on_score(_shared(score))
         return len(known)
 
     async def _bury(self, number: int) -> None:
@@ -181,6 +182,13 @@ class Driver:
             if isinstance(told, Failure):
                 raise told
         return dict(reports)
+
+
+def _shared(score: EpisodeScore) -> EpisodeScore:
+    """The score without texts of its own that all scores have: each that comes has its own copies."""
+    labels = {sys.intern(k): sys.intern(v) if type(v) is str else v for k, v in score.labels.items()}
+    numbers = {sys.intern(k): v for k, v in score.numbers.items()}
+    return replace(score, condition=sys.intern(score.condition), labels=labels, numbers=numbers)
 
 
 async def _result(reference: Any) -> Any:
