@@ -74,7 +74,7 @@ class Driver:
 
     def report(self) -> Facts:
         """Who played how much, for run.json."""
-        return {"use": "ray", "workers": list(self.started.values()), "lost": self.lost}
+        return {"use": "ray", "workers": [self.started[number] for number in sorted(self.started)], "lost": self.lost}
 
     async def _slot(self) -> None:
         """One worker after another in the same place, as they are lost."""
