@@ -16,6 +16,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
+    cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import cluster
 import documents
 import mas
 import panels
@@ -327,7 +329,9 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,
+    "cluster": lambda smoke: cluster.workers(measured, __file__, smoke),
 }
+BY_NAME_ONLY = ("cluster",)
 
 
 def main() -> None:
@@ -343,13 +347,15 @@ def main() -> None:
             print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
         elif name == "sandbox":
             print(json.dumps(programs.work_sandbox(*map(int, numbers))))
+        elif name == "cluster":
+            print(json.dumps(cluster.work_cluster(*map(int, numbers))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:
             work = {"latency": work_latency, "memory": work_memory, "calls": work_calls}[name]
             print(json.dumps(work(*map(int, numbers))))
         return
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name not in BY_NAME_ONLY]:
         print(
             f"\n## {name}\n\n{tabulate(BENCHMARKS[name](options.smoke), headers='keys', tablefmt='github')}", flush=True
         )

@@ -82,6 +82,10 @@ class Doubts:
         """Journal what was asked (calls, tokens), where no line of a move says it."""
         self._journal.append({"k": "asked", "asked": list(spent)})
 
+    def flush(self) -> None:
+        """As `Journal.flush`."""
+        self._journal.flush()
+
     def settle(self) -> None:
         """The run is at its end: believe everything."""
         self._release(list(self._held))

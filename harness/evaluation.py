@@ -16,6 +16,7 @@ from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.engines.budget import Budget
 from harness.errors import DataError, SetupError, SpecError
+from harness.executors import await_workers, chosen
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
@@ -138,6 +139,7 @@ def evaluate(
     max_calls: int | None = None,
     max_tokens_total: int | None = None,
     max_time: float | None = None,
+    executor: str | Mapping[str, Any] | None = None,
     on_score: OnScore | None = None,
     project: Project | None = None,
 ) -> Run:
@@ -158,6 +160,7 @@ def evaluate(
         max_error_rate: the share of an engine's last 100 requests that may fail before the run stops.
         max_calls, max_tokens_total, max_time: what the run may spend (`harness.engines.budget.Budget`); the time in
             seconds.
+        executor: where to run, `local` or `{"use": "ray", "workers": 4, …}`; None for what the spec says.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
 
@@ -179,9 +182,9 @@ def evaluate(
     plan = resolve.plan(loaded, project, model)
     cache = Path(use_cache) if use_cache else None
     budget = Budget(max_calls, max_tokens_total, max_time)
-    options = Options(
-        max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, max_error_rate, budget
-    )
+    where = {"use": executor} if isinstance(executor, str) else executor
+    how = (max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
+    options = Options(*how, max_error_rate, budget, where)
     folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 
@@ -197,6 +200,8 @@ def execute(
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
     check_execution(plan, options.allow_code_execution)
+    executor = chosen(plan, options)
+    executor.check(plan, options)
     found = survey(plan)
     _check(plan, found.labels)
     check_replay(plan)
@@ -208,13 +213,14 @@ def execute(
         message = f"cannot write results to {folder}: {error.strerror or error}"
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
+        await_workers(folder)
         meta = begin(plan, folder, adopted, resume)
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
 
         async def play() -> tuple[list[EpisodeScore], dict[str, Facts]]:
             told(None, total)
-            return await run(plan, found.ids, folder, options, lambda score: told(score, total))
+            return await run(plan, found.ids, folder, options, lambda score: told(score, total), executor.play)
 
         try:
             scores, reports = _in_loop(play())
@@ -222,6 +228,8 @@ def execute(
             store.write_atomically(folder / META, as_json({**meta, "status": "stopped", "stopped": end.stopped}))
             raise
         meta["engines"] = {name: dict(report) for name, report in reports.items()}
+        if (told_of := executor.report()) is not None:
+            meta["executor"] = told_of
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
         lock.release()

@@ -28,8 +28,8 @@ from harness.spec import Spec, Variant, over
 
 SCORES = ("score", "success")
 """The grades that say whether an answer is right, whichever of them a task has."""
-_OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed")
-"""The keys of a spec that decide how agents answer, besides task, protocol and seats."""
+_OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")
+"""The keys of a spec that decide how agents answer, besides task, protocol and seats; and where they do."""
 
 MakeModel = Callable[[], Engine | None]
 
@@ -72,7 +72,7 @@ def fit(
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
         where = (folder or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
         execute(calibrating, where, options or Options(), on_score=on_score(name))
-        played = _played(calibrating, where / store.JOURNAL)
+        played = _played(calibrating, where)
         asked = {one.case.id: fingerprint(one.case) for one in played}
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
         found = {
@@ -167,12 +167,12 @@ def _seated(body: Any, members: set[str]) -> Any:
     return {**body, "seats": left} if left else None
 
 
-def _played(plan: Plan, journal: Path) -> list[Played]:
+def _played(plan: Plan, folder: Path) -> list[Played]:
     """What was answered, in plan order."""
     cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
     task = plan.conditions[0].task
     found: dict[str, Played] = {}
-    for end, batches in store.batches(journal):
+    for end, batches in store.batches(*store.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Mend the cause, and fit again.")

@@ -153,6 +153,11 @@ class Project:
                 return ".".join((_mount(project.root), *below))
         raise PluginError(f"{file} lies outside the project")
 
+    def mount(self) -> None:
+        """Make the project's plugins importable under the names that they have in pickles."""
+        for project in self.lineage():
+            _mount(project.root)
+
     # ------------------------------------------------------------------ prompts, specs, published figures
 
     def prompts(self, name: str, place: Place | None = None) -> PromptSet:

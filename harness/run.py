@@ -13,7 +13,7 @@ import json
 import random
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ from harness.tables import EpisodeScore
 
 Job = tuple[Condition, Case, int]
 OnScore = Callable[[EpisodeScore], None]
+Take = Callable[[], Awaitable[Job | None]]
+"""Gives the next episode to play to whoever is free; None when there will be no more."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Options:
         allow_code_execution: whether programs that models wrote may be run to grade them.
         max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
         budget: how much may be spent.
+        executor: where to run, `use:` and its parameters (`harness.executors`); None for what the spec says.
     """
 
     max_concurrency: int = 256
@@ -59,6 +62,7 @@ class Options:
     allow_code_execution: bool = False
     max_error_rate: float = 0.25
     budget: Budget = field(default_factory=Budget)
+    executor: Mapping[str, Any] | None = None
 
 
 class RunStoppedError(UserError):
@@ -84,8 +88,54 @@ class BudgetReachedError(RunStoppedError):
         )
 
 
+@dataclass(frozen=True)
+class Work:
+    """What is left of a run, for whoever plays it.
+
+    Attributes:
+        plan: what to play.
+        folder: an existing run folder, locked by the caller.
+        options: how.
+        moves: id → what is recorded of the moves of an episode that is not finished.
+        done: ids of the finished episodes; grows as they are given to `on_score`.
+        left: how many episodes that is.
+        on_score: to be called once for every episode that is finished.
+        tally: what was spent so far, and whether there may be more.
+    """
+
+    plan: Plan
+    folder: Path
+    options: Options
+    moves: dict[str, dict[tuple[str, int], Move]]
+    done: Container[str]
+    left: int
+    on_score: OnScore
+    tally: Tally = field(default_factory=lambda: Tally(Budget()))
+
+    def jobs(self) -> Iterator[Job]:
+        """The episodes left to play, in plan order."""
+        return (job for job in self.plan.episodes() if episode_id(*job) not in self.done)
+
+
+Play = Callable[[Work], Awaitable[dict[str, Facts]]]
+"""Plays all that is left; returns what each engine reports of itself.
+
+Raises `EngineFatalError`, `StorageError`, `BudgetSpentError`.
+"""
+
+
+async def here(work: Work) -> dict[str, Facts]:
+    """Play in this process: the local executor."""
+    jobs = work.jobs()
+
+    async def take() -> Job | None:
+        return next(jobs, None)
+
+    return await Episodes(work).play_all(take)
+
+
 async def run(
-    plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore
+    plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore, play_left: Play = here
 ) -> tuple[list[EpisodeScore], dict[str, Facts]]:
     """Play every episode of the plan that `folder` does not hold yet.
 
@@ -95,6 +145,7 @@ async def run(
         folder: an existing run folder, locked by the caller.
         options: how.
         on_score: called once for every episode, those found finished first.
+        play_left: plays what is not finished.
 
     Returns:
         The scores of all episodes, in plan order, and what each engine reports of itself.
@@ -103,56 +154,56 @@ async def run(
         RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
             recorded so far is kept.
     """
-    progress = store.Progress(folder / store.JOURNAL)
+    progress = store.Progress(*store.journals(folder))
     scores: dict[str, EpisodeScore] = {}
+
+    def finished(score: EpisodeScore) -> None:
+        scores[score.id] = score
+        on_score(score)
+
     for name in filter(progress.ends.__contains__, order):
-        end = progress.ends.pop(name)
-        scores[name] = EpisodeScore(name, **end)
-        on_score(scores[name])
+        finished(EpisodeScore(name, **progress.ends.pop(name)))
     reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
-    if any(name not in scores for name in order):
-        episodes = _Episodes(plan, folder, options, progress, scores, on_score)
+    left = len(order) - len(scores)
+    if left:
+        tally = Tally(options.budget, progress.calls, progress.tokens)
         try:
-            await episodes.play_all()
+            reports = await play_left(Work(plan, folder, options, progress.moves, scores, left, finished, tally))
         except BudgetSpentError as spent:
-            raise BudgetReachedError(spent, episodes.tally, len(scores), len(order)) from None
-        reports = {name: engine.report() for name, engine in episodes.engines.items()}
+            raise BudgetReachedError(spent, tally, len(scores), len(order)) from None
+        except (EngineFatalError, StorageError) as error:
+            done, hint = len(scores), "Mend the cause, then give the same command again: nothing is asked twice."
+            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
     return [scores[name] for name in order], reports
 
 
-class _Episodes:
-    """The open episodes of a run and what they share: engines, journal, scores."""
+class Episodes:
+    """The open episodes of one process and what they share: engines and journal.
 
-    def __init__(
-        self,
-        plan: Plan,
-        folder: Path,
-        options: Options,
-        progress: store.Progress,
-        scores: dict[str, EpisodeScore],
-        on_score: OnScore,
-    ) -> None:
-        self.plan, self.folder, self.options = plan, folder, options
-        self.progress, self.scores, self.on_score = progress, scores, on_score
+    Args:
+        work: what the run is. Only episodes that are taken are played.
+        worker: number of the process among several; its files are called after it.
+    """
+
+    def __init__(self, work: Work, worker: int | None = None) -> None:
+        self.plan, self.folder, self.options = work.plan, work.folder, work.options
+        self.moves, self.on_score, self.tally, self.worker = work.moves, work.on_score, work.tally, worker
         self.engines: dict[str, Engine] = {}
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
-        self.tally = Tally(options.budget, progress.calls, progress.tokens)
-        self.shares = bool(plan.spec.get("share_calls", False))
+        self.open: set[int] = set()  # numbers of the tasks that play an episode just now
+        self.shares = bool(self.plan.spec.get("share_calls", False))
 
-    async def play_all(self) -> None:
-        try:
-            await self._play_all()
-        except (EngineFatalError, StorageError) as error:
-            done, hint = len(self.scores), "Mend the cause, then give the same command again: nothing is asked twice."
-            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
+    async def play_all(self, take: Take) -> dict[str, Facts]:
+        """Play what `take` gives until it gives no more; returns what each engine reports of itself.
 
-    async def _play_all(self) -> None:
+        `take` is first called when all engines are started. Raises as `Play`.
+        """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            journal = stack.enter_context(contextlib.closing(store.Journal(self.folder / store.JOURNAL)))
+            journal = stack.enter_context(contextlib.closing(store.Journal(self._file(store.JOURNAL))))
             self.journal = Doubts(journal)
             self.samples = None
             if self.options.log_samples:
-                samples = store.Journal(self.folder / "samples.jsonl", lenient=True)
+                samples = store.Journal(self._file("samples.jsonl"), lenient=True)
                 self.samples = stack.enter_context(contextlib.closing(samples))
             stack.callback(self._note_asked)
             budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
@@ -161,12 +212,24 @@ class _Episodes:
                 self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
-            await self._workers()
+            await self._workers(take)
             self.journal.settle()
+        return {name: engine.report() for name, engine in self.engines.items()}
+
+    def settle(self) -> None:
+        """Believe all failures: for when no episode is open and maybe none will be (`harness.doubts`)."""
+        self.journal.settle()
+
+    def flush(self) -> None:
+        """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
+        self.journal.flush()
+
+    def _file(self, name: str) -> Path:
+        return self.folder / (name if self.worker is None else store.of_worker(name, self.worker))
 
     def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
-            engine = Recorder(engine, self.folder / "requests.jsonl")
+            engine = Recorder(engine, self._file("requests.jsonl"))
         breaker = self.breakers[name] = Breaker(engine, self.stop, self.options.max_error_rate)
         engine = Limiter(breaker, self.options.max_concurrency)
         if self.options.use_cache:
@@ -180,24 +243,28 @@ class _Episodes:
         if asked := self.tally.since():
             self.journal.asked(asked)
 
-    async def _workers(self) -> None:
-        jobs = (job for job in self.plan.episodes() if episode_id(*job) not in self.scores)
+    async def _workers(self, take: Take) -> None:
         spent: list[BudgetSpentError] = []
 
-        async def work() -> None:
-            for job in jobs:  # shared by all workers: each job goes to whoever is free
+        async def work(number: int) -> None:
+            while True:
+                self.stop.check()
+                if (job := await take()) is None:
+                    return
+                self.open.add(number)
                 try:
-                    self.stop.check()
                     self.tally.check_time()
                     await self._play(*job)
                 except BudgetSpentError as error:  # others go on as long as they need nothing new
                     spent.append(error)
                     return
+                finally:
+                    self.open.discard(number)
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
         # With policies alone more workers would only hold more episodes open.
         width = self.options.max_concurrency if self.engines else 1
-        workers = [asyncio.create_task(work()) for _ in range(width)]
+        workers = [asyncio.create_task(work(number)) for number in range(width)]
         try:
             await asyncio.gather(*workers)
         except EngineFatalError as error:
@@ -205,6 +272,8 @@ class _Episodes:
             # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
             # that take turns would be started for it.)
             if not self.options.take_turns:
+                for number in set(range(width)) - self.open:  # they wait for an episode that may never come
+                    workers[number].cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
             raise
         finally:
@@ -220,7 +289,7 @@ class _Episodes:
         # Where calls are shared, who sits in a seat draws the same for a case in every condition.
         seat_seed = derive_seed(self.plan.seed, "shared", case.id, repeat) if self.shares else seed
         players: dict[str, Player] = {}
-        recorded: Recorded = self.progress.moves.pop(name, {})
+        recorded: Recorded = self.moves.pop(name, {})
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
@@ -292,12 +361,7 @@ class _Episodes:
             "error": scored.error,
             **{mark: True for mark in ("simulated", "limited") if getattr(scored, mark)},
         }
-
-        def told() -> None:
-            self.scores[episode.id] = scored
-            self.on_score(scored)
-
-        self.journal.end(line, told)
+        self.journal.end(line, functools.partial(self.on_score, scored))
 
 
 def _group(condition: Condition, case: Case, seat: str) -> Group:

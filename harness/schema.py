@@ -97,6 +97,7 @@ SPEC: dict[str, Any] = {
             "type": "boolean",
             "description": "ask identical calls of different conditions once, and bill each as if alone",
         },
+        "executor": {**REFERENCE, "description": "where episodes are played: local (this process) or ray"},
         "seed": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
         "repeats": {"type": "integer", "minimum": 1, "description": "how often each case is played"},
         "limit": {"type": "integer", "minimum": 1, "description": "at most so many cases a condition"},

@@ -65,7 +65,7 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
     """
     known = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
-    for end, batches in store.batches(folder / store.JOURNAL):
+    for end, batches in store.batches(*store.journals(folder)):
         name = end["e"]
         if name not in known:
             raise DataError(

@@ -18,8 +18,8 @@ from harness import params, schema, yamls
 from harness.errors import CombinedSpecError, Place, SpecError, near
 from harness.project import Project
 
-# What a reader of two result tables would not call a difference of the benchmark.
-PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generation_kwargs", "models")
+# What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
+PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generation_kwargs", "models", "executor")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
 # Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.
 DEFAULTS = {"seed": 0, "repeats": 1}

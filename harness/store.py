@@ -3,7 +3,8 @@
 results/<run>/
   run.json        what was run: digests, versions, command, hardware; how it ended
   spec.yaml       the resolved spec
-  journal.jsonl   every move as it came in, every episode's end   (this module's formats)
+  journal.jsonl   every move as it came in, every episode's end   (this module's formats); with several
+                  processes journal-0.jsonl, journal-1.jsonl, …, which readers take for one
   scores.jsonl    one line an episode: labels and numbers, in plan order
   results.json    standard result rows
   tables.md       the tables as printed
@@ -20,7 +21,7 @@ import os
 import threading
 import time
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -249,25 +250,29 @@ def outcome_of(line: Line | None) -> Outcome | None:
 
 
 class Progress:
-    """What a journal already holds.
+    """What journals already hold. An episode's moves may stand in several; `only` leaves out all other episodes.
 
     Attributes:
         ends: episode → its end, of those that are finished.
         moves: episode → (seat, index of the seat's turn) → the move made there, of those that are not.
-        calls, tokens: what was asked of engines by all processes that wrote it.
+        calls, tokens: what was asked of engines by all processes that wrote them.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, *paths: Path, only: Container[str] | None = None) -> None:
         self.ends: dict[str, Line] = {}
         self.moves: dict[str, dict[tuple[str, int], Move]] = {}
         self.calls = self.tokens = 0
-        if not path.exists():
-            return
+        for path in filter(Path.exists, paths):
+            self._read(path, only)
+
+    def _read(self, path: Path, only: Container[str] | None) -> None:
         for number, (_, line) in enumerate(lines(path), 1):
             with _naming(path, number):
                 if "asked" in line:
                     calls, tokens = line["asked"]
                     self.calls, self.tokens = self.calls + calls, self.tokens + tokens
+                if only is not None and line.get("e") not in only:
+                    continue
                 if line.get("k") == "end":
                     end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
                     self.ends[line["e"]] = {**end, **{mark: line.get(mark, False) for mark in ("simulated", "limited")}}
@@ -294,31 +299,49 @@ def _naming(path: Path, number: int) -> Iterator[None]:
         raise DataError(message, place=Place(str(path), number, 1)) from None
 
 
-def batches(path: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
+def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
     """(end line, batches of moves) of every finished episode, one episode in memory at a time."""
-    where: dict[str, array[int]] = {}  # offsets of moves: 8 bytes a move, however many there are
+    where: dict[str, array[int]] = {}  # of moves: offset and number of the file, in 8 bytes, however many there are
     ends: dict[str, int] = {}
-    for number, (offset, line) in enumerate(lines(path), 1):
-        with _naming(path, number):
-            if line.get("k") == "move":
-                where.setdefault(line["e"], array("Q")).append(offset)
-            elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
-                ends[line["e"]] = offset
+    for file, path in enumerate(paths):
+        for number, (offset, line) in enumerate(lines(path), 1):
+            with _naming(path, number):
+                if line.get("k") == "move":
+                    where.setdefault(line["e"], array("Q")).append(offset * len(paths) + file)
+                elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
+                    ends[line["e"]] = offset * len(paths) + file
 
-    def at(offset: int) -> Line:
-        file.seek(offset)
-        return _object(file.readline(), path, 0)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(path.open("rb")) for path in paths]
 
-    with path.open("rb") as file:
-        for name, offset in ends.items():
+        def at(place: int) -> Line:
+            offset, file = divmod(place, len(paths))
+            files[file].seek(offset)
+            return _object(files[file].readline(), paths[file], 0)
+
+        for name, end in ends.items():
             played: dict[int, dict[int, Move]] = {}
-            with _naming(path, 0):
+            with _naming(paths[end % len(paths)], 0):
                 for move in map(at, where.pop(name, ())):
                     played.setdefault(move["b"], {})[move["p"]] = move_of(move)
-                yield at(offset), [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
+                yield at(end), [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
 
 
 # ------------------------------------------------------------------------------------------ other files
+
+
+def journals(folder: Path) -> list[Path]:
+    """The journals of a run, that of a single process first; `journal.jsonl` alone where there is none yet."""
+    found = sorted(folder.glob(of_worker(JOURNAL, "*")), key=lambda path: (len(path.name), path.name))
+    found = [path for path in found if path.stem.rpartition("-")[2].isdecimal()]
+    alone = folder / JOURNAL
+    return [alone, *found] if alone.exists() or not found else found
+
+
+def of_worker(name: str, worker: int | str) -> str:
+    """What a file is called that one of several processes writes: `journal-3.jsonl`."""
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{worker}{dot}{suffix}"
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -84,6 +84,7 @@ def test_nothing_heavy_is_imported_at_the_top_of_a_file() -> None:
         "matplotlib",
         "tqdm",
         "transformers",
+        "ray",
     }
     for folder in ("harness", "registry", "metrics"):
         for file in sorted((ROOT / folder).rglob("*.py")):

@@ -1,5 +1,6 @@
 """The journal: torn lines, damage, full disks, locks, and faithful round trips."""
 
+import itertools
 import json
 import tempfile
 from pathlib import Path
@@ -231,3 +232,20 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     assert store.Progress(tmp_path / "none").ends == {}
     [(line, batches)] = list(store.batches(tmp_path / "j"))
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
+
+
+def test_in_whatever_order_several_journals_are_read_the_most_that_is_known_of_a_turn_counts(tmp_path: Path) -> None:
+    one, two = Completion("?"), Completion("??")
+    moves = [
+        Move("A", "say", None, None, store.UNFINISHED, (one,)),
+        Move("A", "say", None, None, store.UNFINISHED, (one, two)),
+        Move("A", "say", "a", None, None, (one, two, Completion("a"))),
+    ]
+    paths = [tmp_path / f"journal-{i}.jsonl" for i in range(3)]
+    for path, move in zip(paths, moves, strict=True):
+        path.write_text(json.dumps({**store.move_line("e", 0, 0, 0, move), "asked": [1, 5]}) + "\n")
+    for order in itertools.permutations(range(3)):
+        progress = store.Progress(*(paths[i] for i in order))
+        assert progress.moves == {"e": {("A", 0): moves[2]}} and (progress.calls, progress.tokens) == (3, 15)
+        assert store.Progress(*(paths[i] for i in order if i < 2)).moves == {"e": {("A", 0): moves[1]}}
+    assert store.Progress(*paths, only={"f"}).moves == {}

@@ -59,7 +59,16 @@ def running(options: argparse.Namespace) -> Options:
         allow_code_execution=options.allow_code_execution,
         max_error_rate=options.max_error_rate,
         budget=Budget(options.max_calls, options.max_tokens_total, options.max_time),
+        executor=executor(options),
     )
+
+
+def executor(options: argparse.Namespace) -> dict[str, Any] | None:
+    """What --executor and --executor_args say; None for what the spec says."""
+    arguments = pairs(options.executor_args, "--executor_args")
+    if options.executor is None and arguments:
+        raise SpecError("--executor_args without --executor", hint="Say where to run: --executor ray")
+    return None if options.executor is None else {"use": options.executor, **arguments}
 
 
 def place(*path: Hashable) -> Place:

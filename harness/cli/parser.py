@@ -171,6 +171,8 @@ def _running(command: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="stop when more of a model's last 100 requests failed (0.25)",
     )
+    group.add_argument("--executor", choices=("local", "ray"), help="where episodes are played (default: the spec's)")
+    group.add_argument("--executor_args", default="", metavar="K=V,…", help="its arguments, e.g. workers=4,num_gpus=1")
     _execution(group)
     group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
 

@@ -38,7 +38,7 @@ def report(options: argparse.Namespace) -> int:
 
 def messages(options: argparse.Namespace) -> int:
     """Who sent how much to whom."""
-    rows = list(traffic.messages(Path(options.run) / "journal.jsonl", options.condition))
+    rows = list(traffic.messages(Path(options.run), options.condition))
     text = traffic.written(rows, options.format)
     if options.output:
         write_atomically(Path(options.output), text + "\n")

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,17 @@ class Traffic:
     seats: tuple[str, ...] = ()
 
 
-def messages(journal: Path, condition: str | None = None) -> Iterator[Traffic]:
-    """Every pair of agents between whom something went, by episode, of a run's journal.
+def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
+    """Every pair of agents between whom something went, by episode, of a run.
 
     Only protocols that keep the facts `sent` and `received` tell (`action_rounds` does). `condition` leaves out all
     episodes of other conditions.
 
     Raises:
-        DataError: if the journal cannot be read or no episode tells.
+        DataError: if a journal cannot be read or no episode tells.
     """
     told = False
-    for _, line in store.lines(journal):
+    for _, line in chain.from_iterable(map(store.lines, store.journals(folder))):
         if line.get("k") != "end" or (condition is not None and line.get("condition") != condition):
             continue
         facts = (line.get("outcome") or {}).get("facts", {})
@@ -53,7 +54,7 @@ def messages(journal: Path, condition: str | None = None) -> Iterator[Traffic]:
     if not told:
         where = "" if condition is None else f" of condition {condition!r}"
         raise DataError(
-            f"no finished episode{where} in {journal} tells who sent messages to whom",
+            f"no finished episode{where} in {folder} tells who sent messages to whom",
             hint="Runs of the protocol action_rounds do; `harness show --spec …` names the conditions.",
         )
 

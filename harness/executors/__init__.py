@@ -1,0 +1,75 @@
+"""Where episodes are played: in this process (`local`), or dealt out to many, on many machines (`ray`).
+
+An executor decides nothing about results: every random draw comes from seeds derived from the run's, so that its
+choice is no part of what a run is, and a run may go on with another one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from harness import params
+from harness.api import Facts
+from harness.errors import Place, SpecError, near
+from harness.plan import Plan
+from harness.run import Options, Work
+from harness.spec import raise_all
+
+from ._fence import clear as await_workers
+
+__all__ = ["EXECUTORS", "Executor", "await_workers", "chosen"]
+
+EXECUTORS = {"local": "harness.executors.local:Local", "ray": "harness.executors.ray:Ray"}
+"""name → where its class is."""
+
+
+class Executor(ABC):
+    """Plays what is left of a run."""
+
+    def check(self, plan: Plan, options: Options) -> None:
+        """Look, before anything starts, whether this run can be played here. Raises `SetupError`."""
+
+    @abstractmethod
+    async def play(self, work: Work) -> dict[str, Facts]:
+        """Play every episode of `work.jobs()`, giving each score to `work.on_score` as it comes.
+
+        Returns:
+            what each engine reports of itself, by its name.
+
+        Raises:
+            EngineFatalError, StorageError: the run stops; everything recorded so far is kept.
+        """
+
+    def report(self) -> Facts | None:
+        """What run.json says about how it was played; None for nothing."""
+        return None
+
+
+def chosen(plan: Plan, options: Options) -> Executor:
+    """The executor that the command asks for, else the spec, else this process.
+
+    Raises:
+        SpecError: for a name there is not, or a parameter that does not fit.
+    """
+    asked, spec = options.executor, plan.spec
+
+    def place(*path: str) -> Place:
+        if asked is None:
+            return spec.place("executor", *path)
+        return Place("--executor" if path in ((), ("use",)) else "--executor_args")
+
+    reference = asked if asked is not None else spec.get("executor", "local")
+    body: Mapping[str, Any] = {"use": reference} if isinstance(reference, str) else reference
+    name, arguments = str(body["use"]), {key: value for key, value in body.items() if key != "use"}
+    if name not in EXECUTORS:
+        raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=near(name, EXECUTORS))
+    module, attribute = EXECUTORS[name].split(":")
+    cls: type[Executor] = getattr(importlib.import_module(module), attribute)
+    raise_all(
+        SpecError(f"executor {name!r}: {what}", place=place(*map(str, path)))
+        for path, what in params.problems(arguments, params.schema(cls))
+    )
+    return cls(**arguments)

@@ -1,0 +1,223 @@
+"""The process that deals out episodes to Ray actors and collects their scores; it plays none itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, store
+from harness.api import Facts
+from harness.errors import EngineFatalError, SetupError
+from harness.run import Work
+from harness.tables import EpisodeScore
+
+from . import _fence
+from ._deal import Deal
+from ._worker import Brief, Failure, Worker
+
+_STOPPING = 30.0
+"""Seconds a worker may take to close its engines and journal before it is killed."""
+
+
+class Driver:
+    """The workers of a run and what they are given.
+
+    Args:
+        work: what is left of the run.
+        workers: how many there are to be.
+        needs: `num_cpus`, `num_gpus`, `resources` of each.
+        max_restarts: how often one that was lost is replaced.
+        start_timeout: seconds to wait for the cluster to have room for the first.
+    """
+
+    def __init__(
+        self, work: Work, workers: int, needs: Mapping[str, Any], max_restarts: int, start_timeout: float
+    ) -> None:
+        import ray
+
+        self.ray, self.work, self.count, self.needs = ray, work, workers, needs
+        self.max_restarts, self.start_timeout = max_restarts, start_timeout
+        self.brief = _brief(work)
+        width = work.options.max_concurrency if work.plan.engines else 1
+        self.deal = Deal(work.jobs(), work.moves, work.left, workers, width)
+        self.actors: dict[int, Any] = {}
+        self.there: set[Any] = set()
+        self.started: dict[int, dict[str, Any]] = {}
+        self.lost: list[str] = []
+        taken = [int(path.stem.rpartition("-")[2]) for path in store.journals(work.folder) if path.stem != "journal"]
+        self.numbers = itertools.count(max(taken, default=-1) + 1)  # no two processes ever write to one file
+
+    async def play(self) -> dict[str, Facts]:
+        """Play everything; returns engines' reports, worker by worker. Raises as `Executor.play`."""
+        over = asyncio.create_task(self.deal.over.wait())
+        slots = [asyncio.create_task(self._slot()) for _ in range(self.count)]
+        waiting: set[asyncio.Task[Any]] = {over, *slots}
+        try:
+            while not over.done() and len(waiting) > 1:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()  # raises what stops the run
+        finally:
+            for task in (over, *slots):
+                task.cancel()
+            await asyncio.gather(over, *slots, return_exceptions=True)
+            reports = await self._stop()
+        if not self.deal.over.is_set():
+            raise EngineFatalError(f"every worker was lost {self.max_restarts + 1} times; the last: {self.lost[-1]}")
+        return reports
+
+    def report(self) -> Facts:
+        """Who played how much, for run.json."""
+        return {"use": "ray", "workers": [self.started[number] for number in sorted(self.started)], "lost": self.lost}
+
+    async def _slot(self) -> None:
+        """One worker after another in the same place, as they are lost."""
+        for _ in range(self.max_restarts + 1):
+            number = next(self.numbers)
+            try:
+                await self._serve(number)
+            except self.ray.exceptions.RayTaskError:
+                raise  # a bug, told with the worker's own traceback
+            except self.ray.exceptions.RayError as error:  # the process, its machine, or the way there is gone
+                self.lost.append(f"worker {number}: {str(error).splitlines()[0]}")
+                await self._bury(number)
+        self.deal.retire()
+
+    async def _serve(self, number: int) -> None:
+        """Start a worker and give it episodes; ends only by an error or by being cancelled."""
+        made = self.ray.remote(Worker).options(**self.needs, max_restarts=0, scheduling_strategy="SPREAD")
+        actor = self.actors[number] = made.remote()
+        placed = await self._placed(actor)
+        failure = await actor.start.remote(number, str(Path.cwd()), str(self.work.plan.project.root), self.brief)
+        if failure is not None:
+            raise failure
+        told = self.started[number] = {"worker": number, **placed, "episodes": 0}
+        self.deal.join(number)
+        asked: asyncio.Future[Any] | None = None
+        try:
+            while True:
+                changed = asyncio.ensure_future(self.deal.changed.wait())
+                await self._fill(number, actor)
+                if asked is None:
+                    asked = asyncio.ensure_future(actor.finished.remote())
+                await asyncio.wait({asked, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if asked.done():
+                    scores, failure = asked.result()
+                    asked = None
+                    told["episodes"] += self._keep(number, scores)
+                    if failure is not None:
+                        raise failure
+        finally:
+            if asked is not None:
+                asked.cancel()
+
+    async def _placed(self, actor: Any) -> Mapping[str, Any]:
+        """Where the worker is, as soon as the cluster has room for it. With no worker at all the waiting has an end."""
+        placed = asyncio.ensure_future(actor.place.remote())
+        try:
+            await asyncio.wait({placed}, timeout=self.start_timeout)
+            if not placed.done() and not self.started:
+                within, wants = f"within {self.start_timeout:g} s", _said(self.needs)
+                message = f"the cluster had no room {within} for a worker, which takes {wants}"
+                there = _said(self.ray.cluster_resources())
+                raise SetupError(message, hint=f"In all it has {there}. Ask for less, or raise start_timeout.")
+            found: Mapping[str, Any] = await placed
+            self.there.add(actor)
+            return found
+        finally:
+            placed.cancel()
+
+    async def _fill(self, number: int, actor: Any) -> None:
+        """Give a worker what it is to hold; when nothing is free, what another one has not begun with."""
+        victim = self.deal.victim(number, self.actors)
+        if victim is not None:
+            with contextlib.suppress(self.ray.exceptions.RayActorError):  # if it is lost, its own slot sees to it
+                names = await self.actors[victim[0]].give_back.remote(victim[1])
+                self.deal.give_back(victim[0], names)
+        hands = self.deal.take(number)
+        if hands:
+            await actor.add.remote([(hand.job[0].id, *hand.job[1:], hand.moves) for hand in hands])
+
+    def _keep(self, number: int, scores: list[EpisodeScore]) -> int:
+        known = set(self.deal.finish(number, [score.id for score in scores]))
+        for score in scores:
+            if score.id in known:
+                self.work.on_score(_shared(score))
+        return len(known)
+
+    async def _bury(self, number: int) -> None:
+        """Take over what a lost worker recorded, and deal its open episodes again."""
+        self.ray.kill(self.actors.pop(number))  # where only the way to it is lost
+        await asyncio.to_thread(_fence.wait, _fence.path_of(self.work.folder, number))
+        if number not in self.deal.held:
+            return
+        journal = self.work.folder / store.of_worker(store.JOURNAL, number)
+        found = await asyncio.to_thread(store.Progress, journal, only=frozenset(self.deal.held[number]))
+        for name in self.deal.settle(number, found.ends, found.moves):
+            self.started[number]["episodes"] += 1
+            self.work.on_score(EpisodeScore(name, **found.ends[name]))
+
+    async def _stop(self) -> dict[str, Facts]:
+        """Let all workers close their engines and journals; returns what the engines report."""
+        for actor in set(self.actors.values()) - self.there:  # the cluster never had room for them
+            self.ray.kill(actor)
+        actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
+        finished = self.deal.over.is_set()
+        stops = [asyncio.wait_for(_result(actor.stop.remote(finished)), _STOPPING) for _, actor in actors]
+        ended = await asyncio.gather(*stops, return_exceptions=True)
+        reports: dict[str, dict[str, Any]] = {name: {} for name in self.work.plan.engines}
+        for (number, actor), told in zip(actors, ended, strict=True):
+            self.ray.kill(actor)
+            for name, report in told.items() if isinstance(told, dict) else ():
+                reports.setdefault(name, {})[f"worker {number}"] = report
+        _fence.sweep(self.work.folder)
+        for told in ended if finished else ():
+            if isinstance(told, Failure):
+                raise told
+        return dict(reports)
+
+
+def _shared(score: EpisodeScore) -> EpisodeScore:
+    """The score without texts of its own that all scores have: each that comes has its own copies."""
+    labels = {sys.intern(k): sys.intern(v) if type(v) is str else v for k, v in score.labels.items()}
+    numbers = {sys.intern(k): v for k, v in score.numbers.items()}
+    return replace(score, condition=sys.intern(score.condition), labels=labels, numbers=numbers)
+
+
+async def _result(reference: Any) -> Any:
+    return await reference
+
+
+def _brief(work: Work) -> bytes:
+    """What workers are told. Raises `SetupError` for an engine that cannot be sent to another process."""
+    from ray import cloudpickle
+
+    plan, options = work.plan, work.options
+    cache = options.use_cache.resolve() if options.use_cache else None
+    options = replace(options, use_cache=cache, executor=None)
+    engine = plan.engines.get("model")
+    brief = Brief(plan.spec, engine, options, work.folder.resolve(), plan.digest, __version__)
+    try:
+        made: bytes = cloudpickle.dumps(brief)
+    except Exception as error:  # whatever an engine holds that does not go into another process
+        message = f"{plan.model} cannot be sent to workers: {type(error).__name__}: {error}"
+        raise SetupError(message, hint="Give an engine by name, with its arguments.") from None
+    return made
+
+
+def _said(resources: Mapping[str, Any]) -> str:
+    """Resources in words, Ray's own bookkeeping left out."""
+    flat = {**resources, **(resources.get("resources") or {})}
+    kinds = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    return ", ".join(
+        f"{value:g} {kinds.get(name, name)}"
+        for name, value in flat.items()
+        if isinstance(value, int | float) and ":" not in name and "memory" not in name and value
+    )

@@ -1,0 +1,194 @@
+"""One of the processes that play episodes: a Ray actor. It has engines and a journal of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from harness import __version__, project, resolve
+from harness.api import Case, Engine, Facts
+from harness.calibration import adopt
+from harness.errors import EngineFatalError, SetupError, StorageError, UserError
+from harness.plan import Plan, episode_id
+from harness.run import Episodes, Job, Options, Work
+from harness.spec import Spec
+from harness.tables import EpisodeScore
+
+from . import _fence
+from ._deal import Moves
+
+Failure = UserError | EngineFatalError
+Dealt = tuple[str, Case, int, Moves]
+"""Id of the condition, case, repeat, and what is recorded of the episode."""
+
+
+@dataclass(frozen=True)
+class Brief:
+    """All that a worker is told of a run. It travels in memory only: an engine may hold a key."""
+
+    spec: Spec
+    engine: Engine | None
+    options: Options
+    folder: Path
+    digest: str
+    version: str
+
+
+class Worker:
+    """Plays the episodes that it is given. Every method returns quickly, but `start` (engines) and `finished`.
+
+    What a person can mend, and a dead engine, come back as values: Ray would wrap them in tracebacks.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[Job] = deque()
+        self._ending = False
+        self._more = asyncio.Condition()
+        self._ready = asyncio.Event()
+        self._news = asyncio.Event()
+        self._scores: list[EpisodeScore] = []
+        self._moves: dict[str, Moves] = {}
+        self._playing: asyncio.Task[dict[str, Facts]] | None = None
+        self._episodes: Episodes | None = None
+        self._lock: IO[str] | None = None
+
+    async def place(self) -> Facts:
+        """Where this is; returns as soon as the process exists."""
+        return {"host": socket.gethostname(), "process": os.getpid()}
+
+    async def start(self, number: int, here: str, root: str, brief: bytes) -> Failure | None:
+        """Resolve the plan and start the engines, then wait for episodes.
+
+        Args:
+            number: the worker's; its files are called after it.
+            here: the working directory of the command.
+            root: the project's folder.
+            brief: a pickled `Brief`; its engine may be of a class of the project.
+        """
+        try:
+            told = _read(here, root, brief)
+            self._lock = _fence.hold(told.folder, number)
+            plan = _plan(told, root)
+        except UserError as failure:
+            return failure
+        self._conditions = {condition.id: condition for condition in plan.conditions}
+        work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored)
+        self._episodes = Episodes(work, number)
+        self._playing = asyncio.create_task(self._episodes.play_all(self._take))
+        self._playing.add_done_callback(lambda _: self._news.set())
+        ready = asyncio.create_task(self._ready.wait())
+        await asyncio.wait({ready, self._playing}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        return self._failure()
+
+    async def add(self, hands: list[Dealt]) -> None:
+        """Play these too."""
+        for condition, case, repeat, moves in hands:
+            job = (self._conditions[condition], case, repeat)
+            self._moves[episode_id(*job)] = moves
+            self._queue.append(job)
+        async with self._more:
+            self._more.notify(len(hands))
+
+    async def finished(self) -> tuple[list[EpisodeScore], Failure | None]:
+        """The episodes finished since the last time, as soon as there are any; and why there will be no more."""
+        await self._news.wait()
+        if self._playing is None or self._episodes is None:
+            raise RuntimeError("it was never started")
+        if not self._playing.done():
+            self._news.clear()
+            try:
+                self._episodes.flush()  # what is told as finished is not lost with this process
+            except StorageError as failure:
+                return [], failure
+        scores, self._scores = self._scores, []
+        return scores, self._failure()
+
+    async def give_back(self, most: int) -> list[str]:
+        """Up to so many episodes that were not begun with, and will not be."""
+        names = [episode_id(*self._queue.pop()) for _ in range(min(most, len(self._queue)))]
+        for name in names:
+            self._moves.pop(name, None)
+        return names
+
+    async def stop(self, finished: bool = False) -> dict[str, Facts] | Failure:
+        """Let go of engines, journal and open episodes (what is recorded of them stays); returns engines' reports.
+
+        `finished`: there are no open ones, and the run ends as one in a single process does; what goes wrong even then
+        is returned instead.
+        """
+        ended: BaseException | dict[str, Facts] | None = None
+        if self._playing is not None:
+            if finished:
+                self._ending = True
+                async with self._more:
+                    self._more.notify_all()
+            else:
+                self._playing.cancel()
+            [ended] = await asyncio.gather(self._playing, return_exceptions=True)
+        if self._lock is not None:
+            self._lock.close()
+        if finished and isinstance(ended, Failure):
+            return ended
+        return {} if self._episodes is None else {n: engine.report() for n, engine in self._episodes.engines.items()}
+
+    # ------------------------------------------------------------------ inside
+
+    async def _take(self) -> Job | None:
+        self._ready.set()
+        async with self._more:
+            if not self._queue and self._episodes is not None and not self._episodes.open:
+                self._episodes.settle()  # else the driver would wait for ends that wait for an answer
+            await self._more.wait_for(lambda: self._queue or self._ending)
+            return self._queue.popleft() if self._queue else None
+
+    def _scored(self, score: EpisodeScore) -> None:
+        self._scores.append(score)
+        self._news.set()
+
+    def _failure(self) -> Failure | None:
+        """Why nothing is played any more. A bug is raised as it is."""
+        if self._playing is None or not self._playing.done() or self._playing.cancelled():
+            return None
+        error = self._playing.exception()
+        if isinstance(error, Failure):
+            return error
+        raise error or RuntimeError("episodes came to an end while there were more")
+
+
+def _read(here: str, root: str, brief: bytes) -> Brief:
+    """The brief. Raises `SetupError` where this process does not see what it needs."""
+    try:
+        os.chdir(here)
+        project.find(Path(root)).mount()
+        told: Brief = pickle.loads(brief)
+    except OSError as error:
+        raise _elsewhere(
+            f"does not see {error.filename}", "Every machine needs the project at the same path."
+        ) from None
+    except (ImportError, AttributeError, EOFError, pickle.UnpicklingError) as error:
+        raise _elsewhere(f"cannot read its brief: {error}", "Every machine needs the same installation.") from None
+    if told.version != __version__:
+        raise _elsewhere(f"has harness {__version__}, not {told.version}", "Every machine needs the same installation.")
+    if not told.folder.is_dir():
+        raise _elsewhere(f"does not see {told.folder}", "The results' folder has to be one that all machines share.")
+    return told
+
+
+def _plan(told: Brief, root: str) -> Plan:
+    """The plan, made of the same spec again. Raises `SetupError` where it comes out as another one, and its kin."""
+    plan = resolve.plan(told.spec, project.find(Path(root)), told.engine)
+    if plan.digest != told.digest:
+        raise _elsewhere("has other prompts", "Every machine needs the project in the same state.")
+    adopt(plan)
+    return plan
+
+
+def _elsewhere(what: str, hint: str) -> SetupError:
+    return SetupError(f"the worker on {socket.gethostname()} {what}", hint=hint)

@@ -1,0 +1,18 @@
+"""This process plays everything: enough for one machine, also with several GPUs (`data_parallel_size`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.api import Facts
+from harness.run import Work, here
+
+from . import Executor
+
+
+@dataclass(kw_only=True)
+class Local(Executor):
+    """Episodes are played in this process."""
+
+    async def play(self, work: Work) -> dict[str, Facts]:
+        return await here(work)

@@ -1,0 +1,125 @@
+"""Episodes on a Ray cluster: one process a worker, each with engines and a journal of its own.
+
+This process, the driver, holds the run's lock, deals out episodes, collects their scores and plays none itself.
+Ray carries cases one way and scores the other; what is said in an episode only goes to the worker's journal, in the
+run's folder, which all machines share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from harness.api import Facts, Range
+from harness.engines.budget import Budget
+from harness.errors import SetupError
+from harness.plan import Plan
+from harness.run import Options, Work
+
+from . import Executor
+from ._driver import Driver
+
+_OBJECTS = 128 << 20
+"""Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
+
+
+@dataclass(kw_only=True)
+class Ray(Executor):
+    """Episodes are dealt out to workers of a Ray cluster.
+
+    Args:
+        workers: how many.
+        num_cpus, num_gpus, resources: what each of them needs, as Ray counts it.
+        address: the cluster; "auto" for the one this machine belongs to, None for RAY_ADDRESS or, without it, a
+            cluster of this machine alone, for the time of the run.
+        max_restarts: how often a worker that was lost is replaced.
+        start_timeout: seconds to wait for the cluster to have room for the first worker.
+    """
+
+    workers: Annotated[int, Range(ge=1)]
+    num_cpus: Annotated[float, Range(ge=0)] = 1
+    num_gpus: Annotated[float, Range(ge=0)] = 0
+    resources: dict[str, float] = field(default_factory=dict)
+    address: str | None = None
+    max_restarts: Annotated[int, Range(ge=0)] = 3
+    start_timeout: Annotated[float, Range(gt=0)] = 600
+
+    def __post_init__(self) -> None:
+        self._report: Facts | None = None
+
+    def check(self, plan: Plan, options: Options) -> None:
+        """Raises `SetupError`: no Ray, an address it cannot take, or a run that only one process can play."""
+        if self.address is not None and self.address.startswith("ray://"):
+            message = f"address={self.address!r}: a Ray client is not on the cluster, whose workers share its files"
+            raise SetupError(message, hint="Run harness on a machine of the cluster: ray job submit, address=auto.")
+        if options.budget != Budget():
+            message = "a budget (max_calls, max_tokens_total, max_time) is kept by one process, not by several workers"
+            raise SetupError(message, hint="Give --executor local, or leave it out; `limits:` of a spec hold anywhere.")
+        if plan.spec.get("share_calls", False):
+            message = "share_calls: true asks equal calls once, which only one process can know of"
+            raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
+        package()
+
+    async def play(self, work: Work) -> dict[str, Facts]:
+        ray = package()
+        with self._connected(ray):
+            if work.options.use_cache and sum(bool(node["Alive"]) for node in ray.nodes()) > 1:
+                message = "--use_cache keeps answers in a file that processes of one machine can share, not of several"
+                raise SetupError(message, hint="Leave --use_cache out; what is recorded is never asked again anyway.")
+            needs = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, "resources": self.resources}
+            driver = Driver(work, self.workers, needs, self.max_restarts, self.start_timeout)
+            try:
+                return await driver.play()
+            finally:
+                self._report = driver.report()
+
+    def report(self) -> Facts | None:
+        return self._report
+
+    @contextlib.contextmanager
+    def _connected(self, ray: Any) -> Iterator[None]:
+        """Within it there is a connection to a cluster. One that this process already had is left as it is."""
+        if ray.is_initialized():
+            yield
+            return
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        address = self.address or os.environ.get("RAY_ADDRESS")
+        try:
+            if address and address != "local":
+                ray.init(address=address, **quiet)
+            else:
+                cores = math.ceil(self.workers * self.num_cpus)
+                ray.init(
+                    num_cpus=max(1, cores),
+                    include_dashboard=False,
+                    object_store_memory=_OBJECTS,
+                    address="local",
+                    **quiet,
+                )
+        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+            where = f"at {address!r}" if address else "on this machine"
+            raise SetupError(f"no Ray cluster {where}: {error}", hint="Start one: ray start --head") from None
+        try:
+            there = ray.cluster_resources()
+            if not address and self.workers * self.num_gpus > there.get("GPU", 0):
+                message = f"{self.workers} workers need {self.workers * self.num_gpus:g} GPUs; here are "
+                raise SetupError(f"{message}{there.get('GPU', 0):g}", hint="Take fewer, or give address= of a cluster.")
+            yield
+        finally:
+            ray.shutdown()
+
+
+def package() -> Any:
+    """Ray, without the notices that it would print among the tables; run.json says which workers were lost and why."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # read while it is imported
+    try:
+        import ray
+    except ImportError:
+        hint = 'pip install "mas-eval-harness[ray]"'
+        raise SetupError("the executor 'ray' needs the package ray", hint=hint) from None
+    return ray

@@ -1,0 +1,250 @@
+"""A real Ray cluster of several worker processes on this machine: what comes out is what one process gives."""
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import store
+from harness.api import Request
+from harness.engines.mock import Mock
+from harness.errors import SetupError
+from harness.evaluation import rescored
+from harness.executors import _fence
+from harness.executors.ray import package
+from harness.project import find
+from harness.run import RunStoppedError
+
+pytestmark = pytest.mark.ray
+ROOT = Path(__file__).parent.parent
+TOY = find(ROOT / "toy")
+Dice = TOY.load("engines", "dice")
+RAY = {"use": "ray", "workers": 3, "num_cpus": 1}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """One cluster for all tests, in a folder with a short name: the names of sockets have an end."""
+    ray = package()
+    with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
+        ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+                 object_store_memory=100 << 20, _temp_dir=folder)  # fmt: skip
+        yield
+        ray.shutdown()
+
+
+def run(folder: Path, model: Any = None, executor: Any = RAY, **more: Any) -> harness.Run:
+    more = {"repeats": 3, "max_concurrency": 4, **more}
+    return harness.evaluate("toy", model, output_path=folder, project=TOY, executor=executor, **more)
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
+
+
+def recorded(folder: Path) -> Counter[tuple[str, str, int]]:
+    """How often each move of each episode is in the journals."""
+    lines = [line for path in store.journals(folder) for _, line in store.lines(path)]
+    return Counter((line["e"], line["s"], line["i"]) for line in lines if line["k"] == "move")
+
+
+def killing(folder: Path, after: Callable[[int], list[int]]) -> Any:
+    """For `on_score`: kills the workers that `after` names when so many episodes are finished."""
+    count = 0
+
+    def told(score: Any, total: int) -> None:
+        nonlocal count
+        count += score is not None
+        for worker in after(count) if score is not None else ():
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # dead already, or not there yet
+                process = int(_fence.path_of(folder, worker).read_text().rpartition("\t")[2])
+                os.kill(process, signal.SIGKILL)
+
+    return told
+
+
+@pytest.fixture
+def calm(tmp_path: Path) -> Path:
+    """The same run in one process, undisturbed."""
+    run(tmp_path / "calm" / "r", Dice(), "local")
+    return tmp_path / "calm" / "r"
+
+
+def test_many_workers_give_what_one_process_gives(tmp_path: Path, calm: Path) -> None:
+    folder = tmp_path / "many" / "r"
+    done = run(folder, Dice(latency=0.01), log_samples=True, log_requests=True)
+    assert results(folder) == results(calm)
+    assert recorded(folder) == recorded(calm) and set(recorded(folder).values()) == {1}
+    told = done.meta["executor"]
+    assert sum(worker["episodes"] for worker in told["workers"]) == len(done.scores) == 24
+    assert told["lost"] == []
+    assert set(done.meta["engines"]["model"]) >= {f"worker {worker['worker']}" for worker in told["workers"]}
+    for kind in ("samples", "requests"):
+        lines = [line for file in folder.glob(f"{kind}-*.jsonl") for line in file.read_text().splitlines()]
+        assert len(lines) >= 24, kind
+    assert not list(folder.glob(".lock-*"))
+    rescored(folder, TOY)
+    assert results(folder) == results(calm)
+    run(tmp_path / "again" / "r", "replay", "local", model_args={"path": str(folder)})
+    assert results(tmp_path / "again" / "r") == results(calm)
+
+
+def test_every_worker_takes_part(tmp_path: Path) -> None:
+    """Each waits with its first answer until all have been asked something."""
+    there = tmp_path / "there"
+    there.mkdir()
+
+    async def answer(request: Request) -> str:
+        import asyncio
+
+        (there / str(os.getpid())).touch()
+        for _ in range(6000):
+            if len(list(there.iterdir())) == 3:
+                return "ab"[request.seed % 2]
+            await asyncio.sleep(0.01)
+        raise RuntimeError("the others have nothing to do")
+
+    run(tmp_path / "one" / "r", Mock(function=lambda request: "ab"[request.seed % 2]), "local")
+    done = run(tmp_path / "many" / "r", Mock(function=answer))
+    assert results(tmp_path / "many" / "r") == results(tmp_path / "one" / "r")
+    told = done.meta["executor"]["workers"]
+    assert {str(worker["process"]) for worker in told} == {file.name for file in there.iterdir()}
+    assert min(worker["episodes"] for worker in told) >= 1
+
+
+def test_policies_need_no_engine(tmp_path: Path) -> None:
+    run(tmp_path / "one" / "r", executor="local")
+    run(tmp_path / "many" / "r")
+    assert results(tmp_path / "many" / "r") == results(tmp_path / "one" / "r")
+
+
+def test_a_workers_death_changes_nothing(tmp_path: Path, calm: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Killed in the middle of its episodes; others go on with them from the moves that it had recorded."""
+    folder, log = tmp_path / "wild" / "r", tmp_path / "log"
+    engine = Dice(latency=0.05, log=str(log))
+    done = run(folder, engine, on_score=killing(folder, lambda count: [0] if count >= 4 else []))
+    assert results(folder) == results(calm)
+    assert len(done.meta["executor"]["lost"]) == 1 and "worker 0" in done.meta["executor"]["lost"][0]
+    assert {worker["worker"] for worker in done.meta["executor"]["workers"]} >= {0, 1, 2}
+    assert recorded(folder) == recorded(calm), "a recorded move was asked again"
+    asked = Counter(log.read_text().split())
+    # What was in flight in the lost worker: 4 calls, and the first call of a pair not yet repaired.
+    assert sum(asked.values()) - len(asked) <= 8
+    assert capfd.readouterr().out == ""
+    assert not list(folder.glob(".lock-*"))
+
+
+def test_workers_may_die_again_and_again(tmp_path: Path, calm: Path) -> None:
+    folder = tmp_path / "wild" / "r"
+    told = killing(folder, lambda count: [0] if count < 8 else [0, 1] if count < 12 else [0, 1, 2, 3])
+    done = run(folder, Dice(latency=0.03), on_score=told)
+    assert results(folder) == results(calm) and recorded(folder) == recorded(calm)
+    assert len(done.meta["executor"]["lost"]) == 4
+
+
+def test_without_any_worker_left_the_run_stops_and_goes_on_elsewhere(tmp_path: Path, calm: Path) -> None:
+    folder = tmp_path / "wild" / "r"
+    told = killing(folder, lambda count: [0, 1, 2] if count >= 5 else [])
+    with pytest.raises(RunStoppedError, match=r"every worker was lost 1 times; the last: worker \d"):
+        run(folder, Dice(latency=0.03), {**RAY, "max_restarts": 0}, on_score=told)
+    before = recorded(folder)
+    assert before and max(before.values()) == 1
+    run(folder, Dice(), "local", resume=True)
+    assert results(folder) == results(calm) and recorded(folder) == recorded(calm)
+
+
+def test_a_run_goes_on_with_more_workers_than_it_began_with(tmp_path: Path, calm: Path) -> None:
+    folder = tmp_path / "wild" / "r"
+    with pytest.raises(RunStoppedError, match="the dice are gone"):
+        run(folder, Dice(fatal_after=30), "local")
+    with pytest.raises(RunStoppedError, match=r"after \d+ episodes: the dice are gone(.|\n)*same command again"):
+        run(folder, Dice(fatal_after=9))
+    assert not list(folder.glob(".lock-*")), "all workers are stopped when one engine is gone"
+    before = {path.name for path in store.journals(folder)}
+    done = run(folder, Dice(), {**RAY, "workers": 4})
+    assert results(folder) == results(calm) and recorded(folder) == recorded(calm)
+    written = {f"journal-{worker['worker']}.jsonl" for worker in done.meta["executor"]["workers"]}
+    assert written.isdisjoint(before), "nobody writes to another process's journal"
+
+
+def test_the_idle_take_over_what_the_busy_have_not_begun_with(tmp_path: Path) -> None:
+    """One worker answers nothing until all other episodes are finished: without stealing that would be never."""
+    slow, log = tmp_path / "slow", tmp_path / "log"
+
+    async def answer(request: Request) -> str:
+        import asyncio
+        from time import monotonic
+
+        if not slow.exists():
+            slow.write_text(str(os.getpid()))
+        if slow.read_text() == str(os.getpid()):
+            until = monotonic() + 60
+            while len(set(log.read_text().split() if log.exists() else ())) < 7:
+                await asyncio.sleep(0.01)
+                if monotonic() > until:
+                    raise RuntimeError("nobody took them over")
+        else:
+            with log.open("a") as file:
+                file.write(request.id.rsplit("/", 3)[0] + "\n")
+        return "a"
+
+    done = run(tmp_path / "r", Mock(function=answer), {**RAY, "workers": 2}, repeats=1, max_concurrency=1)
+    assert not done.failed
+    assert sorted(worker["episodes"] for worker in done.meta["executor"]["workers"]) == [1, 7]
+
+
+def test_what_is_the_users_to_mend(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="Buy some"):
+        run(tmp_path / "a", Dice(broken_start=True))
+    lock = threading.Lock()
+    with pytest.raises(SetupError, match="mock cannot be sent to workers"):
+        run(tmp_path / "b", Mock(function=lambda request: str(lock.acquire())))
+    with pytest.raises(SetupError, match="only one process can know of"):
+        run(tmp_path / "c", Dice(), sets=["share_calls=true"])
+    with pytest.raises(SetupError, match="not on the cluster"):
+        run(tmp_path / "d", Dice(), {**RAY, "address": "ray://head:10001"})
+    with pytest.raises(SetupError, match=r"no room within 1 s for a worker, which takes 1 CPU, 8 GPU(.|\n)*4 CPU"):
+        run(tmp_path / "e", Dice(), {**RAY, "num_gpus": 8, "start_timeout": 1})
+
+
+def test_a_cache_may_be_shared_on_one_machine(tmp_path: Path) -> None:
+    run(tmp_path / "a" / "r", Dice(), use_cache=tmp_path / "cache")
+    done = run(tmp_path / "b" / "r", Dice(), use_cache=tmp_path / "cache")
+    assert results(tmp_path / "a" / "r") == results(tmp_path / "b" / "r")
+    assert sum(told["cache_hits"] for told in done.meta["engines"]["model"].values()) > 0
+
+
+def test_the_driver_interrupted_then_killed_then_without_ray(tmp_path: Path, calm: Path) -> None:
+    """The command line as a person has it, with a cluster of its own each time."""
+    folder, log = tmp_path / "wild" / "r", tmp_path / "log"
+    command = f"{sys.executable} -m harness eval --spec toy --repeats 3 --max_concurrency 4 --output_path {folder}"
+    command += f" --model dice --model_args latency=0.1,log={log}"
+    ray = command + " --executor ray --executor_args workers=2"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}
+    for sent, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        process = subprocess.Popen(
+            shlex.split(ray), cwd=TOY.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        before = process.stderr.readline()  # what an earlier process finished
+        line = process.stderr.readline()
+        assert "episodes" in before and "episodes" in line
+        process.send_signal(sent)
+        out, errors = process.communicate()
+        assert process.returncode == code and out == "", errors
+    last = subprocess.run(shlex.split(command), cwd=TOY.root, env=environment, capture_output=True, text=True)
+    assert last.returncode == 0, last.stderr
+    assert json.loads((folder / "run.json").read_text())["status"] == "finished"
+    assert results(folder) == results(calm) and set(recorded(folder).values()) == {1}

@@ -1,0 +1,301 @@
+"""Choosing where a run is played, and what a worker process does; no cluster is needed for either."""
+
+import asyncio
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import resolve, spec, store
+from harness.cli import main
+from harness.engines.budget import Budget
+from harness.engines.mock import Mock
+from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
+from harness.executors import _fence, await_workers, chosen
+from harness.executors._worker import Brief, Worker
+from harness.executors.local import Local
+from harness.plan import Plan
+from harness.project import find
+from harness.run import Options
+
+ROOT = Path(__file__).parent.parent
+TOY = find(ROOT / "toy")
+Dice = TOY.load("engines", "dice")
+
+
+def plan(*sets: str, model: Any = None) -> Plan:
+    return resolve.plan(spec.load("toy", TOY, sets), TOY, model)
+
+
+# --------------------------------------------------------------------------------------------- choosing
+
+
+def test_a_budget_is_kept_by_one_process() -> None:
+    made: Any = chosen(plan(), Options(executor={"use": "ray", "workers": 2}))
+    with pytest.raises(SetupError, match=r"a budget (.|\n)*--executor local"):
+        made.check(plan(), Options(budget=Budget(max_calls=9)))
+
+
+def test_this_process_unless_somebody_says_otherwise() -> None:
+    assert isinstance(chosen(plan(), Options()), Local)
+    assert isinstance(chosen(plan("executor={use: ray, workers: 2}"), Options(executor={"use": "local"})), Local)
+
+
+def test_a_spec_or_a_command_says_where() -> None:
+    made: Any = chosen(plan("executor={use: ray, workers: 4, num_gpus: 0.5}"), Options())
+    assert (made.workers, made.num_gpus, made.num_cpus) == (4, 0.5, 1)
+    made = chosen(plan(), Options(executor={"use": "ray", "workers": 3, "resources": {"tpu": 1}}))
+    assert (made.workers, made.resources) == (3, {"tpu": 1})
+
+
+@pytest.mark.parametrize(
+    ("executor", "says"),
+    [
+        ("rai", "there is no executor 'rai'(.|\n)*Did you mean ray"),
+        ("ray", "executor 'ray': (.|\n)*workers"),
+        ("{use: ray, workers: 0}", "'workers' must be ≥ 1, found 0"),
+        ("{use: ray, workers: 2, num_gpu: 1}", "Did you mean num_gpus"),
+        ("{use: ray, workers: 2, start_timeout: 0}", "start_timeout"),
+        ("{use: local, workers: 2}", "workers"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, executor: str, says: str) -> None:
+    with pytest.raises(SpecError, match=says) as caught:
+        harness.evaluate("toy", sets=[f"executor={executor}"], project=TOY, output_path=tmp_path / "r")
+    assert "--set executor" in str(caught.value)
+    assert not (tmp_path / "r").exists()
+
+
+def test_the_command_lines_own_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "--spec", "agentsnet_quick", "--executor_args", "workers=2"]) == 2
+    assert "--executor_args without --executor" in capsys.readouterr().err
+
+
+def test_where_it_is_played_is_no_part_of_what_is_measured() -> None:
+    assert plan("executor={use: ray, workers: 4}").digest == plan().digest
+
+
+def test_a_run_that_says_ray_goes_on_without_it(tmp_path: Path) -> None:
+    def run(*sets: str, **more: Any) -> harness.Run:
+        return harness.evaluate("toy", sets=sets, project=TOY, output_path=tmp_path / "r", **more)
+
+    first = run("executor={use: ray, workers: 4}", executor="local")
+    assert run(resume=True).scores == first.scores
+
+
+def test_without_ray_the_package_is_named(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.modules["ray"] = None  # as where it is not installed
+sys.argv = "harness eval --spec toy --executor ray --executor_args workers=2 --output_path {tmp_path}/r".split()
+from harness.cli import main
+sys.exit(main())
+"""
+    environment = {"PYTHONPATH": str(ROOT.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=TOY.root, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "mas-eval-harness[ray]" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "r").exists()
+
+
+# ------------------------------------------------------------------------------------------ one worker
+
+
+def hire(folder: Path, engine: Any, act: Callable[[Worker, Plan], Awaitable[Any]], /, **changes: Any) -> Any:
+    """What `act` gives with a started worker, which is then stopped; or why it did not start."""
+    made = plan(model=engine)
+    told = Brief(made.spec, engine, Options(max_concurrency=2), folder, made.digest, harness.__version__)
+
+    async def work() -> Any:
+        worker = Worker()
+        try:
+            failure = await worker.start(7, str(Path.cwd()), str(TOY.root), pickle.dumps(replace(told, **changes)))
+            return failure if failure is not None else await act(worker, made)
+        finally:
+            await worker.stop()
+
+    return asyncio.run(work())
+
+
+async def nothing(worker: Worker, made: Plan) -> None:
+    raise AssertionError("it should not have started")
+
+
+def hands(made: Plan) -> list[Any]:
+    return [(condition.id, case, repeat, {}) for condition, case, repeat in made.episodes()]
+
+
+def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> list[str]:
+        await worker.add(hands(made)[:3])
+        told: list[str] = []
+        while len(told) < 3:
+            scores, failure = await worker.finished()
+            assert failure is None
+            told += [score.id for score in scores]
+        assert _fence.path_of(tmp_path, 7).exists()
+        return told
+
+    told = hire(tmp_path, Dice(), act)
+    assert sorted(told) == [f"seats=2/c{i}/0" for i in range(3)]
+    assert set(store.Progress(*store.journals(tmp_path)).ends) == set(told)
+    assert [path.name for path in store.journals(tmp_path)] == ["journal-7.jsonl"]
+
+
+def test_only_what_is_not_begun_with_is_given_back(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> tuple[list[str], list[str]]:
+        await worker.add(hands(made))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # two episodes at once have begun, and wait for an answer that never comes
+        return await worker.give_back(2), await worker.give_back(100)
+
+    two, rest = hire(tmp_path, Stuck(), act)
+    assert two == ["seats=3/c3/0", "seats=3/c2/0"]
+    assert len(rest) == 4 and not {"seats=2/c0/0", "seats=2/c1/0"} & {*two, *rest}
+
+
+class Stuck(Mock):
+    """Never answers."""
+
+    async def complete(self, request: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+def test_a_dead_engine_is_told_as_a_value(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> Any:
+        await worker.add(hands(made))
+        while True:
+            _, failure = await worker.finished()
+            if failure is not None:
+                return failure, await worker.finished()
+
+    first, again = hire(tmp_path, Dice(fatal_after=3), act)
+    assert isinstance(first, EngineFatalError) and again[1] is first
+    assert not _fence.path_of(tmp_path, 7).exists() or _fence._free(_fence.path_of(tmp_path, 7))
+
+
+class Failing(Mock):
+    """Fails at everything, or is gone."""
+
+    fatal = False
+
+    async def complete(self, request: Any) -> Any:
+        await asyncio.sleep(0)
+        raise EngineFatalError("gone") if self.fatal else RequestError("refused")
+
+
+def test_who_has_nothing_left_to_play_does_not_wait_for_an_answer(tmp_path: Path) -> None:
+    """Failures are believed once the engine has answered; here it never will, and the driver waits for the ends."""
+
+    async def act(worker: Worker, made: Plan) -> list[str]:
+        await worker.add(hands(made)[:3])
+        told: list[str] = []
+        while len(told) < 3:
+            scores, failure = await worker.finished()
+            assert failure is None
+            told += [score.id for score in scores]
+        return told
+
+    told = hire(tmp_path, Failing(text="a"), act)
+    assert sorted(told) == [f"seats=2/c{i}/0" for i in range(3)]
+    assert set(store.Progress(*store.journals(tmp_path)).ends) == set(told)
+
+
+def test_a_dead_engine_does_not_wait_for_those_who_wait_for_episodes(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> Any:
+        await worker.add(hands(made)[:1])  # of two that could be played at once
+        return (await worker.finished())[1]
+
+    engine = Failing(text="a")
+    engine.fatal = True
+    assert isinstance(hire(tmp_path, engine, act), EngineFatalError)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"version": "0.0"}, "has harness .*, not 0.0(.|\n)*same installation"),
+        ({"digest": "x"}, "has other prompts"),
+        ({"folder": Path("/nowhere/at/all")}, "does not see /nowhere/at/all(.|\n)*share"),
+    ],
+)
+def test_a_machine_that_is_not_like_the_others_is_found_out(tmp_path: Path, changes: Any, says: str) -> None:
+    failure = hire(tmp_path, Dice(), nothing, **changes)
+    assert isinstance(failure, SetupError)
+    with pytest.raises(SetupError, match=says):
+        raise failure
+
+
+def test_a_project_that_is_not_there_too(tmp_path: Path) -> None:
+    async def work(here: str, root: str) -> UserError | EngineFatalError | None:
+        return await Worker().start(0, here, root, b"")
+
+    for here, root in (("/nowhere", str(TOY.root)), (str(Path.cwd()), str(TOY.root))):
+        failure = asyncio.run(work(here, root))
+        assert isinstance(failure, SetupError), failure
+
+
+def test_an_engine_that_cannot_start(tmp_path: Path) -> None:
+    failure = hire(tmp_path, Dice(broken_start=True), nothing)
+    assert isinstance(failure, SetupError) and "Buy some" in str(failure)
+
+
+# -------------------------------------------------------------------------------------------- fences
+
+
+def test_a_worker_that_still_writes_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    program = "import sys; from pathlib import Path; from harness.executors import _fence\n"
+    program += "file = _fence.hold(Path(sys.argv[1]), 3); print('held', flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT.parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"held\n"
+    lock = _fence.path_of(tmp_path, 3)
+    with pytest.raises(StorageError, match=f"process {process.pid} on .* still writes its journal"):
+        _fence.wait(lock, patience=0)
+    _fence.sweep(tmp_path)
+    assert lock.exists()
+    with pytest.raises(StorageError, match="another process is worker 3"):
+        _fence.hold(tmp_path, 3)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    await_workers(tmp_path)
+    assert not lock.exists()
+
+
+def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
+    program = "import os, sys; from pathlib import Path; from harness.executors import _fence\n"
+    program += "file = _fence.hold(Path(sys.argv[1]), 3)\n"
+    program += "if os.fork(): print('held', flush=True); os._exit(0)\n"
+    program += "sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT.parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout.readline() == b"held\n" and process.wait() == 0
+    with pytest.raises(StorageError, match="another process is worker 3"):
+        _fence.hold(tmp_path, 3)
+    _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
+    process.stdin.close()
+    process.stdout.close()
+
+
+def test_journals_of_several_workers_are_read_as_one(tmp_path: Path) -> None:
+    for name in ("journal-10.jsonl", "journal-9.jsonl", "journal-x.jsonl", "journal.jsonl"):
+        (tmp_path / name).write_text("")
+    assert [path.name for path in store.journals(tmp_path)] == ["journal.jsonl", "journal-9.jsonl", "journal-10.jsonl"]
+    assert store.journals(tmp_path / "none") == [tmp_path / "none" / "journal.jsonl"]
