@@ -15,6 +15,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
+    vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import mas
 import panels
 import programs
 import silo
+import vllm_engine
 from tabulate import tabulate
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -265,7 +267,10 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,
+    "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),
 }
+ONLY_NAMED = ("vllm",)
+"""What needs packages that not everybody has."""
 
 
 def main() -> None:
@@ -281,12 +286,14 @@ def main() -> None:
             print(json.dumps(work_steps(numbers[0], int(numbers[1]))))
         elif name == "sandbox":
             print(json.dumps(programs.work_sandbox(*map(int, numbers))))
+        elif name == "vllm":
+            print(json.dumps(vllm_engine.work_vllm(*map(int, numbers))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:
             print(json.dumps(work_latency() if name == "latency" else work_calls(*map(int, numbers))))
         return
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name not in ONLY_NAMED]:
         print(
             f"\n## {name}\n\n{tabulate(BENCHMARKS[name](options.smoke), headers='keys', tablefmt='github')}", flush=True
         )

@@ -6,6 +6,7 @@ Standard library only. Read `Turn`, `Move`, `Protocol` first: a protocol yields 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import statistics
 from abc import ABC, abstractmethod
@@ -326,15 +327,20 @@ class Metric(ABC):
 # ------------------------------------------------------------------------------------------ engines
 
 
+_opened = itertools.count()
+
+
 class Thread:
     """One seat's conversation, append-only. `memo` is room for an engine to keep what it derived from
-    the messages so far (token ids, a running hash), so that no call costs work proportional to history."""
+    the messages so far (token ids, a running hash), so that no call costs work proportional to history.
+    Threads of a lower `age` were opened earlier; where not all can be answered at once they come first."""
 
-    __slots__ = ("memo", "messages")
+    __slots__ = ("age", "memo", "messages")
 
-    def __init__(self) -> None:
+    def __init__(self, age: int | None = None) -> None:
         self.messages: list[dict[str, str]] = []
         self.memo: dict[str, Any] = {}
+        self.age = next(_opened) if age is None else age
 
     def add(self, role: str, content: str) -> None:
         """Append one message; `role` is system, user or assistant."""
@@ -385,6 +391,14 @@ class Engine(ABC):
     def count_tokens(self, text: str) -> int | None:
         """How many tokens a text is to the model; None where the engine cannot say."""
         return None
+
+    async def rest(self) -> bool:
+        """Let go of what other engines need (accelerator memory), quickly taken up again by another `start`.
+
+        Returns:
+            Whether it could; if not, it is closed instead.
+        """
+        return False
 
     async def close(self) -> None:
         """Let everything go. Called once, also after a failure."""
