@@ -16,6 +16,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
     vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
+    vllm_stats  what it costs to be told of vLLM's state (likewise)
 """
 
 from __future__ import annotations
@@ -268,8 +269,9 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,
     "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),
+    "vllm_stats": lambda smoke: vllm_engine.statistics_modes(measured, __file__, smoke),
 }
-ONLY_NAMED = ("vllm",)
+ONLY_NAMED = ("vllm", "vllm_stats")
 """What needs packages that not everybody has."""
 
 
@@ -288,6 +290,8 @@ def main() -> None:
             print(json.dumps(programs.work_sandbox(*map(int, numbers))))
         elif name == "vllm":
             print(json.dumps(vllm_engine.work_vllm(*map(int, numbers))))
+        elif name == "vllm_stats":
+            print(json.dumps(vllm_engine.work_stats(numbers[0], int(numbers[1]))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:

@@ -67,11 +67,65 @@ async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
                 await engine._engine.reset_prefix_cache()
                 figures["harness"].append(await _harness(kept, size // SEATS, folder / f"{size}-{i}"))
                 await engine._engine.reset_prefix_cache()
-                figures["bare"].append(await _bare(engine, kept.asked))
+                figures["bare"].append(await _bare(engine._engine, kept.asked))
             rows.append(_row(size, figures))
     finally:
         await engine.close()
     return rows
+
+
+def statistics_modes(measured: Measured, script: str, smoke: bool) -> list[Row]:
+    """What it costs this process to be told of the engine's state, on synthetic conversations."""
+    rows: list[Row] = []
+    modes = {"none": "none", "listen": "the scheduler's only (ours)", "all": "vLLM's own with a stat logger"}
+    found: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
+    for _ in range(1 if smoke else 3):
+        for mode in modes:
+            out = measured([script, "--work", f"vllm_stats:{mode}:{8 if smoke else 64}"])[3]
+            found[mode].append(json.loads(out.splitlines()[-1]))
+    for mode, title in modes.items():
+        cpu = min(1000 * f["cpu"] / f["requests"] for f in found[mode])
+        rate = max(f["requests"] / f["wall"] for f in found[mode])
+        rows.append({"statistics": title, "client CPU ms a request": round(cpu, 3), "req/s": round(rate, 1)})
+    return rows
+
+
+def work_stats(mode: str, conversations: int) -> dict[str, float]:
+    """In a process of its own: ten turns of so many conversations on an engine of this mode."""
+    os.environ.update({name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_told(Path(folder), mode, conversations))
+
+
+async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    import random
+
+    from harness.engines._line import Line
+    from harness.engines._load import Listener, Load, listen_only
+    from tests.tiny_model import make
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    load = Load(256)
+    listener = Listener(load, Line(load.admits), 0)
+    arguments = AsyncEngineArgs(model=str(make(folder / "tiny")), disable_log_stats=True, **ARGUMENTS)
+    engine = AsyncLLM.from_engine_args(arguments, stat_loggers=None if mode == "none" else [lambda *_: listener])
+    if mode == "listen":
+        listen_only(engine, lean=True)
+    rng = random.Random(0)
+    asked = []
+    sampling = {"max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}
+    for agent in range(conversations):
+        ids = [rng.randrange(3, 250) for _ in range(200)]
+        for turn in range(10):
+            ids = [*ids, *(rng.randrange(3, 250) for _ in range(150))]
+            asked.append((f"{agent}/a/{turn}/0", ids, sampling, agent * 100 + turn))
+    try:
+        await _bare(engine, asked[:10])
+        return await _bare(engine, asked)
+    finally:
+        engine.shutdown()
 
 
 def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
@@ -135,7 +189,8 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
         "task": {"graphs": "small_world", "size": SEATS},
         "protocol": {"rounds": ROUNDS, "repairs": 0},
         "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
-        "generation_kwargs": {"temperature": 1.0, "max_tokens": 32, "ignore_eos": True},
+        # Random weights would write special tokens in the middle of a reply, which trained ones do not.
+        "generation_kwargs": {"temperature": 1.0, "max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}},
         "repeats": episodes,
         "tables": [],
     }
@@ -163,10 +218,12 @@ async def _bare(engine: Any, asked: list[tuple[str, list[int], dict[str, Any], i
     numbers = count()
 
     async def one(ids: list[int], sampling: dict[str, Any], seed: int) -> None:
+        bias = {int(token): bias for token, bias in sampling["logit_bias"].items()}
+        sampling = {**sampling, "logit_bias": bias}
         parameters = SamplingParams(
             seed=seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, detokenize=False, **sampling
         )
-        async for _ in engine._engine.generate(tokens_input(ids), parameters, f"bare#{next(numbers)}"):
+        async for _ in engine.generate(tokens_input(ids), parameters, f"bare#{next(numbers)}"):
             pass
 
     async def episode(rounds: dict[int, list[Any]]) -> None:

@@ -40,7 +40,8 @@ class Load:
         """A request was handed to the engine."""
         now = self._clock()
         if self._first is None:
-            self._first = self._last = self._seen = now
+            self._first = self._seen = now
+        self._last = now
         if self._idle_since is not None:
             self._idle += now - self._idle_since
             self._idle_since = None
@@ -70,6 +71,8 @@ class Load:
     def observe(self, stats: Any, replica: int = 0) -> None:
         """Take in one step's `SchedulerStats` of vLLM; what a version does not say counts as nothing."""
         now = self._clock()
+        if self._flying:
+            self._last = now
         self._integrate(now)
         waiting = getattr(stats, "num_waiting_reqs", 0) + getattr(stats, "num_skipped_waiting_reqs", 0)
         self._replicas[replica] = getattr(stats, "num_running_reqs", 0), waiting, getattr(stats, "kv_cache_usage", 0.0)
