@@ -120,7 +120,10 @@ class ChatTokens:
         reply, *new = messages[told.messages :] or [{}]
         if not new or reply != {"role": "assistant", "content": told.answer}:
             return None
-        text, before = self.render([_QUESTION, reply, *new]), self._opening + told.answer
+        try:
+            text, before = self.render([_QUESTION, reply, *new]), self._opening + told.answer
+        except RequestError:  # it may like the whole better
+            return None
         if text.startswith(before) and text.startswith(self._boundaries, len(before)):
             return text[len(before) :]
         return None
@@ -195,7 +198,11 @@ class ChatTokens:
             reply = {"role": "assistant", "content": f"I say {turn}."}
             told = _Told(Prompt(text + reply["content"], []), reply["content"], len(messages), turn)
             messages = [*messages, reply, {"role": "user", "content": f"Round {turn}.\n\nWhat do you say now?"}]
-            short, whole = self._following(told, messages), self.render(messages)
+            try:
+                short, whole = self._following(told, messages), self.render(messages)
+            except RequestError:
+                self._flat = False
+                return
             if short is None or whole != told.prompt.text + short:
                 self._flat = False
             if whole.startswith(told.prompt.text) and whole.startswith(self._boundaries, len(told.prompt.text)):
