@@ -101,11 +101,12 @@ async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     import random
 
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
     from harness.engines._line import Line
     from harness.engines._load import Listener, Load, listen_only
     from tests.tiny_model import make
-    from vllm.engine.arg_utils import AsyncEngineArgs
-    from vllm.v1.engine.async_llm import AsyncLLM
 
     load = Load(256)
     listener = Listener(load, Line(load.admits), 0)

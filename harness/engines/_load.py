@@ -40,7 +40,9 @@ class Load:
         """A request was handed to the engine."""
         now = self._clock()
         if self._first is None:
-            self._first = self._seen = now
+            self._first = now
+        if self._flying == 0:
+            self._seen = now
         self._last = now
         if self._idle_since is not None:
             self._idle += now - self._idle_since
@@ -73,7 +75,7 @@ class Load:
         now = self._clock()
         if self._flying:
             self._last = now
-        self._integrate(now)
+            self._integrate(now)
         waiting = getattr(stats, "num_waiting_reqs", 0) + getattr(stats, "num_skipped_waiting_reqs", 0)
         self._replicas[replica] = getattr(stats, "num_running_reqs", 0), waiting, getattr(stats, "kv_cache_usage", 0.0)
         self.running = sum(state[0] for state in self._replicas.values())

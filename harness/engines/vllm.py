@@ -339,6 +339,8 @@ def _parameters(request: Request, room: int) -> Any:
 
     words = normalise(request.sampling)
     words["max_tokens"] = min(words.get("max_tokens", room), room)
+    if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
+        words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
     if request.constraint:
         words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
     # Turning ids into text while they come costs more than all else; only stop strings need it.

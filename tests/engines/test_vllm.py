@@ -69,6 +69,11 @@ def test_a_seed_repeats_its_answer_and_another_seed_does_not(vllm_engine: Driven
     assert (first.text, first.reasoning) != (other.text, other.reasoning)
 
 
+def test_a_bias_may_name_tokens_by_number_or_by_text(vllm_engine: Driven) -> None:
+    answers = {vllm_engine.ask("Speak.", logit_bias={key: 100}, max_tokens=5).text for key in (40, "40")}
+    assert len(answers) == 1 and len(set(answers.pop())) == 1
+
+
 def test_do_sample_false_is_greedy(vllm_engine: Driven) -> None:
     answers = {vllm_engine.ask("Speak.", key=key, do_sample=False, max_tokens=8).text for key in range(3)}
     assert len(answers) == 1
@@ -125,6 +130,7 @@ def test_sixteen_conversations_at_once_only_tokenize_what_is_new(vllm_engine: Dr
     async def all_of_them() -> list[Thread]:
         return await asyncio.gather(*(talk(agent) for agent in range(16)))
 
+    vllm_engine.ask("Hello.", max_tokens=4)  # it reports nothing before its first request
     before = vllm_engine.engine.report()
     threads = vllm_engine.run(all_of_them())
     after = vllm_engine.engine.report()
@@ -141,6 +147,7 @@ def test_more_requests_than_it_can_run_wait_here_and_it_tells_of_its_load(vllm_e
         asked = [request("Speak.", key=k, max_tokens=20, ignore_eos=True) for k in range(80)]
         return await asyncio.gather(*map(vllm_engine.engine.complete, asked))
 
+    vllm_engine.ask("Hello.", max_tokens=4)
     before = vllm_engine.engine.report()
     assert len(vllm_engine.run(many())) == 80
     after = vllm_engine.engine.report()
