@@ -17,6 +17,8 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     sandbox   programs graded by execution in a second, one and two at a time
     startup   wall time and peak memory of --help, list, validate
     cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
+    vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
+    vllm_stats  what it costs to be told of vLLM's state (likewise)
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ import mas
 import panels
 import programs
 import silo
+import vllm_engine
 from tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -330,8 +333,11 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "startup": startup,
     "cluster": lambda smoke: cluster.workers(measured, __file__, smoke),
+    "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),
+    "vllm_stats": lambda smoke: vllm_engine.statistics_modes(measured, __file__, smoke),
 }
-BY_NAME_ONLY = ("cluster",)
+BY_NAME_ONLY = ("cluster", "vllm", "vllm_stats")
+"""What needs packages that not everybody has."""
 
 
 def main() -> None:
@@ -349,6 +355,10 @@ def main() -> None:
             print(json.dumps(programs.work_sandbox(*map(int, numbers))))
         elif name == "cluster":
             print(json.dumps(cluster.work_cluster(*map(int, numbers))))
+        elif name == "vllm":
+            print(json.dumps(vllm_engine.work_vllm(*map(int, numbers))))
+        elif name == "vllm_stats":
+            print(json.dumps(vllm_engine.work_stats(numbers[0], int(numbers[1]))))
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:

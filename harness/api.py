@@ -6,6 +6,7 @@ Standard library only. Read `Turn`, `Move`, `Protocol` first: a protocol yields 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import statistics
 from abc import ABC, abstractmethod
@@ -41,9 +42,6 @@ def derive_seed(*parts: object) -> int:
     """A 63-bit seed that depends on every part and on nothing else (never on order of completion)."""
     text = "\x1f".join(map(str, parts)).encode("utf-8", "backslashreplace")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
-
-
-# ------------------------------------------------------------------------------------------ values
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +220,6 @@ class Statistic:
     n: int
 
 
-# --------------------------------------------------------------------------------------- interfaces
-
-
 class Task(ABC):
     """A family of cases with a question and a grade. Fields are YAML parameters.
 
@@ -323,18 +318,18 @@ class Metric(ABC):
         return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
 
 
-# ------------------------------------------------------------------------------------------ engines
-
-
 class Thread:
     """One seat's conversation, append-only. `memo` is room for an engine to keep what it derived from
-    the messages so far (token ids, a running hash), so that no call costs work proportional to history."""
+    the messages so far (token ids, a running hash), so that no call costs work proportional to history.
+    Threads of a lower `age` were opened earlier; where not all can be answered at once they come first."""
 
-    __slots__ = ("memo", "messages")
+    __slots__ = ("age", "memo", "messages")
+    _opened = itertools.count()
 
-    def __init__(self) -> None:
+    def __init__(self, age: int | None = None) -> None:
         self.messages: list[dict[str, str]] = []
         self.memo: dict[str, Any] = {}
+        self.age = next(self._opened) if age is None else age
 
     def add(self, role: str, content: str) -> None:
         """Append one message; `role` is system, user or assistant."""
@@ -385,6 +380,10 @@ class Engine(ABC):
     def count_tokens(self, text: str) -> int | None:
         """How many tokens a text is to the model; None where the engine cannot say."""
         return None
+
+    async def rest(self) -> bool:
+        """Let go of accelerator memory until the next `start`, which is quick then; False: cannot, close instead."""
+        return False
 
     async def close(self) -> None:
         """Let everything go. Called once, also after a failure."""

@@ -132,7 +132,7 @@ class ModelPlayer:
         """Count the turn and put its question at the end of the thread; returns the template variables."""
         self.turns += 1
         if turn.fresh:
-            self.thread = Thread()
+            self.thread = Thread(self.thread.age)  # in its episode's place among those that wait
         if not self.thread.messages and "system" in self.prompts.files:
             opening = self.prompts.render("system", turn.brief)
             if opening:  # some chat templates know no system message: a set can have one for some turns only

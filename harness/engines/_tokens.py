@@ -13,6 +13,9 @@ from harness.errors import RequestError, SetupError
 
 Messages = Sequence[dict[str, str]]
 
+_SYSTEM = {"role": "system", "content": "Be brief."}
+_QUESTION = {"role": "user", "content": "Hello."}
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -20,6 +23,16 @@ class Prompt:
 
     text: str
     ids: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a thread's memo holds: all up to and with its last reply, how many messages and replies that is."""
+
+    prompt: Prompt
+    answer: str
+    messages: int
+    replies: int
 
 
 class ChatTokens:
@@ -31,6 +44,11 @@ class ChatTokens:
     the template's new rendering starts with the old one and the reply, letter for letter, and what follows opens with
     a special token, at which tokenizers split whatever stands before. Templates that trim, rewrite or drop earlier
     turns do not pass, and the whole is tokenized as ever.
+
+    Nor is it rendered again. Whether a template writes a turn without regard to where it stands is tried out on a
+    sample once; then the reply and what follows it are rendered behind a fixed first question, so that the cost of a
+    turn does not grow with the conversation. After 1, 2, 4, 8, … replies the whole is rendered all the same: the first
+    difference ends it for good.
 
     Args:
         tokenizer: a `transformers` tokenizer.
@@ -53,7 +71,8 @@ class ChatTokens:
         self._special_ids = frozenset(i for i, token in added.items() if token.special)
         self._boundaries = tuple(token.content for token in added.values() if token.special)
         self._key = f"tokens/{id(self)}"
-        self._fold_system = False
+        self._fold_system = self._flat = self._appends = False
+        self._opening = ""
         self.appended = self.encoded = 0
         self._try_out()
 
@@ -65,23 +84,49 @@ class ChatTokens:
         Raises:
             RequestError: if the template refuses these messages.
         """
-        text = self.render(thread.messages)
-        told: Prompt | None = thread.memo.get(self._key)
-        if told is not None and text.startswith(told.text) and text.startswith(self._boundaries, len(told.text)):
-            self.appended += 1
-            return Prompt(text, told.ids + self.encode(text[len(told.text) :]))
+        told: _Told | None = thread.memo.get(self._key)
+        if told is not None and self._appends:
+            short = self._following(told, thread.messages) if self._flat else None
+            if short is not None and told.replies & (told.replies - 1):
+                return self._appended(told, short)
+            text = self.render(thread.messages)
+            so_far = told.prompt.text
+            if short is not None and text != so_far + short:
+                self._flat = False
+            if text.startswith(so_far) and text.startswith(self._boundaries, len(so_far)):
+                return self._appended(told, text[len(so_far) :])
+        else:
+            text = self.render(thread.messages)
         self.encoded += 1
         return Prompt(text, self.encode(text))
 
     def remember(self, thread: Thread, prompt: Prompt, generated: Sequence[int], answer: str) -> None:
         """Keep the ids for the thread's next prompt, if `answer` is all that the generated ids say."""
+        before: _Told | None = thread.memo.pop(self._key, None)
         ids = list(generated)
         if ids and ids[-1] in self._special_ids:  # the end of the turn: the template writes its own
             ids.pop()
         if self._special_ids.isdisjoint(ids) and self.decode(ids) == answer:
-            thread.memo[self._key] = Prompt(prompt.text + answer, prompt.ids + ids)
-        else:
-            thread.memo.pop(self._key, None)
+            whole = Prompt(prompt.text + answer, prompt.ids + ids)
+            replies = 1 if before is None else before.replies + 1
+            thread.memo[self._key] = _Told(whole, answer, len(thread.messages), replies)
+
+    def _appended(self, told: _Told, text: str) -> Prompt:
+        self.appended += 1
+        return Prompt(told.prompt.text + text, told.prompt.ids + self.encode(text))
+
+    def _following(self, told: _Told, messages: Messages) -> str | None:
+        """What the template writes behind the last reply, without rendering what stands before it; None: not sure."""
+        reply, *new = messages[told.messages :] or [{}]
+        if not new or reply != {"role": "assistant", "content": told.answer}:
+            return None
+        try:
+            text, before = self.render([_QUESTION, reply, *new]), self._opening + told.answer
+        except RequestError:  # it may like the whole better
+            return None
+        if text.startswith(before) and text.startswith(self._boundaries, len(before)):
+            return text[len(before) :]
+        return None
 
     def render(self, messages: Messages) -> str:
         """The conversation as the model is shown it, up to where its reply begins."""
@@ -130,18 +175,40 @@ class ChatTokens:
 
     def _try_out(self) -> None:
         """See that there is a template, and whether it takes a system message."""
-        user = {"role": "user", "content": "Hello."}
         try:
-            self.render([user])
+            self._opening = self.render([_QUESTION])
         except RequestError as error:
             raise SetupError(
                 f"the model cannot be asked in chat form: {error}",
                 hint="Give chat_template= a file with a Jinja chat template, or take an instruction-tuned model.",
             ) from error
         try:
-            self.render([{"role": "system", "content": "Be brief."}, user])
+            self.render([_SYSTEM, _QUESTION])
         except RequestError:
             self._fold_system = True
+        self._flat = self._appends = True
+        for opening in ([_QUESTION], [_SYSTEM, _QUESTION]):
+            self._sample(opening)
+
+    def _sample(self, messages: list[dict[str, str]]) -> None:
+        """See on a conversation whether turns are rendered alike wherever they stand, and whether ids of parts are
+        those of the whole."""
+        for turn in range(1, 6):
+            text = self.render(messages)
+            reply = {"role": "assistant", "content": f"I say {turn}."}
+            told = _Told(Prompt(text + reply["content"], []), reply["content"], len(messages), turn)
+            messages = [*messages, reply, {"role": "user", "content": f"Round {turn}.\n\nWhat do you say now?"}]
+            try:
+                short, whole = self._following(told, messages), self.render(messages)
+            except RequestError:
+                self._flat = False
+                return
+            if short is None or whole != told.prompt.text + short:
+                self._flat = False
+            if whole.startswith(told.prompt.text) and whole.startswith(self._boundaries, len(told.prompt.text)):
+                parts = told.prompt.text, whole[len(told.prompt.text) :]
+                if [i for part in parts for i in self.encode(part)] != self.encode(whole):
+                    self._appends = False
 
 
 def _folded(messages: Messages) -> Messages:

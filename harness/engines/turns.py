@@ -16,6 +16,7 @@ class Rota:
 
     An engine's requests wait while another one works. It is relieved when it has none left, by the one for which most
     are waiting: since many episodes run at once, and a batch's moves are awaited together, there are few changes.
+    Who is relieved rests where it can (`Engine.rest`), else is closed and has to be started from nothing.
 
     Args:
         engines: name → engine, none of them started.
@@ -25,6 +26,7 @@ class Rota:
         self.engines = {name: _Taking(engine, self) for name, engine in engines.items()}
         self.changes = 0
         self._current: _Taking | None = None
+        self._resting: set[_Taking] = set()
         self._busy = 0
         self._waiting: dict[_Taking, list[asyncio.Future[None]]] = {engine: [] for engine in self.engines.values()}
         self._change: asyncio.Task[None] | None = None
@@ -54,9 +56,10 @@ class Rota:
         if self._change is not None:
             self._change.cancel()
             await asyncio.gather(self._change, return_exceptions=True)
-        if self._current is not None:
-            current, self._current = self._current, None
-            await current.inner.close()
+        started = self._resting | ({self._current} if self._current is not None else set())
+        self._resting, self._current = set(), None
+        for engine in started:
+            await engine.inner.close()
 
     def _relieve(self) -> None:
         if self._busy == 0 and self._change is None and any(self._waiting.values()):
@@ -71,11 +74,16 @@ class Rota:
             if wanted is not self._current:
                 if self._current is not None:
                     before, self._current = self._current, None
-                    await before.inner.close()
+                    self._resting.add(before)
+                    if not await before.inner.rest():
+                        self._resting.discard(before)
+                        await before.inner.close()
                 await wanted.inner.start()
+                self._resting.discard(wanted)  # not before: if it may not or cannot start it is still to be closed
                 self._current = wanted
                 self.changes += 1
         except asyncio.CancelledError:
+            self._resting.discard(wanted)
             await wanted.inner.close()
             raise
         except BudgetSpentError as spent:  # who waits need not be answered any more, and nothing is started for them

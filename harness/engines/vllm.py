@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
+from harness.engines._line import Line
+from harness.engines._load import Listener, Load, listen_only
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
@@ -26,7 +28,7 @@ _PASSED = (
     "tokenizer", "revision", "dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size",
     "pipeline_parallel_size", "data_parallel_size", "max_num_seqs", "max_num_batched_tokens", "enable_prefix_caching",
     "enforce_eager", "quantization", "kv_cache_dtype", "block_size", "enable_chunked_prefill", "trust_remote_code",
-    "reasoning_parser", "seed",
+    "reasoning_parser", "seed", "enable_sleep_mode",
 )  # fmt: skip
 
 
@@ -40,8 +42,9 @@ class VLLM(Engine):
         revision: branch, tag or commit on the hub.
         dtype, max_model_len, gpu_memory_utilization, tensor_parallel_size, pipeline_parallel_size,
             data_parallel_size, max_num_seqs, max_num_batched_tokens, enable_prefix_caching, enforce_eager,
-            quantization, kv_cache_dtype, block_size, enable_chunked_prefill, trust_remote_code, seed: vLLM's engine
-            arguments; None leaves them to vLLM.
+            quantization, kv_cache_dtype, block_size, enable_chunked_prefill, trust_remote_code, seed,
+            enable_sleep_mode: vLLM's engine arguments; None leaves them to vLLM. Where engines take turns one in
+            sleep mode keeps its weights in the machine's memory, and needs no new start.
         chat_template: a file with a Jinja chat template, in place of the model's.
         chat_template_kwargs: further variables of the template, e.g. {enable_thinking: false}.
         reasoning_parser: vLLM's parser for the model's reasoning; None: a leading <think> block.
@@ -70,10 +73,11 @@ class VLLM(Engine):
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     reasoning_parser: str | None = None
     seed: int | None = None
+    enable_sleep_mode: bool | None = None
     engine_args: dict[str, Any] = field(default_factory=dict)
 
     incidental: ClassVar[frozenset[str]] = frozenset(
-        {"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "data_parallel_size"}
+        {"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "data_parallel_size", "enable_sleep_mode"}
     )
 
     def __post_init__(self) -> None:
@@ -82,6 +86,9 @@ class VLLM(Engine):
         self._processes: list[Any] = []
         self._numbers, self._threads = count(), count()
         self._counts: Counter[str] = Counter()
+        self._load = Load(1)
+        self._line = Line(self._load.admits)
+        self._asleep = False
 
     @property
     def model(self) -> str:
@@ -96,10 +103,15 @@ class VLLM(Engine):
         Raises:
             SetupError: no `vllm` package, an argument it does not know, or a model it cannot load.
         """
+        if self._asleep:
+            await self._engine.wake_up()
+            self._asleep = False
+            return
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
         try:
             from vllm.engine.arg_utils import AsyncEngineArgs
+            from vllm.usage.usage_lib import UsageContext
             from vllm.v1.engine.async_llm import AsyncLLM
         except ImportError as error:
             raise SetupError(
@@ -110,10 +122,18 @@ class VLLM(Engine):
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         try:
             others = set(multiprocessing.active_children())
-            self._engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+            self._engine = AsyncLLM.from_engine_args(
+                AsyncEngineArgs(**arguments),
+                # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
+                usage_context=UsageContext.LLM_CLASS,
+                stat_loggers=[lambda config, replica=0: Listener(self._load, self._line, replica)],
+            )
+            listen_only(self._engine, arguments["disable_log_stats"])
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
             await self._engine.get_supported_tasks()
+            config = self._engine.vllm_config
+            self._load.seats = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
             self._limit = int(self._engine.model_config.max_model_len)
             tokenizer = self._engine.get_tokenizer()
             self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
@@ -128,10 +148,21 @@ class VLLM(Engine):
                 'printed. A script of your own must run the harness below `if __name__ == "__main__":`.',
             ) from error
 
+    async def rest(self) -> bool:
+        """Sleep, the weights in the machine's memory, if `enable_sleep_mode` is on."""
+        if self._engine is None or not self.enable_sleep_mode:
+            return False
+        await self._engine.sleep(level=1)
+        self._load.stopped()
+        self._asleep = True
+        return True
+
     async def close(self) -> None:
         """Shut the engine's processes down and wait for their end."""
         if self._engine is None:
             return
+        self._load.stopped()
+        self._asleep = False
         self._engine.shutdown()
         for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
             process.join(10)
@@ -149,8 +180,17 @@ class VLLM(Engine):
     def report(self) -> Facts:
         if not self._counts["requests"]:
             return {}
+        load = self._load.report()
+        rates = {
+            f"{kind}_tokens_per_second": round(self._counts[f"{kind}_tokens"] / load["seconds"], 1)
+            for kind in ("prompt", "output")
+            if load
+        }
         return {
             **self._counts,
+            **load,
+            **rates,
+            "queued_max": self._line.longest,
             "prefix_cache_hit_rate": self._counts["cached_tokens"] / max(1, self._counts["prompt_tokens"]),
             "prompts_appended": self._chat.appended,
             "prompts_tokenized_whole": self._chat.encoded,
@@ -224,16 +264,23 @@ class VLLM(Engine):
             raise ContextLengthError(
                 f"the prompt has {len(prompt.ids)} tokens; the model takes {self._limit}, one of them for the answer"
             )
-        output = await self._generate(request, prompt, room)
+        await self._line.enter(request.thread.age)
+        self._load.handed()
+        try:
+            output = await self._generate(request, prompt, room)
+        finally:
+            self._load.finished()
+            self._line.leave()
         said = output.outputs[0]
         if said.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")
         cut = said.text if isinstance(said.stop_reason, str) else None  # at a stop string, which vLLM has taken off
         reasoning, text = self._chat.read(prompt, said.token_ids, cut, constrained=bool(request.constraint))
         self._chat.remember(request.thread, prompt, said.token_ids, text)
-        self._counts.update(
-            requests=1, prompt_tokens=len(prompt.ids), cached_tokens=getattr(output, "num_cached_tokens", None) or 0
-        )
+        self._counts["requests"] += 1
+        self._counts["prompt_tokens"] += len(prompt.ids)
+        self._counts["cached_tokens"] += getattr(output, "num_cached_tokens", None) or 0
+        self._counts["output_tokens"] += len(said.token_ids)
         return Completion(
             text=text,
             reasoning=reasoning,
@@ -292,6 +339,8 @@ def _parameters(request: Request, room: int) -> Any:
 
     words = normalise(request.sampling)
     words["max_tokens"] = min(words.get("max_tokens", room), room)
+    if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
+        words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
     if request.constraint:
         words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
     # Turning ids into text while they come costs more than all else; only stop strings need it.

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request, Thread
+from harness.engines._line import Line
 from harness.errors import ContextLengthError, DataError, EngineError, EngineFatalError, SetupError, StorageError
 from harness.store import Journal
 
@@ -48,6 +49,9 @@ class Wrapper(Engine):
     def count_tokens(self, text: str) -> int | None:
         return self.inner.count_tokens(text)
 
+    async def rest(self) -> bool:
+        return await self.inner.rest()
+
     async def close(self) -> None:
         await self.inner.close()
 
@@ -59,17 +63,20 @@ class Wrapper(Engine):
 
 
 class Limiter(Wrapper):
-    """Lets at most `max_concurrency` requests be in flight; the others wait their turn, first come first served."""
+    """Lets at most `max_concurrency` requests be in flight; of those that wait the oldest conversation goes first."""
 
     def __init__(self, inner: Engine, max_concurrency: int) -> None:
         super().__init__(inner)
         if max_concurrency < 1:
             raise SetupError(f"max_concurrency must be at least 1, not {max_concurrency}")
-        self._slots = asyncio.Semaphore(max_concurrency)
+        self._line = Line(lambda flying: flying < max_concurrency)
 
     async def complete(self, request: Request) -> Completion:
-        async with self._slots:
+        await self._line.enter(request.thread.age)
+        try:
             return await self.inner.complete(request)
+        finally:
+            self._line.leave()
 
 
 class Stop:

@@ -69,6 +69,65 @@ def test_only_new_text_is_tokenized_where_the_template_allows(tokenizer: Any) ->
     assert counts == {"plain": (3, 1), "trims": (3, 1), "forgets": (0, 4), "no boundary": (0, 4)}
 
 
+def test_the_history_is_not_rendered_again_at_every_turn(tokenizer: Any) -> None:
+    chat = ChatTokens(tokenizer)
+    rendered: list[int] = []
+    render = chat.render
+    chat.render = lambda messages: rendered.append(len(messages)) or render(messages)  # type: ignore[method-assign,func-returns-value]
+    converse(chat, tokenizer, REPLIES * 25)
+    whole = [length for length in rendered if length > 3]
+    assert whole == [2 * replies + 2 for replies in (1, 2, 4, 8, 16, 32, 64)], "only after 1, 2, 4, 8, … replies"
+    assert (chat.appended, chat.encoded) == (99, 1)
+
+
+TELLS_LATE = TEMPLATE.replace(
+    "{% if add_generation_prompt %}",
+    "{% if messages | length > 20 %}Be quick.{% endif %}{% if add_generation_prompt %}",
+)
+
+
+def test_a_template_that_changes_its_mind_later_is_found_out_and_followed_from_there(tokenizer: Any) -> None:
+    """What no sample shows: after some turns it writes another thing."""
+    chat, whole = ChatTokens(tokenizer, TELLS_LATE), ChatTokens(tokenizer, TELLS_LATE)
+    whole.remember = lambda *_: None  # type: ignore[method-assign]
+    ours, exact = (converse(c, tokenizer, REPLIES * 10) for c in (chat, whole))
+    assert ours[:9] == exact[:9]
+    assert ours[16:] == exact[16:], "the whole is looked at after 16 replies, and from then on at every turn"
+
+
+COUNTS = TEMPLATE.replace(
+    "{{ message['role'] }}",
+    "{{ message['role'] }}{{ ' ' ~ loop.index if message['role'] == 'user' else '' }}",
+)
+
+
+def test_a_template_that_numbers_its_questions_is_rendered_whole_every_time(tokenizer: Any) -> None:
+    assert "user 3" in ChatTokens(tokenizer, COUNTS).render([{"role": "user", "content": ""}] * 3)
+    chat, whole = ChatTokens(tokenizer, COUNTS), ChatTokens(tokenizer, COUNTS)
+    whole.remember = lambda *_: None  # type: ignore[method-assign]
+    assert converse(chat, tokenizer, REPLIES * 3) == converse(whole, tokenizer, REPLIES * 3)
+    assert chat.appended == 11, "its ids are still appended: what it wrote before stays as it was"
+
+
+class Metaspace:
+    """A tokenizer that puts a blank before whatever it is given, as those of some older models do."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.added_tokens_decoder = inner.added_tokens_decoder
+        self.apply_chat_template = inner.apply_chat_template
+        self.decode = inner.decode
+
+    def encode(self, text: str, add_special_tokens: bool) -> list[int]:
+        return list(self.inner.encode(f" {text}", add_special_tokens=add_special_tokens))
+
+
+def test_a_tokenizer_whose_parts_are_not_the_whole_is_given_the_whole(tokenizer: Any) -> None:
+    chat = ChatTokens(Metaspace(tokenizer))
+    converse(chat, tokenizer, REPLIES)
+    assert (chat.appended, chat.encoded) == (0, 4)
+
+
 def test_generated_ids_stay_as_generated(tokenizer: Any) -> None:
     """Letter by letter is no encoding the tokenizer would choose; it is what the engine's prefix cache holds."""
     chat, thread = ChatTokens(tokenizer), Thread()

@@ -69,6 +69,11 @@ def test_a_seed_repeats_its_answer_and_another_seed_does_not(vllm_engine: Driven
     assert (first.text, first.reasoning) != (other.text, other.reasoning)
 
 
+def test_a_bias_may_name_tokens_by_number_or_by_text(vllm_engine: Driven) -> None:
+    answers = {vllm_engine.ask("Speak.", logit_bias={key: 100}, max_tokens=5).text for key in (40, "40")}
+    assert len(answers) == 1 and len(set(answers.pop())) == 1
+
+
 def test_do_sample_false_is_greedy(vllm_engine: Driven) -> None:
     answers = {vllm_engine.ask("Speak.", key=key, do_sample=False, max_tokens=8).text for key in range(3)}
     assert len(answers) == 1
@@ -125,6 +130,7 @@ def test_sixteen_conversations_at_once_only_tokenize_what_is_new(vllm_engine: Dr
     async def all_of_them() -> list[Thread]:
         return await asyncio.gather(*(talk(agent) for agent in range(16)))
 
+    vllm_engine.ask("Hello.", max_tokens=4)  # it reports nothing before its first request
     before = vllm_engine.engine.report()
     threads = vllm_engine.run(all_of_them())
     after = vllm_engine.engine.report()
@@ -134,6 +140,46 @@ def test_sixteen_conversations_at_once_only_tokenize_what_is_new(vllm_engine: Dr
     assert after["cached_tokens"] > before["cached_tokens"]
     again = vllm_engine.run(all_of_them())
     assert [t.messages for t in again] == [t.messages for t in threads]
+
+
+def test_more_requests_than_it_can_run_wait_here_and_it_tells_of_its_load(vllm_engine: Driven) -> None:
+    async def many() -> list[Completion]:
+        asked = [request("Speak.", key=k, max_tokens=20, ignore_eos=True) for k in range(80)]
+        return await asyncio.gather(*map(vllm_engine.engine.complete, asked))
+
+    vllm_engine.ask("Hello.", max_tokens=4)
+    before = vllm_engine.engine.report()
+    assert len(vllm_engine.run(many())) == 80
+    after = vllm_engine.engine.report()
+    assert after["output_tokens"] - before["output_tokens"] == 80 * 20
+    assert 80 - 16 - 16 <= after["queued_max"] < 80, "sixteen run, sixteen wait in the engine, the others here"
+    assert after["running_max"] == 16 and 0 < after["waiting_max"] <= 16
+    assert 0 < after["running_mean"] <= 16 and 0 < after["kv_cache_use_max"] <= 1
+    assert 0 <= after["engine_idle_share"] < 1 and after["seconds"] > before["seconds"]
+    assert after["prompt_tokens_per_second"] > 0 and after["output_tokens_per_second"] > 0
+    assert after["preemptions"] >= 0
+
+
+def test_vllm_keeps_no_statistics_of_requests_in_this_process(vllm_engine: Driven) -> None:
+    """They cost as much as all the rest; the scheduler's come all the same."""
+    vllm = vllm_engine.engine._engine
+    assert vllm.logger_manager is not None and len(vllm.logger_manager.stat_loggers) == 1
+    assert vllm.output_processor.log_stats is False
+    assert vllm_engine.ask("Hello.", max_tokens=4).output_tokens
+    assert "running_mean" in vllm_engine.engine.report()
+
+
+def test_an_engine_without_sleep_mode_does_not_rest(vllm_engine: Driven) -> None:
+    assert vllm_engine.run(vllm_engine.engine.rest()) is False
+
+
+def test_a_small_cache_is_lived_with(tmp_path: Path, tiny_model: Path) -> None:
+    """Forty conversations in a cache that holds a few of them: nobody waits for ever."""
+    done = alone(tmp_path, tiny_model, "crowd", engine_args={"num_gpu_blocks_override": 70})
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[0])
+    assert said["requests"] == 120 and said["queued_max"] > 0
+    assert 0.5 < said["kv_cache_use_max"] <= 1
 
 
 def test_an_unknown_generation_word_is_the_users_mistake(vllm_engine: Driven) -> None:
@@ -153,7 +199,7 @@ def test_description_names_the_model_and_no_tensors(vllm_engine: Driven) -> None
 SCRIPT = """
 import asyncio, json, multiprocessing, sys
 from pathlib import Path
-from tests.conftest import VLLM_ARGS, request
+from tests.conftest import request
 from harness.engines.vllm import VLLM
 from harness.errors import EngineFatalError
 
@@ -161,7 +207,7 @@ def engine_processes():
     return multiprocessing.active_children()
 
 async def main():
-    engine = VLLM(pretrained=sys.argv[1], **VLLM_ARGS, **json.loads(sys.argv[3]))
+    engine = VLLM(pretrained=sys.argv[1], **json.loads(sys.argv[3]))
     await engine.start()
     if sys.argv[2] == "kill":
         work = asyncio.create_task(engine.complete(request("Speak.", max_tokens=2000, ignore_eos=True)))
@@ -175,6 +221,14 @@ async def main():
             except EngineFatalError as error:
                 said.append(type(error).__name__)
         print(json.dumps(said))
+    elif sys.argv[2] == "crowd":
+        async def talk(k):
+            asked = request(f"You are agent {k}. " + "Words. " * 40, key=k, ignore_eos=True)
+            for turn in range(3):
+                asked.thread.add("assistant", (await engine.complete(asked)).text)
+                asked.thread.add("user", "And now?")
+        await asyncio.gather(*(talk(k) for k in range(40)))
+        print(json.dumps(engine.report()))
     elif sys.argv[2] == "talk":
         threads = [request(f"You are agent {k}.", key=k) for k in range(4)]
         for turn in range(3):
@@ -199,7 +253,7 @@ def alone(tmp_path: Path, model: Path, mode: str, **fields: object) -> subproces
     script.write_text(SCRIPT)
     root = str(Path(__file__).parents[2])
     return subprocess.run(
-        [sys.executable, str(script), str(model), mode, json.dumps(fields)],
+        [sys.executable, str(script), str(model), mode, json.dumps({**VLLM_ARGS, **fields})],
         capture_output=True,
         text=True,
         timeout=300,

@@ -1,0 +1,236 @@
+"""The harness against vLLM's bare engine on the very same token-id requests, with a tiny random model on the CPU."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, object]
+Measured = Callable[[list[str]], tuple[float, float, float, str]]
+
+SEATS, ROUNDS = 4, 9  # an episode: a network of four agents who talk nine times and then answer
+ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "OMP_NUM_THREADS": "1",
+}
+ARGUMENTS: dict[str, Any] = {
+    "max_model_len": 8192,
+    "max_num_batched_tokens": 8192,
+    "enable_chunked_prefill": False,
+    "block_size": 32,
+    "enforce_eager": True,
+    "max_num_seqs": 256,
+}
+
+
+def vllm(measured: Measured, script: str, smoke: bool) -> list[Row]:
+    """Requests a second, the harness's and the bare engine's, taken in turns in one process."""
+    out = measured([script, "--work", f"vllm:{1 if smoke else 3}:{8 if smoke else 256}"])[3]
+    rows: list[Row] = json.loads(out.splitlines()[-1])
+    return rows
+
+
+def work_vllm(passes: int, most: int) -> list[Row]:
+    """In a process of its own: one start of the engine, then both ways in turns."""
+    os.environ.update({name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_compared(Path(folder), passes, [n for n in (8, 64, 256) if n <= most]))
+
+
+async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from harness.engines.vllm import VLLM
+    from tests.tiny_model import make
+
+    engine = VLLM(pretrained=str(make(folder / "tiny")), **ARGUMENTS)
+    kept = _kept(engine)
+    await engine.start()
+    rows: list[Row] = []
+    try:
+        await _harness(kept, 1, folder / "warm")
+        for size in sizes:
+            figures: dict[str, list[dict[str, float]]] = {"harness": [], "bare": []}
+            for i in range(passes):
+                await engine._engine.reset_prefix_cache()
+                figures["harness"].append(await _harness(kept, size // SEATS, folder / f"{size}-{i}"))
+                await engine._engine.reset_prefix_cache()
+                figures["bare"].append(await _bare(engine._engine, kept.asked))
+            rows.append(_row(size, figures))
+    finally:
+        await engine.close()
+    return rows
+
+
+def statistics_modes(measured: Measured, script: str, smoke: bool) -> list[Row]:
+    """What it costs this process to be told of the engine's state, on synthetic conversations."""
+    rows: list[Row] = []
+    modes = {"none": "none", "listen": "the scheduler's only (ours)", "all": "vLLM's own with a stat logger"}
+    found: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
+    for _ in range(1 if smoke else 3):
+        for mode in modes:
+            out = measured([script, "--work", f"vllm_stats:{mode}:{8 if smoke else 64}"])[3]
+            found[mode].append(json.loads(out.splitlines()[-1]))
+    for mode, title in modes.items():
+        cpu = min(1000 * f["cpu"] / f["requests"] for f in found[mode])
+        rate = max(f["requests"] / f["wall"] for f in found[mode])
+        rows.append({"statistics": title, "client CPU ms a request": round(cpu, 3), "req/s": round(rate, 1)})
+    return rows
+
+
+def work_stats(mode: str, conversations: int) -> dict[str, float]:
+    """In a process of its own: ten turns of so many conversations on an engine of this mode."""
+    os.environ.update({name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_told(Path(folder), mode, conversations))
+
+
+async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    import random
+
+    from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    from harness.engines._line import Line
+    from harness.engines._load import Listener, Load, listen_only
+    from tests.tiny_model import make
+
+    load = Load(256)
+    listener = Listener(load, Line(load.admits), 0)
+    arguments = AsyncEngineArgs(model=str(make(folder / "tiny")), disable_log_stats=True, **ARGUMENTS)
+    engine = AsyncLLM.from_engine_args(arguments, stat_loggers=None if mode == "none" else [lambda *_: listener])
+    if mode == "listen":
+        listen_only(engine, lean=True)
+    rng = random.Random(0)
+    asked = []
+    sampling = {"max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}
+    for agent in range(conversations):
+        ids = [rng.randrange(3, 250) for _ in range(200)]
+        for turn in range(10):
+            ids = [*ids, *(rng.randrange(3, 250) for _ in range(150))]
+            asked.append((f"{agent}/a/{turn}/0", ids, sampling, agent * 100 + turn))
+    try:
+        await _bare(engine, asked[:10])
+        return await _bare(engine, asked)
+    finally:
+        engine.shutdown()
+
+
+def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
+    """Medians of both ways, and the ratio of each pass with the one right after it."""
+    rate = {way: statistics.median(f["requests"] / f["wall"] for f in found) for way, found in figures.items()}
+    cpu = {way: statistics.median(1000 * f["cpu"] / f["requests"] for f in found) for way, found in figures.items()}
+    ratios = [
+        (h["requests"] / h["wall"]) / (b["requests"] / b["wall"])
+        for h, b in zip(figures["harness"], figures["bare"], strict=True)
+    ]
+    return {
+        "conversations": size,
+        "requests": int(figures["bare"][0]["requests"]),
+        "bare req/s": round(rate["bare"], 1),
+        "harness req/s": round(rate["harness"], 1),
+        "harness / bare": round(statistics.median(ratios), 3),
+        "bare CPU ms": round(cpu["bare"], 2),
+        "harness CPU ms": round(cpu["harness"], 2),
+        "prefix cache": round(statistics.median(f["cached"] for f in figures["harness"]), 3),
+    }
+
+
+def _kept(engine: Any) -> Any:
+    """The engine with `start` and `close` left out, noting what it is asked."""
+    from harness.engines.wrappers import Wrapper
+
+    class Kept(Wrapper):
+        def __init__(self) -> None:
+            super().__init__(engine)
+            self.asked: list[tuple[str, list[int], dict[str, Any], int]] = []
+            self.cached = self.prompted = 0
+            inner = engine._generate
+
+            async def noted(request: Any, prompt: Any, room: int) -> Any:
+                self.asked.append((request.id, prompt.ids, dict(request.sampling), request.seed))
+                output = await inner(request, prompt, room)
+                self.cached += output.num_cached_tokens or 0
+                self.prompted += len(prompt.ids)
+                return output
+
+            engine._generate = noted
+
+        async def start(self) -> None: ...
+
+        async def close(self) -> None: ...
+
+    return Kept()
+
+
+async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]:
+    """Seconds that the harness takes for whole episodes, from the plan to the last score."""
+    from harness import resolve, spec
+    from harness.plan import survey
+    from harness.project import find
+    from harness.run import Options, run
+
+    project = find()
+    asked = {
+        "name": "talk",
+        "extends": "agentsnet",
+        "task": {"graphs": "small_world", "size": SEATS},
+        "protocol": {"rounds": ROUNDS, "repairs": 0},
+        "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
+        # Random weights would write special tokens in the middle of a reply, which trained ones do not.
+        "generation_kwargs": {"temperature": 1.0, "max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}},
+        "repeats": episodes,
+        "tables": [],
+    }
+    plan = resolve.plan(spec.parse(asked, project, limit=1), project, engine)
+    order = survey(plan).ids
+    folder.mkdir()
+    engine.asked, engine.cached, engine.prompted = [], 0, 0
+    wall, cpu = time.perf_counter(), time.process_time()
+    scores, _ = await run(plan, order, folder, Options(), lambda score: None)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    if any(score.error for score in scores):
+        raise SystemExit(f"failed: {[score.error for score in scores if score.error][:3]}")
+    return {"wall": wall, "cpu": cpu, "requests": len(engine.asked), "cached": engine.cached / engine.prompted}
+
+
+async def _bare(engine: Any, asked: list[tuple[str, list[int], dict[str, Any], int]]) -> dict[str, float]:
+    """Seconds that vLLM takes for the same prompts, with the same barriers between an episode's rounds."""
+    from vllm.inputs import tokens_input
+    from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+    episodes: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for name, ids, sampling, seed in asked:
+        episode, _, turn, _ = name.rsplit("/", 3)
+        episodes[episode][int(turn)].append((ids, sampling, seed))
+    numbers = count()
+
+    async def one(ids: list[int], sampling: dict[str, Any], seed: int) -> None:
+        bias = {int(token): bias for token, bias in sampling["logit_bias"].items()}
+        sampling = {**sampling, "logit_bias": bias}
+        parameters = SamplingParams(
+            seed=seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, detokenize=False, **sampling
+        )
+        async for _ in engine.generate(tokens_input(ids), parameters, f"bare#{next(numbers)}"):
+            pass
+
+    async def episode(rounds: dict[int, list[Any]]) -> None:
+        for turn in sorted(rounds):
+            await asyncio.gather(*(one(*request) for request in rounds[turn]))
+
+    wall, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*map(episode, episodes.values()))
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "requests": len(asked)}

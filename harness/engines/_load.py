@@ -1,0 +1,167 @@
+"""What a local engine's scheduler says of itself: how full it is, how long it had nothing to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from harness.api import Facts
+from harness.engines._line import Line
+
+KV_BOUND = 0.9
+"""Share of the key-value cache from which on no more requests are handed over: those that run still grow, and vLLM
+throws a running request's work away when they find no room."""
+
+
+class Load:
+    """A scheduler's state, step by step, and what it comes to over time.
+
+    Args:
+        seats: how many requests the engine runs at once, over all its replicas.
+        clock: seconds, never running backwards.
+    """
+
+    def __init__(self, seats: int, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.seats, self._clock = seats, clock
+        self.running = self.waiting = 0
+        self.kv_use = 0.0
+        self._replicas: dict[int, tuple[int, int, float]] = {}
+        self._reports = self._preempted = 0
+        self._flying = self._handed = self._begun = 0
+        self._first: float | None = None
+        self._idle_since: float | None = None
+        self._last = self._seen = self._idle = self._before = 0.0
+        self._sums, self._most = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+
+    # ------------------------------------------------------------------------------ told by the client
+
+    def handed(self) -> None:
+        """A request was handed to the engine."""
+        now = self._clock()
+        if self._first is None:
+            self._first = now
+        if self._flying == 0:
+            self._seen = now
+        self._last = now
+        if self._idle_since is not None:
+            self._idle += now - self._idle_since
+            self._idle_since = None
+        self._flying += 1
+        self._handed += 1
+
+    def finished(self) -> None:
+        """A request that was handed over is done, or failed."""
+        self._flying -= 1
+        self._last = self._clock()
+        if self._flying == 0:
+            self._handed = self._begun = 0
+            if self._idle_since is None:
+                self._idle_since = self._last
+
+    def stopped(self) -> None:
+        """The engine is put away; time goes on with the first request after its next start."""
+        self._before = self._seconds()
+        self._first = self._idle_since = None
+        self._flying = self._handed = self._begun = 0
+        self._replicas.clear()
+        self.running = self.waiting = 0
+        self.kv_use = 0.0
+
+    # ------------------------------------------------------------------------------ told by the engine
+
+    def observe(self, stats: Any, replica: int = 0) -> None:
+        """Take in one step's `SchedulerStats` of vLLM; what a version does not say counts as nothing."""
+        now = self._clock()
+        if self._flying:
+            self._last = now
+            self._integrate(now)
+        waiting = getattr(stats, "num_waiting_reqs", 0) + getattr(stats, "num_skipped_waiting_reqs", 0)
+        self._replicas[replica] = getattr(stats, "num_running_reqs", 0), waiting, getattr(stats, "kv_cache_usage", 0.0)
+        self.running = sum(state[0] for state in self._replicas.values())
+        self.waiting = sum(state[1] for state in self._replicas.values())
+        self.kv_use = max(state[2] for state in self._replicas.values())
+        for i, value in enumerate((self.running, self.waiting, self.kv_use)):
+            self._most[i] = max(self._most[i], value)
+        self._reports += 1
+        cache = getattr(stats, "prefix_cache_stats", None)
+        self._begun += getattr(cache, "requests", 0)
+        self._preempted += getattr(cache, "preempted_requests", 0)
+        # It may say so while a request that was just handed over has not reached it yet: that one has not begun.
+        if not self.running and not self.waiting and self._begun >= self._handed and self._idle_since is None:
+            self._idle_since = now
+
+    def admits(self, flying: int) -> bool:
+        """Whether the engine should get one more, `flying` being how many it has.
+
+        It gets as many as it can run, and a few more, so that it never waits for this process; but none while its
+        key-value cache is nearly full. Without reports the number in flight alone decides.
+        """
+        if self.kv_use >= KV_BOUND:
+            return False
+        under_way = max(0, flying - self.running - self.waiting)  # not in the last report yet
+        free = 0 if self.waiting else max(0, self.seats - self.running)
+        return self.waiting + max(0, under_way - free) < max(16, self.seats // 4)
+
+    # ------------------------------------------------------------------------------ in sum
+
+    def report(self) -> Facts:
+        """Over the time from the first request to the end of the last: `seconds`, `engine_idle_share`, and, if the
+        engine reports, means over time and maxima of requests running and waiting and of the key-value cache in use
+        (a share), and how often a running request was thrown back."""
+        seconds = self._seconds()
+        if seconds <= 0:
+            return {}
+        facts: dict[str, Any] = {"seconds": round(seconds, 3), "engine_idle_share": round(self._idle / seconds, 4)}
+        if self._reports:
+            for i, name in enumerate(("running", "waiting", "kv_cache_use")):
+                facts[f"{name}_mean"] = round(self._sums[i] / seconds, 3)
+                facts[f"{name}_max"] = round(self._most[i], 3)
+            facts["preemptions"] = self._preempted
+        return facts
+
+    def _seconds(self) -> float:
+        return self._before + (0.0 if self._first is None else self._last - self._first)
+
+    def _integrate(self, now: float) -> None:
+        span, self._seen = now - self._seen, now
+        for i, value in enumerate((self.running, self.waiting, self.kv_use)):
+            self._sums[i] += value * span
+
+
+class Listener:
+    """What vLLM calls a stat logger, of the smallest kind: hands on what the scheduler says."""
+
+    def __init__(self, load: Load, line: Line, replica: int) -> None:
+        self._load, self._line, self._replica = load, line, replica
+
+    def record(self, scheduler_stats: Any = None, *_: Any, **__: Any) -> None:
+        if scheduler_stats is not None:
+            self._load.observe(scheduler_stats, self._replica)
+            self._line.advance()
+
+    def log_engine_initialized(self) -> None: ...
+
+    def log(self) -> None: ...
+
+    def record_sleep_state(self, *_: Any) -> None: ...
+
+
+def listen_only(engine: Any, lean: bool) -> None:
+    """Leave the scheduler's statistics on, and turn those off that this process would work out for every token.
+
+    With a stat logger vLLM also keeps times of every request and updates its Prometheus metrics in every step, which
+    is as much work as all the rest. There is no argument for one without the other. An engine that is built otherwise
+    than those that this was read from (0.28 to 0.33) is left as it is: right, and slower.
+    """
+    handler, processor = getattr(engine, "output_handler", None), getattr(engine, "output_processor", None)
+    loggers = getattr(engine.logger_manager, "stat_loggers", None)
+    if not lean or loggers is None or processor is None:
+        return
+    if not hasattr(processor, "log_stats") or not hasattr(engine, "log_stats"):
+        return
+    if handler is not None:  # begun just now, and not run yet: the next request begins it anew
+        handler.cancel()
+        engine.output_handler = None
+    engine.log_stats = processor.log_stats = False
+    loggers[:] = [logger for logger in loggers if "Prometheus" not in type(logger).__name__]
