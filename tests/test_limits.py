@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
@@ -272,6 +272,7 @@ def player(texts: list[str]) -> ModelPlayer:
     return ModelPlayer(engine, TOY.prompts("toy/base"), {}, False, "e", "S0", 7)
 
 
+@settings(deadline=None)  # it runs an event loop
 @given(st.lists(st.sampled_from(["a", "b", "?"]), min_size=12, max_size=12), st.integers(1, 8), st.integers(0, 2))
 def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs: int) -> None:
     async def act(who: ModelPlayer) -> list[Move]:
@@ -292,6 +293,7 @@ def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs
     assert sum(len(move.calls) for move in moves) <= most
 
 
+@settings(deadline=None)
 @given(st.integers(1, 3), st.sampled_from(["a", "?"]))
 def test_a_turn_that_was_begun_is_gone_on_with(begun: int, last: str) -> None:
     whole: list[tuple[Completion, ...]] = []
