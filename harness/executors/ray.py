@@ -25,6 +25,11 @@ from ._driver import Driver
 
 _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
+_FOR_EACH = frozenset(
+    ("max_concurrency", "use_cache", "log_samples", "log_requests", "take_turns", "allow_code_execution")
+    + ("max_error_rate", "executor")
+)
+"""The options that each worker can see to alone; another one, a bound on the whole run, say, nobody would keep."""
 
 
 @dataclass(kw_only=True)
@@ -62,6 +67,10 @@ class Ray(Executor):
         if plan.spec.get("share_calls", False):
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
+        usual = type(options)()
+        for name in vars(options):
+            if name not in _FOR_EACH and getattr(options, name) != getattr(usual, name):
+                raise SetupError(f"{name} holds for one process, not for several", hint="Give --executor local.")
         package()
 
     async def play(self, work: Work) -> dict[str, Facts]:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,27 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, executor: str, say
 def test_the_command_lines_own_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "--spec", "agentsnet_quick", "--executor_args", "workers=2"]) == 2
     assert "--executor_args without --executor" in capsys.readouterr().err
+
+
+@dataclass(frozen=True)
+class Bounded(Options):
+    """Options with one that no executor of several processes has heard of."""
+
+    most: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "says"),
+    [
+        (("share_calls=true",), Options(), "only one process can know of"),
+        (("executor.address=ray://head:10001",), Options(), "a Ray client is not on the cluster"),
+        ((), Bounded(most=3), "most holds for one process"),
+    ],
+)
+def test_what_several_processes_cannot_do_is_refused(changes: tuple[str, ...], options: Options, says: str) -> None:
+    made = plan("executor={use: ray, workers: 2}", *changes)
+    with pytest.raises(SetupError, match=says):
+        chosen(made, options).check(made, options)
 
 
 def test_where_it_is_played_is_no_part_of_what_is_measured() -> None:
