@@ -26,8 +26,16 @@ from ._driver import Driver
 _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
 _FOR_EACH = frozenset(
-    ("max_concurrency", "use_cache", "log_samples", "log_requests", "take_turns", "allow_code_execution")
-    + ("max_error_rate", "executor")
+    {
+        "max_concurrency",
+        "use_cache",
+        "log_samples",
+        "log_requests",
+        "take_turns",
+        "allow_code_execution",
+        "max_error_rate",
+        "executor",
+    }
 )
 """The options that each worker can see to alone; another one, a bound on the whole run, say, nobody would keep."""
 

@@ -161,7 +161,7 @@ def test_more_requests_than_it_can_run_wait_here_and_it_tells_of_its_load(vllm_e
 
 
 def test_vllm_keeps_no_statistics_of_requests_in_this_process(vllm_engine: Driven) -> None:
-    """They cost as much as all the rest; the scheduler's come all the same."""
+    """They cost half as much again as all the rest; the scheduler's come all the same."""
     vllm = vllm_engine.engine._engine
     assert vllm.logger_manager is not None and len(vllm.logger_manager.stat_loggers) == 1
     assert vllm.output_processor.log_stats is False
