@@ -152,7 +152,7 @@ def listen_only(engine: Any, lean: bool) -> None:
 
     With a stat logger vLLM also keeps times of every request and updates its Prometheus metrics in every step: half as
     much work again as all the rest of its client. There is no argument for one without the other. An engine that is
-    built otherwise than those that this was read from (0.32 and 0.33) is left as it is: right, and slower.
+    built otherwise than those that this was read from (0.32) is left as it is: right, and slower.
     """
     handler, processor = getattr(engine, "output_handler", None), getattr(engine, "output_processor", None)
     loggers = getattr(engine.logger_manager, "stat_loggers", None)
