@@ -249,6 +249,33 @@ def test_failures_that_stay_are_results_whoever_met_them(tmp_path: Path) -> None
     assert results(tmp_path / "many" / "r") == results(tmp_path / "one" / "r")
 
 
+def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: Path) -> None:
+    """All that was played is in doubt until then; what they still wrote is read in their journals."""
+    folder = tmp_path / "many" / "r"
+
+    class Refusing(Mock):
+        async def complete(self, request: Request) -> Any:
+            raise RequestError("refused")
+
+    class Dying(Refusing):
+        async def complete(self, request: Request) -> Any:
+            self.asked = {*getattr(self, "asked", ()), request.id.rsplit("/", 3)[0]}
+            return await super().complete(request)
+
+        async def close(self) -> None:
+            import asyncio
+
+            while not getattr(self, "asked", set()) <= set(store.Progress(*store.journals(folder)).ends):
+                await asyncio.sleep(0.01)
+            os._exit(1)
+
+    run(tmp_path / "one" / "r", Refusing(), "local", max_error_rate=1.0)
+    done = run(folder, Dying(), {**RAY, "workers": 2}, max_error_rate=1.0)
+    assert results(folder) == results(tmp_path / "one" / "r")
+    told = done.meta["executor"]
+    assert len(told["lost"]) >= 1 and sum(worker["episodes"] for worker in told["workers"]) == len(done.scores)
+
+
 def test_answers_of_the_others_are_kept_when_one_engine_is_gone(tmp_path: Path) -> None:
     first, log = tmp_path / "first", tmp_path / "log"
 
