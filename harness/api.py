@@ -358,7 +358,7 @@ class Request:
 class Engine(ABC):
     """Turns requests into completions. Owns its client, retries and rate limits; knows nothing of agents.
 
-    Raises `ContextLengthError` and `RequestError` for one request, `EngineFatalError` when it is of no
+    Raises `ContextLengthError`, `RefusedError` and `RequestError` for one request, `EngineFatalError` when it is of no
     more use, `SetupError` from `start` when it cannot begin.
     """
 

@@ -22,6 +22,7 @@ from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.doubts import Doubts
 from harness.engines.budget import Budget, Budgeted, Tally
+from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
@@ -217,7 +218,10 @@ class Episodes:
         return {name: engine.report() for name, engine in self.engines.items()}
 
     def settle(self) -> None:
-        """Believe all failures: for when no episode is open and maybe none will be (`harness.doubts`)."""
+        """Believe what failed and can be believed, when nothing is left to be asked (`harness.doubts`).
+
+        Raises `EngineFatalError` where an engine has answered nobody since.
+        """
         self.journal.settle()
 
     def flush(self) -> None:
@@ -230,7 +234,9 @@ class Episodes:
     def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self._file("requests.jsonl"))
-        breaker = self.breakers[name] = Breaker(engine, self.stop, self.options.max_error_rate)
+        # What failed in a recorded run is its result.
+        rate = 1.0 if isinstance(self.plan.engines[name], Replay) else self.options.max_error_rate
+        breaker = self.breakers[name] = Breaker(engine, self.stop, rate)
         engine = Limiter(breaker, self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)

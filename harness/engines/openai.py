@@ -17,7 +17,7 @@ from harness.engines._replicas import Replica, Replicas
 from harness.engines._tokens import count_tokens
 from harness.engines._wire import GarbledError, dies, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.redaction import without_secrets
 
 
@@ -185,7 +185,7 @@ class OpenAI(Engine):
         """Ask, and ask again while that may help.
 
         Raises:
-            ContextLengthError, RequestError, EngineFatalError: as `Engine` says.
+            ContextLengthError, RefusedError, RequestError, EngineFatalError: as `Engine` says.
             SetupError: a generation word or a constraint that cannot be sent.
         """
         if not self._replicas.all:
@@ -295,7 +295,7 @@ class OpenAI(Engine):
         if isinstance(error, GarbledError) and overflows(200, str(error)):
             return ContextLengthError(said)
         if not isinstance(error, openai.APIStatusError):
-            return None if self._may_pass(error) else RequestError(said)
+            return None if self._may_pass(error) else RefusedError(said)
         status = error.status_code
         if overflows(status, f"{said} {error.body}"):
             return ContextLengthError(said)
@@ -309,7 +309,7 @@ class OpenAI(Engine):
             return EngineFatalError(f"the account has no credit left: {said}")
         if dies(status, f"{said} {error.body}"):
             return EngineFatalError(f"the model at {replica.name} has died: {said}")
-        return None if self._may_pass(error) else RequestError(said)
+        return None if self._may_pass(error) else RefusedError(said)
 
     async def _gave_up(self, replica: Replica, error: Exception) -> EngineError:
         """After the last try: is it this request that fails, or is the server gone?"""

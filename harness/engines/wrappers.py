@@ -22,7 +22,15 @@ from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request, Thread
 from harness.engines._line import Line
-from harness.errors import ContextLengthError, DataError, EngineError, EngineFatalError, SetupError, StorageError
+from harness.errors import (
+    ContextLengthError,
+    DataError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    SetupError,
+    StorageError,
+)
 from harness.store import Journal
 
 
@@ -103,11 +111,14 @@ class Breaker(Wrapper):
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
             context window is the conversation's fault and counts as answered.
 
+    An engine that has answered nothing yet is given up after `FIRST` failures, whatever share that is.
+
     Attributes:
         answered: how many requests the engine has answered.
     """
 
     WINDOW = 100
+    FIRST = 10
 
     def __init__(self, inner: Engine, stop: Stop, max_error_rate: float) -> None:
         super().__init__(inner)
@@ -115,7 +126,12 @@ class Breaker(Wrapper):
             raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate}")
         self.stop, self.max_error_rate = stop, max_error_rate
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
-        self._failed = self.answered = 0
+        self._failed = self._lost = self.answered = 0
+
+    @property
+    def lenient(self) -> bool:
+        """Whether any share may fail: failures then are results like others."""
+        return self.max_error_rate >= 1
 
     async def complete(self, request: Request) -> Completion:
         """Raises `EngineFatalError` at once where the run is to end; what is in flight then comes to its own end."""
@@ -130,10 +146,13 @@ class Breaker(Wrapper):
             raise
         except EngineError as error:
             self._note(True)
-            allowed = self.max_error_rate * self.WINDOW
-            if self._failed > allowed and self.stop.reason is None:
+            self._lost += not isinstance(error, RefusedError)
+            allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
+            dead = not self.answered and self._lost >= self.FIRST and not self.lenient
+            if (self._failed > allowed or dead) and self.stop.reason is None:
                 said = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
-                self.stop.reason = f"{said}{error} (max_error_rate allows {allowed:g} in {self.WINDOW})"
+                bound = f"max_error_rate allows {allowed:g} in {self.WINDOW}" + ", but not all of them" * dead
+                self.stop.reason = f"{said}{error} ({bound})"
             raise
         self._note(False)
         return answer
