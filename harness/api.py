@@ -381,6 +381,9 @@ class Engine(ABC):
         """How many tokens a text is to the model; None where the engine cannot say."""
         return None
 
+    def halt(self, reason: Exception) -> None:
+        """The run is about to end: raise `reason` rather than try a failed request again. What is in flight goes on."""
+
     async def rest(self) -> bool:
         """Let go of accelerator memory until the next `start`, which is quick then; False: cannot, close instead."""
         return False

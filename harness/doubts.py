@@ -103,8 +103,8 @@ class Doubts:
         for held in self._held.values():
             model, errors = held.engine.model, [line["error"] for line in self._failures(held.engine)]
             raise EngineFatalError(
-                f"the last requests to {model} failed, and nothing was answered since: {len(errors)} failures, the last "
-                f"with: {errors[-1]} (max_error_rate 1 would take them as results)"
+                f"the last requests to {model} failed, and nothing was answered since: {len(errors)} failures, the "
+                f"last with: {errors[-1]} (max_error_rate 1 would take them as results)"
             )
 
     def _failures(self, engine: Answering) -> Iterator[Line]:

@@ -10,8 +10,10 @@ import pytest
 
 import harness
 from harness import store
-from harness.api import Request
+from harness.api import Request, Thread
 from harness.engines.mock import Mock
+from harness.engines.openai import OpenAI
+from harness.engines.wrappers import Breaker, Stop
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.project import find
 from harness.run import RunStoppedError
@@ -194,6 +196,53 @@ def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_pa
     asked += [""] * total  # it is back
     play(folder, Mock(function=dying), 2)
     assert results(folder) == results(tmp_path / "calm" / "r")
+
+
+def test_what_one_request_finds_ends_the_waiting_of_others(tmp_path: Path) -> None:
+    slow = status(503, "overloaded", headers={"Retry-After": "3600"})
+    faults = iter([slow] * 5 + [DEAD])
+    with FakeOpenAI(faults=lambda body: next(faults, DEAD), models=["fake", "other"]) as server:
+        fields = {"base_url": server.url, "max_backoff": 3600.0}
+
+        async def talk() -> None:
+            stop = Stop()
+            one, two = (Breaker(OpenAI(model=name, **fields), stop, 0.25) for name in ("fake", "other"))
+            await one.start()
+            await two.start()
+            try:
+                waiting = [asyncio.create_task(one.complete(Request(f"{k}", Thread(), {}, k))) for k in range(5)]
+                while len(server.bodies) < 5:
+                    await asyncio.sleep(0)
+                with pytest.raises(EngineFatalError, match="CUDA"):
+                    await two.complete(Request("x", Thread(), {}, 1))
+                ended = await asyncio.gather(*waiting, return_exceptions=True)
+                assert [type(one) for one in ended] == [EngineFatalError] * 5 and "CUDA" in str(ended[0])
+                assert len(server.bodies) == 6
+            finally:
+                await one.close()
+                await two.close()
+
+        asyncio.run(talk())
+
+
+def test_samples_hold_nothing_that_was_not_believed(tmp_path: Path) -> None:
+    count = 0
+
+    def dying(request: Request) -> str:
+        nonlocal count
+        count += 1
+        if 12 < count <= 400:
+            raise RequestError("no")
+        return calm(request)
+
+    folder = tmp_path / "r"
+    with pytest.raises(RunStoppedError):
+        play(folder, Mock(function=dying), 10, log_samples=True)
+    count = 1000
+    done = play(folder, Mock(function=dying), 10, log_samples=True)
+    samples = [sample for _, sample in store.lines(folder / "samples.jsonl")]
+    assert sorted(sample["episode"] for sample in samples) == sorted(score.id for score in done.scores)
+    assert not any(move.get("error") == "no" for s in samples for batch in s["moves"] for move in batch)
 
 
 def test_what_is_the_requests_own_fault_stops_nothing(tmp_path: Path) -> None:

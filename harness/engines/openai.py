@@ -77,7 +77,7 @@ class OpenAI(Engine):
         self._replicas = Replicas(())
         self._key = ""
         self._requests = 0
-        self._over: str | None = None  # why nothing more can be asked
+        self._over: Exception | None = None  # why nothing more can be asked
         self._ended = asyncio.Event()
         self._closed: list[Facts] = []
 
@@ -91,6 +91,7 @@ class OpenAI(Engine):
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
+        self._over, self._ended = None, asyncio.Event()
         self._replicas = Replicas(self._connect())
         for replica in self._replicas.all:
             try:
@@ -107,6 +108,10 @@ class OpenAI(Engine):
     def count_tokens(self, text: str) -> int | None:
         """By `tokenizer`; None without one."""
         return count_tokens(self.tokenizer, text) if self.tokenizer else None
+
+    def halt(self, reason: Exception) -> None:
+        self._over = self._over or reason
+        self._ended.set()
 
     async def close(self) -> None:
         replicas, self._replicas = self._replicas, Replicas(())
@@ -211,7 +216,7 @@ class OpenAI(Engine):
         """What one server answers; None where it has gone away and another one is to be asked."""
         for attempt in range(self.max_retries + 1):
             if self._over is not None:
-                raise EngineFatalError(self._over)
+                raise self._over.with_traceback(None)
             try:
                 began = time.perf_counter()
                 data = await replica.client.post("/chat/completions", cast_to=object, body=body)
@@ -228,8 +233,7 @@ class OpenAI(Engine):
                 if final is not None:
                     replica.counts["failures"] += 1
                     if isinstance(final, EngineFatalError):
-                        self._over = self._over or str(final)
-                        self._ended.set()
+                        self.halt(final)
                     raise final from error
                 asked = retry_after(error.response.headers) if hasattr(error, "response") else None
                 replica.counts["retries"] += 1

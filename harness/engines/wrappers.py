@@ -57,6 +57,9 @@ class Wrapper(Engine):
     def count_tokens(self, text: str) -> int | None:
         return self.inner.count_tokens(text)
 
+    def halt(self, reason: Exception) -> None:
+        self.inner.halt(reason)
+
     async def rest(self) -> bool:
         return await self.inner.rest()
 
@@ -92,6 +95,14 @@ class Stop:
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.engines: list[Engine] = []
+
+    def end(self, reason: str) -> None:
+        """It is to end, for this reason unless there was one before; no engine tries anything again."""
+        if self.reason is None:
+            self.reason = reason
+            for engine in self.engines:
+                engine.halt(EngineFatalError(reason))
 
     def check(self) -> None:
         """Raise `EngineFatalError` if there is a reason."""
@@ -125,6 +136,7 @@ class Breaker(Wrapper):
         if not 0 <= max_error_rate <= 1:
             raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate}")
         self.stop, self.max_error_rate = stop, max_error_rate
+        stop.engines.append(inner)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
         self._failed = self._lost = self.answered = 0
 
@@ -139,7 +151,7 @@ class Breaker(Wrapper):
         try:
             answer = await self.inner.complete(request)
         except EngineFatalError as error:
-            self.stop.reason = self.stop.reason or str(error)
+            self.stop.end(str(error))
             raise
         except ContextLengthError:
             self._note(False)
@@ -149,10 +161,10 @@ class Breaker(Wrapper):
             self._lost += not isinstance(error, RefusedError)
             allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
             dead = not self.answered and self._lost >= self.FIRST and not self.lenient
-            if (self._failed > allowed or dead) and self.stop.reason is None:
+            if self._failed > allowed or dead:
                 said = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
                 bound = f"max_error_rate allows {allowed:g} in {self.WINDOW}" + ", but not all of them" * dead
-                self.stop.reason = f"{said}{error} ({bound})"
+                self.stop.end(f"{said}{error} ({bound})")
             raise
         self._note(False)
         return answer

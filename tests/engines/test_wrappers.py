@@ -147,21 +147,21 @@ def test_old_failures_are_forgotten_and_long_conversations_are_none() -> None:
 @pytest.mark.parametrize("rate", [0.07, 0.14, 0.28, 0.29, 0.57, 0.58])
 def test_as_many_may_fail_as_were_allowed(rate: float) -> None:
     most = round(rate * 100)
-    engine, asked = failing(*range(1, 1 + most))
+    engine, _ = failing(*range(1, 1 + most))
     assert outcomes(Breaker(engine, Stop(), rate), 100) == ["fine"] + ["request"] * most + ["fine"] * (99 - most)
-    engine, asked = failing(*range(1, 2 + most))
+    engine, _ = failing(*range(1, 2 + most))
     assert outcomes(Breaker(engine, Stop(), rate), 100)[2 + most :] == ["fatal"] * (98 - most)
 
 
 def test_an_engine_that_never_answered_is_given_up_before_there_is_a_share_of_a_hundred() -> None:
-    stop, (engine, asked) = Stop(), failing(*range(100))
+    stop, (engine, _) = Stop(), failing(*range(100))
     assert outcomes(Breaker(engine, stop, 0.9), 50) == ["request"] * 10 + ["fatal"] * 40
     assert str(stop.reason).startswith("10 of the last 10 requests to mock failed, the last with: no (max_error_rate")
-    engine, asked = failing(*range(100))
+    engine, _ = failing(*range(100))
     assert outcomes(Breaker(engine, Stop(), 1.0), 100) == ["request"] * 100
-    engine, asked = failing(*range(1, 91))
+    engine, _ = failing(*range(1, 91))
     assert outcomes(Breaker(engine, Stop(), 0.9), 100).count("fatal") == 0
-    engine, asked = failing(*range(90), kind=RefusedError)
+    engine, _ = failing(*range(90), kind=RefusedError)
     assert outcomes(Breaker(engine, Stop(), 0.9), 100).count("fatal") == 0, "it is there, and refuses"
 
 
