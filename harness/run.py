@@ -214,7 +214,7 @@ class Episodes:
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             if (left := self.tally.time_left()) is not None:
-                timer = asyncio.get_running_loop().call_later(left, self._halt, self.tally.time_over())
+                timer = asyncio.get_running_loop().call_later(left, self._no_more_tries, self.tally.time_over())
                 stack.callback(timer.cancel)
             await self._workers(take)
             self.journal.settle()
@@ -231,7 +231,7 @@ class Episodes:
         """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
         self.journal.flush()
 
-    def _halt(self, reason: Exception) -> None:
+    def _no_more_tries(self, reason: Exception) -> None:
         for engine in self.engines.values():
             engine.halt(reason)
 

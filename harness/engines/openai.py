@@ -73,7 +73,8 @@ class OpenAI(Engine):
             self.base_url = [_endpoint(url) for url in self.base_url]
             if not self.base_url or len(set(self.base_url)) < len(self.base_url):
                 hint = "Each address is one server; leave base_url out for OpenAI's own."
-                raise SetupError(f"base_url must be different addresses, found {self.base_url}", hint=hint)
+                found = ", ".join(map(_shown, self.base_url)) or "none"
+                raise SetupError(f"base_url must be different addresses, found {found}", hint=hint)
         self._replicas = Replicas(())
         self._key = ""
         self._requests = 0
@@ -84,7 +85,7 @@ class OpenAI(Engine):
     # ------------------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Make the client and see that the server is there.
+        """Make the client and see that the server is there; of several, at least one.
 
         Raises:
             SetupError: no `openai` package, no key, no server, or a refused key.
@@ -93,6 +94,7 @@ class OpenAI(Engine):
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
         self._over, self._ended = None, asyncio.Event()
         self._replicas = Replicas(self._connect())
+        failure: SetupError | None = None
         for replica in self._replicas.all:
             try:
                 replica.listed = await replica.models(self.timeout)
@@ -102,8 +104,14 @@ class OpenAI(Engine):
                 await self.close()
                 raise
             except Exception as error:
-                await self.close()
-                raise self._unreachable(replica, error) from error
+                failure = self._unreachable(replica, error)
+                if getattr(error, "status_code", None) in (401, 403):
+                    await self.close()
+                    raise failure from error
+                replica.leave_out(self._say(error))
+        if failure is not None and all(replica.gone for replica in self._replicas.all):
+            await self.close()
+            raise failure
 
     def count_tokens(self, text: str) -> int | None:
         """By `tokenizer`; None without one."""
@@ -337,7 +345,13 @@ class OpenAI(Engine):
         return " ".join(text.split())[:500]
 
 
-def _endpoint(url: str) -> str:
+def _endpoint(url: Any) -> str:
+    if not isinstance(url, str):
+        raise SetupError(f"base_url: an address must be text, found {url!r:.40}")
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:  # a half of [::1], a port that is no number
+        raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
     return url.rstrip("/").removesuffix("/chat/completions")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Engine, Request, Thread, derive_seed
+from harness.api import Completion, Engine, Request, Thread, derive_seed, plugin
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.replay import Replay
-from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Stop
+from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import (
     ContextLengthError,
     DataError,
@@ -87,9 +87,10 @@ def test_a_failure_frees_its_slot() -> None:
     assert isinstance(failed, RequestError) and [o.text for o in others] == ["fine", "fine"]
 
 
-def test_a_limit_below_one_is_refused() -> None:
-    with pytest.raises(SetupError, match="at least 1, not 0"):
-        Limiter(Mock(), max_concurrency=0)
+@pytest.mark.parametrize("limit", [0, -1, "a", 1.5, None, True])
+def test_a_limit_below_one_or_of_no_number_is_refused(limit: Any) -> None:
+    with pytest.raises(SetupError, match=f"a whole number, at least 1, not {limit!r}"):
+        Limiter(Mock(), max_concurrency=limit)
 
 
 # ---------------------------------------------------------------------------------- circuit breaker
@@ -171,8 +172,8 @@ def test_an_engine_that_is_gone_is_asked_no_more() -> None:
     assert len(asked) == 4
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan")])
-def test_a_share_is_a_share(rate: float) -> None:
+@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "x", None, True])
+def test_a_share_is_a_share(rate: Any) -> None:
     with pytest.raises(SetupError, match="must be from 0 to 1"):
         Breaker(Mock(), Stop(), rate)
 
@@ -188,6 +189,32 @@ def test_the_same_call_is_asked_once_across_runs(tmp_path: Path) -> None:
     assert talk(later, [request("b"), request("c")]) == ["answer 2", "answer 3"]
     assert len(asked) == 3
     assert later.report() == {"cache_hits": 1, "cache_misses": 1}
+
+
+@plugin
+class Placed(Mock):
+    """It is somewhere, or at several places."""
+
+    location = frozenset({"base_url"})
+    base_url: str | list[str] = ""
+
+
+def test_an_answer_of_several_servers_is_one_of_each(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def heard(kind: type[Cache], *places: Any) -> list[int]:
+        """How many calls were asked until then, from place to place."""
+        counts = []
+        for place in places:
+            inner = Placed(function=lambda call: asked.append(call.id) or "x", base_url=place)
+            talk(kind(inner, tmp_path / kind.__name__), [request("a")])
+            counts.append(len(asked))
+        return counts
+
+    assert heard(Cache, ["a", "b"], ["b", "a"], ["c", "b"], "a", "b", ["a", "d"]) == [1] * 6
+    assert heard(Cache, "c", "d", ["e", "d", "c"], ["f", "e"]) == [2, 3, 3, 4], "found, or asked at a strange one"
+    asked.clear()
+    assert heard(Shared, "a", "b", ["c", "d"]) == [1, 1, 1], "a run may go on elsewhere"
 
 
 def test_a_remembered_answer_is_whole(tmp_path: Path) -> None:
