@@ -358,7 +358,7 @@ class Request:
 class Engine(ABC):
     """Turns requests into completions. Owns its client, retries and rate limits; knows nothing of agents.
 
-    Raises `ContextLengthError` and `RequestError` for one request, `EngineFatalError` when it is of no
+    Raises `ContextLengthError`, `RefusedError` and `RequestError` for one request, `EngineFatalError` when it is of no
     more use, `SetupError` from `start` when it cannot begin.
     """
 
@@ -380,6 +380,9 @@ class Engine(ABC):
     def count_tokens(self, text: str) -> int | None:
         """How many tokens a text is to the model; None where the engine cannot say."""
         return None
+
+    def halt(self, reason: Exception) -> None:
+        """The run is about to end: raise `reason` rather than try a failed request again. What is in flight goes on."""
 
     async def rest(self) -> bool:
         """Let go of accelerator memory until the next `start`, which is quick then; False: cannot, close instead."""

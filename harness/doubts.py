@@ -3,17 +3,18 @@
 A request that fails after every retry is an error of its move, which stays in the results. But where an engine dies,
 all its requests fail for a while before that is known, and what came of them had better not be kept: when the run goes
 on, they are to be asked again. So a failure is in doubt until the engine's next answer. Until then the lines of its
-episode are held back; if the run stops before, they are gone, and it goes on from the turn that failed. Answers that
-were given to the turn before it failed stand in the journal by then, as `UNFINISHED` moves.
+episode are held back; if the run stops before, they are gone, and it goes on from the turn that failed. Where all else
+is played and there was no such answer, that stops the run as the engine's death would. Answers that were given to the
+turn before it failed stand in the journal by then, as `UNFINISHED` moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.errors import EngineError, RequestError
+from harness.errors import EngineError, EngineFatalError, RequestError
 from harness.store import Journal, Line
 
 _MAY_PASS = (RequestError.kind, EngineError.kind)
@@ -21,9 +22,14 @@ _MAY_PASS = (RequestError.kind, EngineError.kind)
 
 
 class Answering(Protocol):
-    """An engine that counts its answers."""
+    """An engine that counts its answers; one that is `lenient` has failures for results."""
 
     answered: int
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def lenient(self) -> bool: ...
 
 
 @dataclass
@@ -87,8 +93,24 @@ class Doubts:
         self._journal.flush()
 
     def settle(self) -> None:
-        """The run is at its end: believe everything."""
-        self._release(list(self._held))
+        """Nothing is left to be asked: believe what is proven.
+
+        Raises:
+            EngineFatalError: an engine has answered nobody since requests of it failed. What failed is to be asked
+                again, by a run that goes on.
+        """
+        self._release([name for name, held in self._held.items() if held.proven() or held.engine.lenient])
+        for held in self._held.values():
+            model, errors = held.engine.model, [line["error"] for line in self._failures(held.engine)]
+            raise EngineFatalError(
+                f"the last requests to {model} failed, and nothing was answered since: {len(errors)} failures, the "
+                f"last with: {errors[-1]} (max_error_rate 1 would take them as results)"
+            )
+
+    def _failures(self, engine: Answering) -> Iterator[Line]:
+        for held in self._held.values():
+            if held.engine is engine:
+                yield from (line for line in held.lines if line.get("error_kind") in _MAY_PASS)
 
     def _release(self, episodes: list[str]) -> None:
         for name in episodes:

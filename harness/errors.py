@@ -12,7 +12,8 @@
     ├── BudgetSpentError     what the run may spend is spent: its episode waits for a later run
     └── EngineError          one model request failed: becomes a Move with an error
         ├── ContextLengthError   the prompt does not fit; the episode goes on
-        ├── RequestError         refused or still failing after every retry; the episode goes on
+        ├── RequestError         still failing after every retry; the episode goes on
+        │   └── RefusedError     refused for what it says: asking again would not help
         └── EngineFatalError     nothing more can be asked of this engine: the run stops and can be resumed
 
 What a model writes never raises: see `harness.api.Parsed`.
@@ -121,9 +122,15 @@ class ContextLengthError(EngineError):
 
 
 class RequestError(EngineError):
-    """The request was refused, or failed after every retry."""
+    """The request failed after every retry; another time it may go well."""
 
     kind = "request"
+
+
+class RefusedError(RequestError):
+    """The request was refused for what it says (its content, its form), by an engine that is well."""
+
+    kind = "refused"
 
 
 class EngineFatalError(EngineError):

@@ -56,6 +56,7 @@ class Lock:
         if self._file >= 0:
             with contextlib.suppress(OSError):  # a full disk, a mount that is gone
                 _write(self._file, {})
+                _unlock(self._file)  # closing is not enough where a child has the file open too
             os.close(self._file)
             self._file = -1
 
@@ -101,6 +102,13 @@ def _lock(file: int) -> bool | None:
     except OSError as error:
         return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
     return True
+
+
+def _unlock(file: int) -> None:
+    with contextlib.suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _host() -> str:

@@ -12,7 +12,6 @@ import functools
 import json
 import random
 import traceback
-from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +21,14 @@ from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.doubts import Doubts
 from harness.engines.budget import Budget, Budgeted, Tally
+from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
+from harness.samples import sample
 from harness.score import grade, labels, score
 from harness.simulation import seed_of
 from harness.tables import EpisodeScore
@@ -212,6 +213,9 @@ class Episodes:
                 self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
+            if (left := self.tally.time_left()) is not None:
+                timer = asyncio.get_running_loop().call_later(left, self._no_more_tries, self.tally.time_over())
+                stack.callback(timer.cancel)
             await self._workers(take)
             self.journal.settle()
         return {name: engine.report() for name, engine in self.engines.items()}
@@ -224,13 +228,19 @@ class Episodes:
         """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
         self.journal.flush()
 
+    def _no_more_tries(self, reason: Exception) -> None:
+        for engine in self.engines.values():
+            engine.halt(reason)
+
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else store.of_worker(name, self.worker))
 
     def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
             engine = Recorder(engine, self._file("requests.jsonl"))
-        breaker = self.breakers[name] = Breaker(engine, self.stop, self.options.max_error_rate)
+        # What failed in a recorded run is its result.
+        rate = 1.0 if isinstance(self.plan.engines[name], Replay) else self.options.max_error_rate
+        breaker = self.breakers[name] = Breaker(engine, self.stop, rate)
         engine = Limiter(breaker, self.options.max_concurrency)
         if self.options.use_cache:
             engine = Cache(engine, self.options.use_cache)
@@ -251,13 +261,16 @@ class Episodes:
                 self.stop.check()
                 if (job := await take()) is None:
                     return
+                if spent and not self._may_be_free(job):
+                    continue
                 self.open.add(number)
                 try:
                     self.tally.check_time()
                     await self._play(*job)
-                except BudgetSpentError as error:  # others go on as long as they need nothing new
-                    spent.append(error)
-                    return
+                except BudgetSpentError as error:  # others go on, and what needs nothing new is played
+                    spent[1:] = [error]
+                    if error.by == "max_time":
+                        return
                 finally:
                     self.open.discard(number)
                 await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
@@ -268,7 +281,7 @@ class Episodes:
         try:
             await asyncio.gather(*workers)
         except EngineFatalError as error:
-            self.stop.reason = self.stop.reason or str(error)
+            self.stop.end(str(error))
             # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
             # that take turns would be started for it.)
             if not self.options.take_turns:
@@ -282,6 +295,11 @@ class Episodes:
             await asyncio.gather(*workers, return_exceptions=True)
         if spent:
             raise spent[0]
+
+    def _may_be_free(self, job: Job) -> bool:
+        """Whether an episode may come to its end without anything new being asked."""
+        kept = bool(self.options.use_cache or self.shares or episode_id(*job) in self.moves)
+        return kept or all(group.policy is not None for group in job[0].groups)
 
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)
@@ -345,8 +363,6 @@ class Episodes:
 
     def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
         scored = score(episode, self.plan.metrics, condition.simulated)
-        if self.samples is not None:
-            self.samples.append(_sample(episode, case, players))
         line = {
             "k": "end",
             "e": episode.id,
@@ -361,7 +377,13 @@ class Episodes:
             "error": scored.error,
             **{mark: True for mark in ("simulated", "limited") if getattr(scored, mark)},
         }
-        self.journal.end(line, functools.partial(self.on_score, scored))
+
+        def believed() -> None:
+            if self.samples is not None:
+                self.samples.append(sample(episode, case, players))
+            self.on_score(scored)
+
+        self.journal.end(line, believed)
 
 
 def _group(condition: Condition, case: Case, seat: str) -> Group:
@@ -373,22 +395,3 @@ def _told(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
-
-
-def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> dict[str, Any]:
-    """One line of samples.jsonl: the case without its target, and what was said in every seat."""
-    turns: Counter[str] = Counter()
-    moves = []
-    for b, batch in enumerate(episode.batches):
-        moves.append([store.move_line(episode.id, b, p, turns[move.seat], move) for p, move in enumerate(batch)])
-        turns.update(move.seat for move in batch)
-    return {
-        "episode": episode.id,
-        "labels": dict(episode.labels),
-        "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
-        "threads": {seat: p.thread.messages for seat, p in players.items() if isinstance(p, ModelPlayer)},
-        "moves": moves,
-        "outcome": store.outcome_line(episode.outcome),
-        "grade": dict(episode.grade),
-        "error": episode.error,
-    }

@@ -21,6 +21,7 @@ from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError, SetupError
 from harness.evaluation import execute
 from harness.run import BudgetReachedError, Options, RunStoppedError
+from tests.fake_openai import FakeOpenAI, status
 
 TOY = project.find(Path(__file__).parent / "toy")
 BUILTIN = project.builtin()
@@ -235,6 +236,48 @@ def test_what_a_cache_holds_costs_nothing(tmp_path: Path) -> None:
     harness.evaluate(QA, engine, output_path=tmp_path / "a", use_cache=tmp_path / "cache")
     again = harness.evaluate(QA, engine, output_path=tmp_path / "b", use_cache=tmp_path / "cache", max_calls=1)
     assert asked.total() == 45 and len(again.scores) == 15
+
+
+@pytest.mark.parametrize("width", [1, 256])
+def test_a_spent_budget_keeps_nothing_from_ending_that_needs_nothing_new(
+    tmp_path: Path, whole: tuple[Path, list[str]], width: int
+) -> None:
+    folder, calls = tmp_path / "r", len(whole[1])
+    run(folder, Dice(), max_calls=calls)
+    journal = folder / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(line for line in lines if b'"k":"end"' not in line))  # as kill -9 may leave it
+    for name in ("scores.jsonl", "results.json", "tables.md"):
+        (folder / name).unlink()
+    run(folder, Dice(broken_start=True), max_calls=calls, max_concurrency=width)
+    assert results(folder) == results(whole[0])
+
+
+@pytest.mark.parametrize("width", [1, 256])
+def test_a_spent_budget_leaves_what_a_cache_holds(tmp_path: Path, width: int) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request.id)
+        return "a"
+
+    run(tmp_path / "a", Mock(function=answer), use_cache=tmp_path / "cache")
+    with pytest.raises(BudgetReachedError):
+        run(tmp_path / "r", Mock(function=answer), max_calls=1)
+    asked.clear()
+    more: dict[str, Any] = {"use_cache": tmp_path / "cache", "max_calls": 1, "max_concurrency": width}
+    assert len(run(tmp_path / "r", Mock(function=answer), **more).scores) == 8 and asked == []
+
+
+def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
+    slow = status(429, "slow down", headers={"Retry-After": "3600"})
+    with FakeOpenAI(faults=lambda body: slow) as server:
+        fields = {"model": "fake", "base_url": server.url, "max_backoff": 3600.0}
+        with pytest.raises(BudgetReachedError, match="max_time 1 is reached: 0 of 8"):
+            run(tmp_path / "r", "openai", model_args=fields, max_time=1, max_concurrency=4)
+        assert 1 <= len(server.bodies) <= 4
+        asked = recorded(tmp_path / "r")
+    assert asked == 0
 
 
 class Big(Engine):

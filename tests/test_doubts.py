@@ -8,11 +8,14 @@ import pytest
 from harness import store
 from harness.api import Completion, Move
 from harness.doubts import Doubts
+from harness.errors import EngineFatalError
 
 
 class Engine:
+    model = "m"
+
     def __init__(self) -> None:
-        self.answered = 0
+        self.answered, self.lenient = 0, False
 
 
 class Book:
@@ -98,6 +101,7 @@ def test_a_move_that_failed_half_way_keeps_what_is_paid(book: Book) -> None:
     assert book.written() == [("e", 0, "A", store.UNFINISHED)]
     [move] = store.Progress(book.file.path).moves["e"].values()
     assert [call.text for call in move.calls] == ["0"]
+    book.engine.answered += 1
     book.doubts.settle()
     assert book.written()[1:] == [("e", 0, "A", "request")]
     [move] = store.Progress(book.file.path).moves["e"].values()
@@ -121,9 +125,26 @@ def test_what_was_asked_is_written_whatever_is_believed(book: Book) -> None:
     assert (progress.calls, progress.tokens) == (3, 30) and progress.moves == {}
 
 
-def test_at_the_end_of_a_run_all_is_believed(book: Book) -> None:
+def test_at_the_end_of_a_run_what_no_answer_has_cleared_stops_it(book: Book) -> None:
     book.move("e", 0, "A", "request")
     book.end("e")
-    book.move("f", 0, "A", "engine")
+    book.other.answered += 1
+    book.engine.answered += 1
+    book.move("f", 0, "A", "engine", other=True)
+    book.end("f")
+    book.move("g", 0, "A", "request", other=True)
+    with pytest.raises(
+        EngineFatalError, match="to m failed, and nothing was answered since: 2 failures, the last with"
+    ):
+        book.doubts.settle()
+    assert book.written() == [("e", 0, "A", "request"), "e"] and book.ended == ["e"]
+    book.other.lenient = True
     book.doubts.settle()
-    assert book.written() == [("e", 0, "A", "request"), "e", ("f", 0, "A", "engine")]
+    assert book.written()[2:] == [("f", 0, "A", "engine"), "f", ("g", 0, "A", "request")]
+
+
+def test_a_refusal_is_the_requests_own_and_never_in_doubt(book: Book) -> None:
+    book.move("e", 0, "A", "refused")
+    book.end("e")
+    book.doubts.settle()
+    assert book.written() == [("e", 0, "A", "refused"), "e"]

@@ -53,6 +53,14 @@ def test_another_process_is_named_and_its_death_is_its_release(tmp_path: Path) -
     Lock(tmp_path).release()
 
 
+def test_who_lets_go_lets_go_for_its_children_too(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    copy = os.dup(lock._file)  # as a forked child has it
+    lock.release()
+    Lock(tmp_path).release()
+    os.close(copy)
+
+
 def test_children_of_a_killed_process_keep_nobody_out(tmp_path: Path) -> None:
     with hold(tmp_path, "and a child") as process:
         assert process.stdout is not None

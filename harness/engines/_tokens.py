@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.api import Thread
 from harness.engines._reasoning import split_reasoning
-from harness.errors import RequestError, SetupError
+from harness.errors import RefusedError, SetupError
 
 Messages = Sequence[dict[str, str]]
 
@@ -82,7 +82,7 @@ class ChatTokens:
         """The thread as a prompt for its next reply.
 
         Raises:
-            RequestError: if the template refuses these messages.
+            RefusedError: if the template refuses these messages.
         """
         told: _Told | None = thread.memo.get(self._key)
         if told is not None and self._appends:
@@ -122,7 +122,7 @@ class ChatTokens:
             return None
         try:
             text, before = self.render([_QUESTION, reply, *new]), self._opening + told.answer
-        except RequestError:  # it may like the whole better
+        except RefusedError:  # it may like the whole better
             return None
         if text.startswith(before) and text.startswith(self._boundaries, len(before)):
             return text[len(before) :]
@@ -136,9 +136,9 @@ class ChatTokens:
         try:
             text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **kwargs)
         except Exception as error:  # whatever a model's own Jinja code raises
-            raise RequestError(f"the model's chat template refuses the conversation: {error}") from error
+            raise RefusedError(f"the model's chat template refuses the conversation: {error}") from error
         if not isinstance(text, str):
-            raise RequestError(f"{type(self._tokenizer).__name__} gives no text for a conversation")
+            raise RefusedError(f"{type(self._tokenizer).__name__} gives no text for a conversation")
         return text
 
     def encode(self, text: str) -> list[int]:
@@ -177,14 +177,14 @@ class ChatTokens:
         """See that there is a template, and whether it takes a system message."""
         try:
             self._opening = self.render([_QUESTION])
-        except RequestError as error:
+        except RefusedError as error:
             raise SetupError(
                 f"the model cannot be asked in chat form: {error}",
                 hint="Give chat_template= a file with a Jinja chat template, or take an instruction-tuned model.",
             ) from error
         try:
             self.render([_SYSTEM, _QUESTION])
-        except RequestError:
+        except RefusedError:
             self._fold_system = True
         self._flat = self._appends = True
         for opening in ([_QUESTION], [_SYSTEM, _QUESTION]):
@@ -200,7 +200,7 @@ class ChatTokens:
             messages = [*messages, reply, {"role": "user", "content": f"Round {turn}.\n\nWhat do you say now?"}]
             try:
                 short, whole = self._following(told, messages), self.render(messages)
-            except RequestError:
+            except RefusedError:
                 self._flat = False
                 return
             if short is None or whole != told.prompt.text + short:

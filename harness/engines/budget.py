@@ -6,6 +6,7 @@ with. What a spec allows an episode or a seat is in `harness.limits`.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,7 +68,15 @@ class Tally:
     def check_time(self) -> None:
         """Raises `BudgetSpentError` when the time is over."""
         if self._end is not None and self._now() >= self._end:
-            raise BudgetSpentError("max_time", self.budget.max_time or 0)
+            raise self.time_over()
+
+    def time_left(self) -> float | None:
+        """Seconds; None: no end of it."""
+        return None if self._end is None else max(0.0, self._end - self._now())
+
+    def time_over(self) -> BudgetSpentError:
+        """What to raise then."""
+        return BudgetSpentError("max_time", self.budget.max_time or 0)
 
     def check(self) -> None:
         """Raises `BudgetSpentError` when nothing new is to be asked, `EngineFatalError` when nobody can tell."""
@@ -105,16 +114,23 @@ class Budgeted(Wrapper):
     def __init__(self, inner: Engine, tally: Tally) -> None:
         super().__init__(inner)
         self.tally = tally
+        self._started = False
 
     async def start(self) -> None:
-        """Start the engine, unless nothing may be asked of it any more. Raises `BudgetSpentError`."""
-        self.tally.check()
-        await self.inner.start()
+        """Start the engine, unless nothing may be asked of it any more: what is recorded or cached needs none."""
+        self._started = False
+        with contextlib.suppress(BudgetSpentError):
+            self.tally.check()
+            await self.inner.start()
+            self._started = True
+
+    async def rest(self) -> bool:
+        return self._started and await self.inner.rest()
 
     async def complete(self, request: Request) -> Completion:
         """Raises `BudgetSpentError` instead of asking when the budget is spent."""
         tally = self.tally
-        if tally.bounded:
+        if tally.bounded:  # what is spent stays spent: an engine that was not started is not asked
             tally.check()
         tally.calls += 1  # counted before it is asked, so that never more are in flight than there may be
         answer = await self.inner.complete(request)

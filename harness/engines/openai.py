@@ -17,7 +17,7 @@ from harness.engines._replicas import Replica, Replicas
 from harness.engines._tokens import count_tokens
 from harness.engines._wire import GarbledError, dies, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RequestError, SetupError
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.redaction import without_secrets
 
 
@@ -73,25 +73,28 @@ class OpenAI(Engine):
             self.base_url = [_endpoint(url) for url in self.base_url]
             if not self.base_url or len(set(self.base_url)) < len(self.base_url):
                 hint = "Each address is one server; leave base_url out for OpenAI's own."
-                raise SetupError(f"base_url must be different addresses, found {self.base_url}", hint=hint)
+                found = ", ".join(map(_shown, self.base_url)) or "none"
+                raise SetupError(f"base_url must be different addresses, found {found}", hint=hint)
         self._replicas = Replicas(())
         self._key = ""
         self._requests = 0
-        self._over: str | None = None  # why nothing more can be asked
+        self._over: Exception | None = None  # why nothing more can be asked
         self._ended = asyncio.Event()
         self._closed: list[Facts] = []
 
     # ------------------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Make the client and see that the server is there.
+        """Make the client and see that the server is there; of several, at least one.
 
         Raises:
             SetupError: no `openai` package, no key, no server, or a refused key.
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
+        self._over, self._ended = None, asyncio.Event()
         self._replicas = Replicas(self._connect())
+        failure: SetupError | None = None
         for replica in self._replicas.all:
             try:
                 replica.listed = await replica.models(self.timeout)
@@ -101,12 +104,22 @@ class OpenAI(Engine):
                 await self.close()
                 raise
             except Exception as error:
-                await self.close()
-                raise self._unreachable(replica, error) from error
+                failure = self._unreachable(replica, error)
+                if getattr(error, "status_code", None) in (401, 403):
+                    await self.close()
+                    raise failure from error
+                replica.leave_out(self._say(error))
+        if failure is not None and all(replica.gone for replica in self._replicas.all):
+            await self.close()
+            raise failure
 
     def count_tokens(self, text: str) -> int | None:
         """By `tokenizer`; None without one."""
         return count_tokens(self.tokenizer, text) if self.tokenizer else None
+
+    def halt(self, reason: Exception) -> None:
+        self._over = self._over or reason
+        self._ended.set()
 
     async def close(self) -> None:
         replicas, self._replicas = self._replicas, Replicas(())
@@ -185,7 +198,7 @@ class OpenAI(Engine):
         """Ask, and ask again while that may help.
 
         Raises:
-            ContextLengthError, RequestError, EngineFatalError: as `Engine` says.
+            ContextLengthError, RefusedError, RequestError, EngineFatalError: as `Engine` says.
             SetupError: a generation word or a constraint that cannot be sent.
         """
         if not self._replicas.all:
@@ -211,7 +224,7 @@ class OpenAI(Engine):
         """What one server answers; None where it has gone away and another one is to be asked."""
         for attempt in range(self.max_retries + 1):
             if self._over is not None:
-                raise EngineFatalError(self._over)
+                raise self._over.with_traceback(None)
             try:
                 began = time.perf_counter()
                 data = await replica.client.post("/chat/completions", cast_to=object, body=body)
@@ -228,8 +241,7 @@ class OpenAI(Engine):
                 if final is not None:
                     replica.counts["failures"] += 1
                     if isinstance(final, EngineFatalError):
-                        self._over = self._over or str(final)
-                        self._ended.set()
+                        self.halt(final)
                     raise final from error
                 asked = retry_after(error.response.headers) if hasattr(error, "response") else None
                 replica.counts["retries"] += 1
@@ -295,7 +307,7 @@ class OpenAI(Engine):
         if isinstance(error, GarbledError) and overflows(200, str(error)):
             return ContextLengthError(said)
         if not isinstance(error, openai.APIStatusError):
-            return None if self._may_pass(error) else RequestError(said)
+            return None if self._may_pass(error) else RefusedError(said)
         status = error.status_code
         if overflows(status, f"{said} {error.body}"):
             return ContextLengthError(said)
@@ -309,7 +321,7 @@ class OpenAI(Engine):
             return EngineFatalError(f"the account has no credit left: {said}")
         if dies(status, f"{said} {error.body}"):
             return EngineFatalError(f"the model at {replica.name} has died: {said}")
-        return None if self._may_pass(error) else RequestError(said)
+        return None if self._may_pass(error) else RefusedError(said)
 
     async def _gave_up(self, replica: Replica, error: Exception) -> EngineError:
         """After the last try: is it this request that fails, or is the server gone?"""
@@ -333,7 +345,13 @@ class OpenAI(Engine):
         return " ".join(text.split())[:500]
 
 
-def _endpoint(url: str) -> str:
+def _endpoint(url: Any) -> str:
+    if not isinstance(url, str):
+        raise SetupError(f"base_url: an address must be text, found {url!r:.40}")
+    try:
+        _ = urlsplit(url).port
+    except ValueError as error:  # a half of [::1], a port that is no number
+        raise SetupError(f"base_url: {error}", hint="An address is like http://localhost:8000/v1.") from None
     return url.rstrip("/").removesuffix("/chat/completions")
 
 

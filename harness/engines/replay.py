@@ -9,10 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request, plugin
-from harness.errors import ContextLengthError, DataError, EngineError, EngineFatalError, Place, RequestError, SetupError
+from harness.errors import (
+    ContextLengthError,
+    DataError,
+    EngineError,
+    EngineFatalError,
+    Place,
+    RefusedError,
+    RequestError,
+    SetupError,
+)
 
 _FIELDS = frozenset(f.name for f in fields(Completion))
-_ERRORS: dict[str, type[EngineError]] = {e.kind: e for e in (EngineError, ContextLengthError, RequestError)}
+_ERRORS: dict[str, type[EngineError]] = {
+    error.kind: error for error in (EngineError, ContextLengthError, RequestError, RefusedError)
+}
 
 Row = Mapping[str, Any]
 

@@ -20,7 +20,7 @@ from harness.engines._line import Line
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines.sampling import normalise
-from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError, near
+from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.redaction import without_secrets
 
 # Fields that go to vLLM under their own names; None leaves the choice to vLLM.
@@ -251,7 +251,8 @@ class VLLM(Engine):
 
         Raises:
             ContextLengthError: if no token of the context window is left for it.
-            RequestError: if vLLM refuses the request.
+            RefusedError: if vLLM or the chat template refuses the request.
+            RequestError: if vLLM gives no answer.
             EngineFatalError: if the engine's process has died.
             SetupError: for an unknown generation word.
         """
@@ -319,7 +320,7 @@ class VLLM(Engine):
             said = f"{type(error).__name__}: {' '.join(str(error.__cause__ or error).split())[:1000]}"
             if "maximum model length" in said or "max_model_len" in said:
                 raise ContextLengthError(said) from error
-            raise RequestError(said) from error
+            raise (RefusedError if isinstance(error, ValueError | TypeError) else RequestError)(said) from error
         if output is None:
             raise RequestError("vLLM gave no output")
         return output

@@ -16,13 +16,21 @@ import sqlite3
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request, Thread
 from harness.engines._line import Line
-from harness.errors import ContextLengthError, DataError, EngineError, EngineFatalError, SetupError, StorageError
+from harness.errors import (
+    ContextLengthError,
+    DataError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    SetupError,
+    StorageError,
+)
 from harness.store import Journal
 
 
@@ -49,6 +57,9 @@ class Wrapper(Engine):
     def count_tokens(self, text: str) -> int | None:
         return self.inner.count_tokens(text)
 
+    def halt(self, reason: Exception) -> None:
+        self.inner.halt(reason)
+
     async def rest(self) -> bool:
         return await self.inner.rest()
 
@@ -67,8 +78,8 @@ class Limiter(Wrapper):
 
     def __init__(self, inner: Engine, max_concurrency: int) -> None:
         super().__init__(inner)
-        if max_concurrency < 1:
-            raise SetupError(f"max_concurrency must be at least 1, not {max_concurrency}")
+        if not (type(max_concurrency) is int and max_concurrency >= 1):
+            raise SetupError(f"max_concurrency must be a whole number, at least 1, not {max_concurrency!r:.40}")
         self._line = Line(lambda flying: flying < max_concurrency)
 
     async def complete(self, request: Request) -> Completion:
@@ -84,6 +95,14 @@ class Stop:
 
     def __init__(self) -> None:
         self.reason: str | None = None
+        self.engines: list[Engine] = []
+
+    def end(self, reason: str) -> None:
+        """It is to end, for this reason unless there was one before; no engine tries anything again."""
+        if self.reason is None:
+            self.reason = reason
+            for engine in self.engines:
+                engine.halt(EngineFatalError(reason))
 
     def check(self) -> None:
         """Raise `EngineFatalError` if there is a reason."""
@@ -103,19 +122,28 @@ class Breaker(Wrapper):
         max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
             context window is the conversation's fault and counts as answered.
 
+    An engine that has answered nothing yet is given up after `FIRST` failures, whatever share that is.
+
     Attributes:
         answered: how many requests the engine has answered.
     """
 
     WINDOW = 100
+    FIRST = 10
 
     def __init__(self, inner: Engine, stop: Stop, max_error_rate: float) -> None:
         super().__init__(inner)
-        if not 0 <= max_error_rate <= 1:
-            raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate}")
+        if not (type(max_error_rate) in (int, float) and 0 <= max_error_rate <= 1):
+            raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate!r:.40}")
         self.stop, self.max_error_rate = stop, max_error_rate
+        stop.engines.append(inner)
         self._last: deque[bool] = deque(maxlen=self.WINDOW)
-        self._failed = self.answered = 0
+        self._failed = self._lost = self.answered = 0
+
+    @property
+    def lenient(self) -> bool:
+        """Whether any share may fail: failures then are results like others."""
+        return self.max_error_rate >= 1
 
     async def complete(self, request: Request) -> Completion:
         """Raises `EngineFatalError` at once where the run is to end; what is in flight then comes to its own end."""
@@ -123,17 +151,20 @@ class Breaker(Wrapper):
         try:
             answer = await self.inner.complete(request)
         except EngineFatalError as error:
-            self.stop.reason = self.stop.reason or str(error)
+            self.stop.end(str(error))
             raise
         except ContextLengthError:
             self._note(False)
             raise
         except EngineError as error:
             self._note(True)
-            allowed = self.max_error_rate * self.WINDOW
-            if self._failed > allowed and self.stop.reason is None:
+            self._lost += not isinstance(error, RefusedError)
+            allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
+            dead = not self.answered and self._lost >= self.FIRST and not self.lenient
+            if self._failed > allowed or dead:
                 said = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
-                self.stop.reason = f"{said}{error} (max_error_rate allows {allowed:g} in {self.WINDOW})"
+                bound = f"max_error_rate allows {allowed:g} in {self.WINDOW}" + ", but not all of them" * dead
+                self.stop.end(f"{said}{error} ({bound})")
             raise
         self._note(False)
         return answer
@@ -152,6 +183,10 @@ class Cache(Wrapper):
     The key holds everything an answer depends on: the engine's description (model and revision among it, not its
     `incidental` fields), messages, sampling, constraint, and the seed derived for the call. So repeats, and seats that
     happen to ask the same, keep answers of their own. Errors are not remembered.
+
+    Elsewhere another model may have the same name, so the key holds the engine's `location` too. Where that is a list
+    of places, an answer is kept for, and looked up at, every one of them: in what order they stand, and whether one is
+    added, does not matter.
     """
 
     def __init__(self, inner: Engine, path: str | Path) -> None:
@@ -168,8 +203,7 @@ class Cache(Wrapper):
             DataError: if the file cannot be made or is no cache.
         """
         await self.inner.start()
-        facts = {k: v for k, v in self.inner.describe().items() if k not in self.inner.incidental}
-        self._engine = _canonical({"engine": type(_innermost(self.inner)).__qualname__, **facts})
+        self._places = self._identities()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
@@ -185,8 +219,8 @@ class Cache(Wrapper):
         """Raises `StorageError` if the file can be read or written no more."""
         if self._failure is not None:
             raise self._failure
-        key = self._key(request)
-        rows = self._sql("SELECT answer FROM answers WHERE key = ?", key)
+        keys = self._keys(request)
+        rows = self._sql(f"SELECT answer FROM answers WHERE key IN ({', '.join('?' * len(keys))}) LIMIT 1", *keys)
         if rows:
             self.hits += 1
             return Completion(**json.loads(rows[0][0]))
@@ -194,7 +228,8 @@ class Cache(Wrapper):
         answer = await self.inner.complete(request)
         # An answer that is there can be recorded as a move: it is the next call that stops the run.
         with contextlib.suppress(StorageError):
-            self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(_said(answer)))
+            for key in keys:
+                self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(_said(answer)))
         return answer
 
     async def close(self) -> None:
@@ -215,24 +250,43 @@ class Cache(Wrapper):
             self._failure = StorageError(f"the response cache {self.path} fails: {error}", hint=hint)
             raise self._failure from error
 
-    def _key(self, request: Request) -> bytes:
-        facts = [self._engine, request.sampling, request.constraint, request.seed]
-        return hashlib.sha256(_history(request.thread) + _canonical(facts)).digest()
+    def _identities(self) -> list[bytes]:
+        """What the engine is, at each of the places where it is."""
+        engine = _innermost(self.inner)
+        facts = {k: v for k, v in self.inner.describe().items() if k not in self.inner.incidental}
+        facts = {"engine": type(engine).__qualname__, **facts}
+        many = {name: facts[name] for name in engine.location if isinstance(facts.get(name), list | tuple)}
+        return [
+            _canonical({**facts, **dict(zip(many, places, strict=True))})
+            for places in sorted(product(*many.values()), key=repr)
+        ]
+
+    def _keys(self, request: Request) -> list[bytes]:
+        history = _history(request.thread)
+        call = [request.sampling, request.constraint, request.seed]
+        return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
 
 
 class Shared(Cache):
     """A cache of one run, in which also calls that are in flight at the same time are asked once.
 
     With `share_calls` the seed of a call does not depend on the condition, so that equal questions of different
-    conditions are one call. Every one of them is given its answer with its tokens, as if it had asked alone.
+    conditions are one call. Every one of them is given its answer with its tokens, as if it had asked alone. A run may
+    go on elsewhere, so the engine's `location` is no part of the key.
     """
 
     def __init__(self, inner: Engine, path: str | Path) -> None:
         super().__init__(inner, path)
         self._flying: dict[bytes, asyncio.Future[Completion]] = {}
 
+    def _identities(self) -> list[bytes]:
+        engine = _innermost(self.inner)
+        left_out = engine.incidental | engine.location
+        facts = {k: v for k, v in self.inner.describe().items() if k not in left_out}
+        return [_canonical({"engine": type(engine).__qualname__, **facts})]
+
     async def complete(self, request: Request) -> Completion:
-        key = self._key(request)
+        [key] = self._keys(request)
         while (flying := self._flying.get(key)) is not None:
             try:
                 answer = await asyncio.shield(flying)

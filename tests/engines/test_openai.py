@@ -15,7 +15,7 @@ import pytest
 
 from harness.api import Completion, Thread
 from harness.engines.openai import OpenAI
-from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
+from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
 from tests.conftest import request
 from tests.fake_openai import FakeOpenAI, empty_choices, garbage, half, hang, not_json, raw, reset, status
 
@@ -174,14 +174,14 @@ def test_faults_of_one_request_leave_its_siblings_alone() -> None:
     with FakeOpenAI(script=[refuse, None, long, reset, None, garbage]) as server:
         answers = using(server, many)
     kinds = sorted(type(a).__name__ for a in answers)
-    assert kinds == ["Completion"] * 10 + ["ContextLengthError", "RequestError"]
+    assert kinds == ["Completion"] * 10 + ["ContextLengthError", "RefusedError"]
 
 
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (status(400, "no such parameter"), RequestError),
-        (status(422, "no such parameter"), RequestError),
+        (status(400, "no such parameter"), RefusedError),
+        (status(422, "no such parameter"), RefusedError),
         (status(400, "This model's maximum context length is 9 tokens."), ContextLengthError),
         (status(400, "too long", code="context_length_exceeded"), ContextLengthError),
         (status(400, "no", type="exceed_context_size_error"), ContextLengthError),

@@ -145,9 +145,29 @@ def test_one_that_is_back_is_asked_again_by_a_single_request_first() -> None:
     assert both.choose(Thread()).name in "ab" and not both.another(first)
 
 
-def test_a_server_that_is_not_there_at_the_start_is_named(servers: list[FakeOpenAI]) -> None:
+def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(servers: list[FakeOpenAI]) -> None:
+    servers[0].stop()
+    servers[2].models_fault = status(500, "no memory")
+
+    async def work(engine: OpenAI) -> tuple[set[str], Any, str]:
+        said = {await say(engine, Thread(), "?") for _ in range(6)}
+        report = engine.report()["replicas"]
+        engine._replicas.all[2].since -= 3600
+        return said, report, await say(engine, Thread(), "is it back?")
+
+    said, report, later = using(servers, work)
+    assert said == {"from 1"} and later == "from 2", "tried again after a while"
+    assert [one["left_out"] for one in report] == [1, 0, 1]
+    assert "onnect" in report[0]["gone"] and "no memory" in report[2]["gone"]
+    servers[1].stop()
     servers[2].stop()
     with pytest.raises(SetupError, match=f"no usable server at {servers[2].url}"):
+        using(servers, lambda engine: say(engine, Thread(), "?"))
+
+
+def test_a_key_that_one_server_refuses_is_told_at_the_start(servers: list[FakeOpenAI]) -> None:
+    servers[1].key = "sk-1"
+    with pytest.raises(SetupError, match=f"{servers[1].url} refuses the key"):
         using(servers, lambda engine: say(engine, Thread(), "?"))
 
 
@@ -157,7 +177,24 @@ def test_addresses_are_different_ones(urls: list[str]) -> None:
         OpenAI(model="m", base_url=urls)
 
 
+@pytest.mark.parametrize(
+    ("urls", "says"),
+    [
+        ([5], "an address must be text, found 5"),
+        (["http://a/v1", None], "an address must be text, found None"),
+        (["http://[::1/v1"], "base_url: Invalid IPv6 URL"),
+        ("http://a:port/v1", "base_url: Port could not be cast"),
+    ],
+)
+def test_what_is_no_address_is_told_as_such(urls: Any, says: str) -> None:
+    with pytest.raises(SetupError, match=says):
+        OpenAI(model="m", base_url=urls)
+
+
 def test_no_address_is_shown_with_its_password() -> None:
+    with pytest.raises(SetupError, match="must be different addresses, found http://h/v1, http://h/v1") as caught:
+        OpenAI(model="m", base_url=["http://u:sec:ret@h/v1", "http://u:sec:ret@h/v1"])
+    assert "sec" not in str(caught.value)
     engine = OpenAI(model="m", base_url=["https://me:sk-1@a/v1?key=sk-1", "http://b/v1"])
     assert engine.describe()["base_url"] == ["https://a/v1", "http://b/v1"]
 

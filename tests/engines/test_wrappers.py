@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Engine, Request, Thread, derive_seed
+from harness.api import Completion, Engine, Request, Thread, derive_seed, plugin
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.replay import Replay
-from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Stop
+from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import (
     ContextLengthError,
     DataError,
     EngineError,
     EngineFatalError,
+    RefusedError,
     RequestError,
     SetupError,
     StorageError,
@@ -86,9 +87,10 @@ def test_a_failure_frees_its_slot() -> None:
     assert isinstance(failed, RequestError) and [o.text for o in others] == ["fine", "fine"]
 
 
-def test_a_limit_below_one_is_refused() -> None:
-    with pytest.raises(SetupError, match="at least 1, not 0"):
-        Limiter(Mock(), max_concurrency=0)
+@pytest.mark.parametrize("limit", [0, -1, "a", 1.5, None, True])
+def test_a_limit_below_one_or_of_no_number_is_refused(limit: Any) -> None:
+    with pytest.raises(SetupError, match=f"a whole number, at least 1, not {limit!r}"):
+        Limiter(Mock(), max_concurrency=limit)
 
 
 # ---------------------------------------------------------------------------------- circuit breaker
@@ -143,14 +145,35 @@ def test_old_failures_are_forgotten_and_long_conversations_are_none() -> None:
     assert outcomes(breaker, 300) == ["context_length"] * 300 and breaker.answered == 300
 
 
+@pytest.mark.parametrize("rate", [0.07, 0.14, 0.28, 0.29, 0.57, 0.58])
+def test_as_many_may_fail_as_were_allowed(rate: float) -> None:
+    most = round(rate * 100)
+    engine, _ = failing(*range(1, 1 + most))
+    assert outcomes(Breaker(engine, Stop(), rate), 100) == ["fine"] + ["request"] * most + ["fine"] * (99 - most)
+    engine, _ = failing(*range(1, 2 + most))
+    assert outcomes(Breaker(engine, Stop(), rate), 100)[2 + most :] == ["fatal"] * (98 - most)
+
+
+def test_an_engine_that_never_answered_is_given_up_before_there_is_a_share_of_a_hundred() -> None:
+    stop, (engine, _) = Stop(), failing(*range(100))
+    assert outcomes(Breaker(engine, stop, 0.9), 50) == ["request"] * 10 + ["fatal"] * 40
+    assert str(stop.reason).startswith("10 of the last 10 requests to mock failed, the last with: no (max_error_rate")
+    engine, _ = failing(*range(100))
+    assert outcomes(Breaker(engine, Stop(), 1.0), 100) == ["request"] * 100
+    engine, _ = failing(*range(1, 91))
+    assert outcomes(Breaker(engine, Stop(), 0.9), 100).count("fatal") == 0
+    engine, _ = failing(*range(90), kind=RefusedError)
+    assert outcomes(Breaker(engine, Stop(), 0.9), 100).count("fatal") == 0, "it is there, and refuses"
+
+
 def test_an_engine_that_is_gone_is_asked_no_more() -> None:
     engine, asked = failing(3, kind=EngineFatalError)
     assert outcomes(Breaker(engine, Stop(), max_error_rate=0.25), 9) == ["fine"] * 3 + ["fatal"] * 6
     assert len(asked) == 4
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan")])
-def test_a_share_is_a_share(rate: float) -> None:
+@pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "x", None, True])
+def test_a_share_is_a_share(rate: Any) -> None:
     with pytest.raises(SetupError, match="must be from 0 to 1"):
         Breaker(Mock(), Stop(), rate)
 
@@ -166,6 +189,32 @@ def test_the_same_call_is_asked_once_across_runs(tmp_path: Path) -> None:
     assert talk(later, [request("b"), request("c")]) == ["answer 2", "answer 3"]
     assert len(asked) == 3
     assert later.report() == {"cache_hits": 1, "cache_misses": 1}
+
+
+@plugin
+class Placed(Mock):
+    """It is somewhere, or at several places."""
+
+    location = frozenset({"base_url"})
+    base_url: str | list[str] = ""
+
+
+def test_an_answer_of_several_servers_is_one_of_each(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def heard(kind: type[Cache], *places: Any) -> list[int]:
+        """How many calls were asked until then, from place to place."""
+        counts = []
+        for place in places:
+            inner = Placed(function=lambda call: asked.append(call.id) or "x", base_url=place)
+            talk(kind(inner, tmp_path / kind.__name__), [request("a")])
+            counts.append(len(asked))
+        return counts
+
+    assert heard(Cache, ["a", "b"], ["b", "a"], ["c", "b"], "a", "b", ["a", "d"]) == [1] * 6
+    assert heard(Cache, "c", "d", ["e", "d", "c"], ["f", "e"]) == [2, 3, 3, 4], "found, or asked at a strange one"
+    asked.clear()
+    assert heard(Shared, "a", "b", ["c", "d"]) == [1, 1, 1], "a run may go on elsewhere"
 
 
 def test_a_remembered_answer_is_whole(tmp_path: Path) -> None:
