@@ -6,6 +6,7 @@ protocol around it: `harness.plan` finds out where such players sit, and every s
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection
 
 from harness.api import Case, Policy, derive_seed
@@ -23,6 +24,7 @@ class Simulant(Policy):
 
     label: str = ""
 
+    @abstractmethod
     def told(self, seat: str, case: Case, seed: int) -> None:
         """Called before the first `choose`, and again where a second run of a case begins.
 
@@ -31,7 +33,6 @@ class Simulant(Policy):
             case: the question, with its right answer.
             seed: the same for all seats and for all conditions that play this case in this repeat.
         """
-        raise NotImplementedError
 
     def check(self, seats: Collection[str]) -> None:
         """Called before anything is played, with all seats of all conditions in which such a player sits.
