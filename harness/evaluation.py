@@ -183,9 +183,8 @@ def evaluate(
     plan = resolve.plan(loaded, project, model)
     cache = Path(use_cache) if use_cache else None
     budget = Budget(max_calls, max_tokens_total, max_time)
-    where = {"use": executor} if isinstance(executor, str) else executor
     how = (max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
-    options = Options(*how, max_error_rate, budget, where)
+    options = Options(*how, max_error_rate, budget, executor)
     folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
 

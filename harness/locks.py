@@ -1,4 +1,4 @@
-"""One process at a time on a results folder, by a lock that no crash leaves behind."""
+"""One process at a time on a results folder, and on a worker's journal in it, by locks that no crash leaves behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOCK = ".lock"
 
 
 class Lock:
-    """Holds a results folder for one process.
+    """Holds a results folder for one process, or what else in it `name` stands for.
 
     The system's own file lock is freed with the process, however it dies. What it leaves open is seen to by a note in
     the file that says who holds it: children of a killed process may still have the lock (its engine's workers, say),
@@ -28,8 +28,8 @@ class Lock:
         OSError: the folder cannot be written.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / LOCK
+    def __init__(self, folder: Path, name: str = LOCK) -> None:
+        self._path = folder / name
         self._file = -1
         with _alone(folder):
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -59,6 +59,22 @@ class Lock:
                 _unlock(self._file)  # closing is not enough where a child has the file open too
             os.close(self._file)
             self._file = -1
+
+
+def holder(path: Path) -> dict[str, Any] | None:
+    """Who has a lock: `host` and `pid`, or {} where its file does not say. None: nobody who lives.
+
+    Where there are no locks only a process of this machine can be seen; others are taken for gone.
+    """
+    with contextlib.suppress(FileNotFoundError), _alone(path.parent):
+        file = os.open(path, os.O_RDWR)
+        try:
+            free, found = _lock(file), _read(file)
+        finally:
+            os.close(file)
+        if free is False or (free is None and found.get("host") == _host()):
+            return found if _lives(found, certain=free is False) else None
+    return None
 
 
 @contextlib.contextmanager

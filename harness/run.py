@@ -51,7 +51,7 @@ class Options:
         allow_code_execution: whether programs that models wrote may be run to grade them.
         max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
         budget: how much may be spent.
-        executor: where to run, `use:` and its parameters (`harness.executors`); None for what the spec says.
+        executor: where to run, by name or with parameters (`harness.executors`); None for what the spec says.
     """
 
     max_concurrency: int = 256
@@ -62,7 +62,7 @@ class Options:
     allow_code_execution: bool = False
     max_error_rate: float = 0.25
     budget: Budget = field(default_factory=Budget)
-    executor: Mapping[str, Any] | None = None
+    executor: str | Mapping[str, Any] | None = None
 
 
 class RunStoppedError(UserError):
@@ -237,12 +237,9 @@ class Episodes:
         """What each engine reports of itself."""
         return {name: engine.report() for name, engine in self.engines.items()}
 
-    def settle(self) -> None:
-        """Believe what failed and can be believed, when nothing is left to be asked (`harness.doubts`).
-
-        Raises `EngineFatalError` where an engine has answered nobody since.
-        """
-        self.journal.settle()
+    def halt(self, why: str) -> None:
+        """Ask nothing new; episodes come to their end with the answers that are under way."""
+        self.stop.end(why)
 
     def flush(self) -> None:
         """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""

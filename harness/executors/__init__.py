@@ -62,8 +62,11 @@ def chosen(plan: Plan, options: Options) -> Executor:
         return Place("--executor" if path in ((), ("use",)) else "--executor_args")
 
     reference = asked if asked is not None else spec.get("executor", "local")
-    body: Mapping[str, Any] = {"use": reference} if isinstance(reference, str) else reference
-    name, arguments = str(body["use"]), {key: value for key, value in body.items() if key != "use"}
+    body: Any = {"use": reference} if isinstance(reference, str) else reference
+    if not isinstance(body, Mapping) or not isinstance(body.get("use"), str):
+        message = f"an executor is a name, or a mapping that has it under 'use', found {body!r}"
+        raise SpecError(message, place=place(), hint=f"There are: {', '.join(sorted(EXECUTORS))}.")
+    name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
     if name not in EXECUTORS:
         raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=near(name, EXECUTORS))
     module, attribute = EXECUTORS[name].split(":")

@@ -47,6 +47,7 @@ class Deal:
     ) -> None:
         self.left, self.workers, self.width = left, workers, width
         self.held: dict[int, dict[str, Hand]] = {}
+        self.doubted: dict[int, dict[str, Hand]] = {}
         self.over = asyncio.Event()
         self.changed = asyncio.Event()
         self._jobs, self._moves = jobs, moves
@@ -56,13 +57,13 @@ class Deal:
 
     def join(self, worker: int) -> None:
         """A worker is ready."""
-        self.held[worker] = {}
+        self.held[worker], self.doubted[worker] = {}, {}
         self._ahead[worker] = 1
 
     def take(self, worker: int) -> list[Hand]:
         """What a worker is to hold from now on besides what it has: up to its width and a few ahead, and never more
         than its share of what is left, so that all come to their end together."""
-        share = math.ceil(self.left / max(1, self.workers))
+        share = math.ceil((self.left - sum(map(len, self.doubted.values()))) / max(1, self.workers))
         most = min(self.width + self._ahead[worker], share) - len(self.held[worker])
         hands: list[Hand] = []
         while len(hands) < most and (hand := self._next()) is not None:
@@ -75,18 +76,34 @@ class Deal:
 
         Who finishes many between two questions is given more ahead.
         """
-        mine = [name for name in names if self.held[worker].pop(name, None) is not None]
+        held, doubted = self.held[worker], self.doubted[worker]
+        mine = [name for name in names if held.pop(name, None) or doubted.pop(name, None)]
         self.left -= len(mine)
         self._ahead[worker] = min(MOST_AHEAD, max(self._ahead[worker], 2 * len(mine)))
         self._look()
         return mine
+
+    def doubt(self, worker: int, names: Iterable[str]) -> None:
+        """Episodes that a worker has played, with failures that are not believed yet (`harness.doubts`).
+
+        It holds them without playing them: they keep it from nothing else, and nobody waits for them at the end.
+        """
+        held = self.held[worker]
+        self.doubted[worker] |= {name: hand for name in names if (hand := held.pop(name, None)) is not None}
+        self._look()
+
+    def missing(self, worker: int) -> None:
+        """A worker is gone: what was doubted there has to be looked for in its journal, or to be played again."""
+        if worker in self.held:
+            self.held[worker] |= self.doubted[worker]
+            self.doubted[worker] = {}
 
     def settle(self, worker: int, ended: Container[str], moves: Mapping[str, Moves]) -> list[str]:
         """A worker is gone: what its journal has as ended is finished, the rest is dealt again with its moves.
 
         Returns the names of the finished ones.
         """
-        hands = self.held.pop(worker)
+        hands = self.held.pop(worker) | self.doubted.pop(worker)
         finished = [name for name in hands if name in ended]
         self.left -= len(finished)
         for name, hand in hands.items():
@@ -128,6 +145,7 @@ class Deal:
         return self._back.popleft() if self._peek() else None
 
     def _look(self) -> None:
+        """Whether there is nothing more to play."""
         if not any(self.held.values()) and not self._peek():
             self.over.set()
 

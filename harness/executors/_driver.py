@@ -5,24 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import __version__, store
 from harness.api import Facts
-from harness.errors import EngineFatalError, SetupError
+from harness.errors import EngineFatalError, SetupError, StorageError, UserError
 from harness.run import Work
 from harness.tables import EpisodeScore
 
 from . import _fence
 from ._deal import Deal
-from ._worker import Brief, Failure, Worker
+from ._worker import Brief, Failure, News, Worker
 
 _STOPPING = 30.0
 """Seconds a worker may take to close its engines and journal before it is killed."""
+_log = logging.getLogger(__name__)
 
 
 class Driver:
@@ -55,21 +57,29 @@ class Driver:
 
     async def play(self) -> dict[str, Facts]:
         """Play everything; returns engines' reports, worker by worker. Raises as `Executor.play`."""
+        self._tell_of_room()
         over = asyncio.create_task(self.deal.over.wait())
-        slots = [asyncio.create_task(self._slot()) for _ in range(self.count)]
-        waiting: set[asyncio.Task[Any]] = {over, *slots}
+        tasks = [over, *(asyncio.create_task(self._slot()) for _ in range(self.count))]
+        waiting: set[asyncio.Task[Any]] = set(tasks)
         try:
             while not over.done() and len(waiting) > 1:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()  # raises what stops the run
+            await _cancelled(tasks)
+            if not self.deal.over.is_set():
+                times = self.max_restarts + 1
+                raise EngineFatalError(f"every worker was lost {times} times; the last: {self.lost[-1]}")
+            await self._finish()
+        except StorageError:
+            raise  # what is being answered could hardly be recorded
+        except (UserError, EngineFatalError) as error:
+            await _cancelled(tasks)
+            await self._end(str(error))
+            raise
         finally:
-            for task in (over, *slots):
-                task.cancel()
-            await asyncio.gather(over, *slots, return_exceptions=True)
+            await _cancelled(tasks)
             reports = await self._stop()
-        if not self.deal.over.is_set():
-            raise EngineFatalError(f"every worker was lost {self.max_restarts + 1} times; the last: {self.lost[-1]}")
         return reports
 
     def report(self) -> Facts:
@@ -85,19 +95,18 @@ class Driver:
             except self.ray.exceptions.RayTaskError:
                 raise  # a bug, told with the worker's own traceback
             except self.ray.exceptions.RayError as error:  # the process, its machine, or the way there is gone
-                self.lost.append(f"worker {number}: {str(error).splitlines()[0]}")
+                self.lost.append(f"worker {number}: {_line(error)}")
                 await self._bury(number)
         self.deal.retire()
 
     async def _serve(self, number: int) -> None:
         """Start a worker and give it episodes; ends only by an error or by being cancelled."""
-        made = self.ray.remote(Worker).options(**self.needs, max_restarts=0, scheduling_strategy="SPREAD")
-        actor = self.actors[number] = made.remote()
+        actor = self.actors[number] = hired(self.ray, self.needs)
         placed = await self._placed(actor)
         failure = await actor.start.remote(number, str(Path.cwd()), str(self.work.plan.project.root), self.brief)
         if failure is not None:
             raise failure
-        told = self.started[number] = {"worker": number, **placed, "episodes": 0}
+        self.started[number] = {"worker": number, **placed, "episodes": 0}
         self.deal.join(number)
         asked: asyncio.Future[Any] | None = None
         try:
@@ -109,11 +118,11 @@ class Driver:
                 await asyncio.wait({asked, changed}, return_when=asyncio.FIRST_COMPLETED)
                 changed.cancel()
                 if asked.done():
-                    scores, failure = asked.result()
+                    news: News = asked.result()
                     asked = None
-                    told["episodes"] += self._keep(number, scores)
-                    if failure is not None:
-                        raise failure
+                    self._keep(number, news)
+                    if news.failure is not None:
+                        raise news.failure
         finally:
             if asked is not None:
                 asked.cancel()
@@ -145,15 +154,19 @@ class Driver:
         if hands:
             await actor.add.remote([(hand.job[0].id, *hand.job[1:], hand.moves) for hand in hands])
 
-    def _keep(self, number: int, scores: list[EpisodeScore]) -> int:
-        known = set(self.deal.finish(number, [score.id for score in scores]))
-        for score in scores:
+    def _keep(self, number: int, news: News) -> None:
+        if number not in self.deal.held:
+            return
+        known = set(self.deal.finish(number, [score.id for score in news.scores]))
+        self.deal.doubt(number, news.doubted)
+        self.started[number]["episodes"] += len(known)
+        for score in news.scores:
             if score.id in known:
                 self.work.on_score(_shared(score))
-        return len(known)
 
     async def _bury(self, number: int) -> None:
         """Take over what a lost worker recorded, and deal its open episodes again."""
+        self.deal.missing(number)
         self.ray.kill(self.actors.pop(number))  # where only the way to it is lost
         await asyncio.to_thread(_fence.wait, _fence.path_of(self.work.folder, number))
         if number not in self.deal.held:
@@ -164,13 +177,38 @@ class Driver:
             self.started[number]["episodes"] += 1
             self.work.on_score(EpisodeScore(name, **found.ends[name]))
 
+    async def _finish(self) -> None:
+        """There is nothing left to play: workers end, and what they doubted is finished. Raises as `Executor.play`."""
+        ended = await self._end(None, _STOPPING)
+        for failure in ended.values():
+            if isinstance(failure, Failure):
+                raise failure
+        for number in [number for number, hands in self.deal.doubted.items() if hands]:
+            self.lost.append(f"worker {number}: {_line(ended.get(number)) or 'it did not end'}")
+            await self._bury(number)
+        if self.deal.left:
+            raise EngineFatalError(f"{self.deal.left} episodes were lost at the end with {self.lost[-1]}")
+
+    async def _end(self, why: str | None, patience: float | None = None) -> dict[int, BaseException | None]:
+        """All workers come to their end (`Worker.end`); what they finish with it is kept.
+
+        Returns what went wrong in each: its own failure, or that of reaching it.
+        """
+        actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
+        ends = [asyncio.wait_for(_result(actor.end.remote(why)), patience) for _, actor in actors]
+        ended: dict[int, BaseException | None] = {}
+        for (number, _), news in zip(actors, await asyncio.gather(*ends, return_exceptions=True), strict=True):
+            if isinstance(news, News):
+                self._keep(number, news)
+            ended[number] = news.failure if isinstance(news, News) else news
+        return ended
+
     async def _stop(self) -> dict[str, Facts]:
         """Let all workers close their engines and journals; returns what the engines report."""
         for actor in set(self.actors.values()) - self.there:  # the cluster never had room for them
             self.ray.kill(actor)
         actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
-        finished = self.deal.over.is_set()
-        stops = [asyncio.wait_for(_result(actor.stop.remote(finished)), _STOPPING) for _, actor in actors]
+        stops = [asyncio.wait_for(_result(actor.stop.remote()), _STOPPING) for _, actor in actors]
         ended = await asyncio.gather(*stops, return_exceptions=True)
         reports: dict[str, dict[str, Any]] = {name: {} for name in self.work.plan.engines}
         for (number, actor), told in zip(actors, ended, strict=True):
@@ -178,10 +216,36 @@ class Driver:
             for name, report in told.items() if isinstance(told, dict) else ():
                 reports.setdefault(name, {})[f"worker {number}"] = report
         _fence.sweep(self.work.folder)
-        for told in ended if finished else ():
-            if isinstance(told, Failure):
-                raise told
         return dict(reports)
+
+    def _tell_of_room(self) -> None:
+        """Where no machine is large enough for a worker the log says so: one that is may come yet."""
+        needs = {"CPU": self.needs["num_cpus"], "GPU": self.needs["num_gpus"], **self.needs["resources"]}
+        machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        if not any(all(has.get(kind, 0) >= value for kind, value in needs.items()) for has in machines):
+            wants, there = _said(self.needs), _said(self.ray.cluster_resources())
+            message = "no machine of the cluster is large enough for a worker, which takes %s (in all there are %s): "
+            _log.warning(message + "waiting %g s for one that is", wants, there, self.start_timeout)
+
+
+def hired(ray: Any, needs: Mapping[str, Any], now: bool = True) -> Any:
+    """A worker's actor, or with `now=False` only its class. Raises `SetupError` for needs that Ray does not know."""
+    try:
+        made = ray.remote(Worker).options(**needs, max_restarts=0, scheduling_strategy="SPREAD")
+        return made.remote() if now else made
+    except (ValueError, TypeError, OverflowError) as error:
+        message = f"Ray cannot count num_cpus, num_gpus, resources of a worker: {error}"
+        raise SetupError(message, hint=f"Found {dict(needs)}.") from None
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _line(error: BaseException | None) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _shared(score: EpisodeScore) -> EpisodeScore:

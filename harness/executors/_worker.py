@@ -7,14 +7,15 @@ import os
 import pickle
 import socket
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 from harness import __version__, project, resolve
 from harness.api import Case, Engine, Facts
 from harness.calibration import adopt
 from harness.errors import EngineFatalError, SetupError, StorageError, UserError
+from harness.locks import Lock
 from harness.plan import Plan, episode_id
 from harness.run import Episodes, Job, Options, Work
 from harness.spec import Spec
@@ -40,8 +41,24 @@ class Brief:
     version: str
 
 
+@dataclass
+class News:
+    """What became of episodes since the last time.
+
+    Attributes:
+        scores: of the finished ones.
+        doubted: ids of episodes that are played, with failures that are believed once the engine has answered somebody
+            again, or when the run is at its end (`harness.doubts`); they are told as finished then.
+        failure: why there will be no more.
+    """
+
+    scores: list[EpisodeScore] = field(default_factory=list)
+    doubted: list[str] = field(default_factory=list)
+    failure: Failure | None = None
+
+
 class Worker:
-    """Plays the episodes that it is given. Every method returns quickly, but `start` (engines) and `finished`.
+    """Plays the episodes that it is given. Every method returns quickly, but `start` (engines), `finished` and `end`.
 
     What a person can mend, and a dead engine, come back as values: Ray would wrap them in tracebacks.
     """
@@ -53,10 +70,13 @@ class Worker:
         self._ready = asyncio.Event()
         self._news = asyncio.Event()
         self._scores: list[EpisodeScore] = []
+        self._doubted: list[str] = []
+        self._unscored: set[str] = set()  # of the episodes that are or were played
+        self._playing_now: dict[asyncio.Task[Any] | None, str] = {}
         self._moves: dict[str, Moves] = {}
         self._playing: asyncio.Task[dict[str, Facts]] | None = None
         self._episodes: Episodes | None = None
-        self._lock: IO[str] | None = None
+        self._lock: Lock | None = None
 
     async def place(self) -> Facts:
         """Where this is; returns as soon as the process exists."""
@@ -96,8 +116,8 @@ class Worker:
         async with self._more:
             self._more.notify(len(hands))
 
-    async def finished(self) -> tuple[list[EpisodeScore], Failure | None]:
-        """The episodes finished since the last time, as soon as there are any; and why there will be no more."""
+    async def finished(self) -> News:
+        """What is new, as soon as there is anything."""
         await self._news.wait()
         if self._playing is None or self._episodes is None:
             raise RuntimeError("it was never started")
@@ -106,9 +126,8 @@ class Worker:
             try:
                 self._episodes.flush()  # what is told as finished is not lost with this process
             except StorageError as failure:
-                return [], failure
-        scores, self._scores = self._scores, []
-        return scores, self._failure()
+                return News(failure=failure)
+        return self._told(self._failure())
 
     async def give_back(self, most: int) -> list[str]:
         """Up to so many episodes that were not begun with, and will not be."""
@@ -117,40 +136,64 @@ class Worker:
             self._moves.pop(name, None)
         return names
 
-    async def stop(self, finished: bool = False) -> dict[str, Facts] | Failure:
-        """Let go of engines, journal and open episodes (what is recorded of them stays); returns engines' reports.
+    async def end(self, why: str | None = None) -> News:
+        """Come to an end as a run in a single process does, and tell what is new.
 
-        `finished`: there are no open ones, and the run ends as one in a single process does; what goes wrong even then
-        is returned instead.
+        Args:
+            why: the run stops. Nothing new is asked; answers under way are paid for, are waited for and recorded. None:
+                there is nothing left to play; failures are believed, and what goes wrong even now is told.
         """
-        ended: BaseException | dict[str, Facts] | None = None
-        if self._playing is not None:
-            if finished:
-                self._ending = True
-                async with self._more:
-                    self._more.notify_all()
-            else:
+        if self._playing is None or self._episodes is None:
+            return News()
+        if why is not None:
+            self._queue.clear()
+            self._episodes.halt(why)
+            if not self._ready.is_set() or self._episodes.options.take_turns:  # engines would be started for it
                 self._playing.cancel()
-            [ended] = await asyncio.gather(self._playing, return_exceptions=True)
+        self._ending = True
+        async with self._more:
+            self._more.notify_all()
+        [ended] = await asyncio.gather(self._playing, return_exceptions=True)
+        return self._told(ended if why is None and isinstance(ended, Failure) else None)
+
+    async def stop(self) -> dict[str, Facts]:
+        """Let go of engines, journal and open episodes (what is recorded of them stays); returns engines' reports."""
+        if self._playing is not None:
+            self._playing.cancel()
+            await asyncio.gather(self._playing, return_exceptions=True)
         if self._lock is not None:
-            self._lock.close()
-        if finished and isinstance(ended, Failure):
-            return ended
+            self._lock.release()
         return {} if self._episodes is None else {n: engine.report() for n, engine in self._episodes.engines.items()}
 
     # ------------------------------------------------------------------ inside
 
     async def _take(self) -> Job | None:
         self._ready.set()
+        task = asyncio.current_task()
+        played = self._playing_now.pop(task, None)
+        if played in self._unscored:
+            self._doubted.append(played)
+            self._news.set()
         async with self._more:
-            if not self._queue and self._episodes is not None and not self._episodes.open:
-                self._episodes.settle()  # else the driver would wait for ends that wait for an answer
             await self._more.wait_for(lambda: self._queue or self._ending)
-            return self._queue.popleft() if self._queue else None
+            if not self._queue:
+                if self._episodes is not None:
+                    self._episodes.stop.check()  # a run that stops does not end as one that has nothing left
+                return None
+            job = self._queue.popleft()
+        name = self._playing_now[task] = episode_id(*job)
+        self._unscored.add(name)
+        return job
 
     def _scored(self, score: EpisodeScore) -> None:
+        self._unscored.discard(score.id)
         self._scores.append(score)
         self._news.set()
+
+    def _told(self, failure: Failure | None) -> News:
+        news = News(self._scores, [name for name in self._doubted if name in self._unscored], failure)
+        self._scores, self._doubted = [], []
+        return news
 
     def _failure(self) -> Failure | None:
         """Why nothing is played any more. A bug is raised as it is."""

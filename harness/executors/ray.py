@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -21,23 +22,12 @@ from harness.plan import Plan
 from harness.run import Options, Work
 
 from . import Executor
-from ._driver import Driver
+from ._driver import Driver, hired
 
 _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
-_FOR_EACH = frozenset(
-    {
-        "max_concurrency",
-        "use_cache",
-        "log_samples",
-        "log_requests",
-        "take_turns",
-        "allow_code_execution",
-        "max_error_rate",
-        "executor",
-    }
-)
-"""The options that each worker can see to alone; another one, a bound on the whole run, say, nobody would keep."""
+_REACHING = 10.0
+"""Seconds in which a cluster's address has to answer at all; Ray itself would try for minutes."""
 
 
 @dataclass(kw_only=True)
@@ -56,7 +46,7 @@ class Ray(Executor):
     workers: Annotated[int, Range(ge=1)]
     num_cpus: Annotated[float, Range(ge=0)] = 1
     num_gpus: Annotated[float, Range(ge=0)] = 0
-    resources: dict[str, float] = field(default_factory=dict)
+    resources: dict[str, Annotated[float, Range(ge=0)]] = field(default_factory=dict)
     address: str | None = None
     max_restarts: Annotated[int, Range(ge=0)] = 3
     start_timeout: Annotated[float, Range(gt=0)] = 600
@@ -75,11 +65,7 @@ class Ray(Executor):
         if plan.spec.get("share_calls", False):
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
-        usual = type(options)()
-        for name in vars(options):
-            if name not in _FOR_EACH and getattr(options, name) != getattr(usual, name):
-                raise SetupError(f"{name} holds for one process, not for several", hint="Give --executor local.")
-        package()
+        hired(package(), self._needs(), now=False)
 
     async def play(self, work: Work) -> dict[str, Facts]:
         ray = package()
@@ -87,8 +73,7 @@ class Ray(Executor):
             if work.options.use_cache and sum(bool(node["Alive"]) for node in ray.nodes()) > 1:
                 message = "--use_cache keeps answers in a file that processes of one machine can share, not of several"
                 raise SetupError(message, hint="Leave --use_cache out; what is recorded is never asked again anyway.")
-            needs = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, "resources": self.resources}
-            driver = Driver(work, self.workers, needs, self.max_restarts, self.start_timeout)
+            driver = Driver(work, self.workers, self._needs(), self.max_restarts, self.start_timeout)
             try:
                 return await driver.play()
             finally:
@@ -97,6 +82,9 @@ class Ray(Executor):
     def report(self) -> Facts | None:
         return self._report
 
+    def _needs(self) -> dict[str, Any]:
+        return {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, "resources": self.resources}
+
     @contextlib.contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
         """Within it there is a connection to a cluster. One that this process already had is left as it is."""
@@ -104,11 +92,10 @@ class Ray(Executor):
             yield
             return
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        address = self.address or os.environ.get("RAY_ADDRESS")
+        address = self.address or os.environ.get("RAY_ADDRESS") or "local"
+        alone = address == "local"
         try:
-            if address and address != "local":
-                ray.init(address=address, **quiet)
-            else:
+            if alone:
                 cores = math.ceil(self.workers * self.num_cpus)
                 ray.init(
                     num_cpus=max(1, cores),
@@ -117,17 +104,30 @@ class Ray(Executor):
                     address="local",
                     **quiet,
                 )
+            else:
+                _reach(address)
+                ray.init(address=address, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-            where = f"at {address!r}" if address else "on this machine"
+            where = "on this machine" if alone else f"at {address!r}"
             raise SetupError(f"no Ray cluster {where}: {error}", hint="Start one: ray start --head") from None
         try:
-            there = ray.cluster_resources()
-            if not address and self.workers * self.num_gpus > there.get("GPU", 0):
-                message = f"{self.workers} workers need {self.workers * self.num_gpus:g} GPUs; here are "
-                raise SetupError(f"{message}{there.get('GPU', 0):g}", hint="Take fewer, or give address= of a cluster.")
+            if alone:  # nothing that is missing will ever come
+                there = ray.cluster_resources()
+                for kind, each in {"GPU": self.num_gpus, **self.resources}.items():
+                    if (all_of_them := self.workers * each) > there.get(kind, 0):
+                        message = f"{self.workers} workers need {all_of_them:g} {kind}; here are {there.get(kind, 0):g}"
+                        raise SetupError(message, hint="Take fewer, or give address= of a cluster.")
             yield
         finally:
             ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raises `OSError` where nobody listens at host:port; of other kinds of addresses Ray itself knows at once."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHING):
+            pass
 
 
 def package() -> Any:

@@ -69,6 +69,36 @@ def test_a_lost_workers_episodes_are_dealt_again_with_their_moves() -> None:
     assert made.over.is_set()
 
 
+def test_doubted_episodes_keep_nobody_from_playing_and_are_waited_for_by_nobody() -> None:
+    made = deal(6, workers=2, width=1)
+    made.join(0)
+    made.join(1)
+    first = names(made.take(0))
+    assert len(first) == 2 and made.take(0) == []
+    made.doubt(0, [*first, "stranger"])
+    assert len(made.take(0)) == 2, "what it doubts fills no hand"
+    other = names(made.take(1))
+    made.finish(1, other)
+    assert len(other) == 2 and not made.over.is_set()
+    rest = list(made.held[0])
+    assert made.finish(0, [first[0], rest[0]]) == [first[0], rest[0]], "it is believed after all"
+    assert not made.over.is_set()
+    made.finish(0, rest)
+    assert made.over.is_set() and made.left == 1
+
+
+def test_what_a_lost_worker_doubted_is_dealt_again() -> None:
+    made = deal(2, workers=1, width=2)
+    made.join(0)
+    [one, two] = names(made.take(0))
+    made.doubt(0, [one])
+    made.missing(0)
+    made.doubt(0, [two])
+    assert made.settle(0, {one}, {}) == [one]
+    made.join(1)
+    assert names(made.take(1)) == [two]
+
+
 def test_who_waits_hears_of_what_comes_back() -> None:
     async def wait() -> bool:
         made = deal(2, workers=2, width=1)

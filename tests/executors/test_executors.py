@@ -6,20 +6,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import harness
-from harness import resolve, spec, store
+from harness import locks, resolve, spec, store
 from harness.cli import main
 from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
 from harness.executors import _fence, await_workers, chosen
-from harness.executors._worker import Brief, Worker
+from harness.executors._worker import Brief, News, Worker
 from harness.executors.local import Local
 from harness.plan import Plan
 from harness.project import find
@@ -63,6 +63,7 @@ def test_a_spec_or_a_command_says_where() -> None:
         ("{use: ray, workers: 0}", "'workers' must be ≥ 1, found 0"),
         ("{use: ray, workers: 2, num_gpu: 1}", "Did you mean num_gpus"),
         ("{use: ray, workers: 2, start_timeout: 0}", "start_timeout"),
+        ("{use: ray, workers: 2, resources: {x: -1}}", "'x' must be ≥ 0, found -1"),
         ("{use: local, workers: 2}", "workers"),
     ],
 )
@@ -78,11 +79,11 @@ def test_the_command_lines_own_mistakes(capsys: pytest.CaptureFixture[str]) -> N
     assert "--executor_args without --executor" in capsys.readouterr().err
 
 
-@dataclass(frozen=True)
-class Bounded(Options):
-    """Options with one that no executor of several processes has heard of."""
-
-    most: int | None = None
+@pytest.mark.parametrize("executor", [{"workers": 2}, {"use": 5}, {}, [], 5, ["ray"], True])
+def test_what_is_no_executor_at_all(tmp_path: Path, executor: Any) -> None:
+    with pytest.raises(SpecError, match=r"--executor: an executor is a name, or a mapping(.|\n)*There are: local, ray"):
+        harness.evaluate("toy", executor=executor, project=TOY, output_path=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,6 @@ class Bounded(Options):
     [
         (("share_calls=true",), Options(), "only one process can know of"),
         (("executor.address=ray://head:10001",), Options(), "a Ray client is not on the cluster"),
-        ((), Bounded(most=3), "most holds for one process"),
     ],
 )
 def test_what_several_processes_cannot_do_is_refused(changes: tuple[str, ...], options: Options, says: str) -> None:
@@ -159,9 +159,9 @@ def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) ->
         await worker.add(hands(made)[:3])
         told: list[str] = []
         while len(told) < 3:
-            scores, failure = await worker.finished()
-            assert failure is None
-            told += [score.id for score in scores]
+            news = await worker.finished()
+            assert news.failure is None
+            told += [score.id for score in news.scores]
         assert _fence.path_of(tmp_path, 7).exists()
         return told
 
@@ -194,13 +194,13 @@ def test_a_dead_engine_is_told_as_a_value(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> Any:
         await worker.add(hands(made))
         while True:
-            _, failure = await worker.finished()
+            failure = (await worker.finished()).failure
             if failure is not None:
-                return failure, await worker.finished()
+                return failure, (await worker.finished()).failure
 
     first, again = hire(tmp_path, Dice(fatal_after=3), act)
-    assert isinstance(first, EngineFatalError) and again[1] is first
-    assert not _fence.path_of(tmp_path, 7).exists() or _fence._free(_fence.path_of(tmp_path, 7))
+    assert isinstance(first, EngineFatalError) and again is first
+    assert not _fence.path_of(tmp_path, 7).exists() or locks.holder(_fence.path_of(tmp_path, 7)) is None
 
 
 class Failing(Mock):
@@ -213,27 +213,78 @@ class Failing(Mock):
         raise EngineFatalError("gone") if self.fatal else RequestError("refused")
 
 
-def test_who_has_nothing_left_to_play_does_not_wait_for_an_answer(tmp_path: Path) -> None:
-    """Failures are believed once the engine has answered; here it never will, and the driver waits for the ends."""
+@pytest.mark.parametrize("why", [None, "another worker's engine is gone"])
+def test_failures_are_believed_at_the_end_of_the_run_and_not_of_a_hand(tmp_path: Path, why: str | None) -> None:
+    """A worker's hand is empty often; others may still be playing, and this one's engine may be dying."""
 
-    async def act(worker: Worker, made: Plan) -> list[str]:
-        await worker.add(hands(made)[:3])
-        told: list[str] = []
-        while len(told) < 3:
-            scores, failure = await worker.finished()
-            assert failure is None
-            told += [score.id for score in scores]
-        return told
+    def ends() -> set[str]:
+        return set(store.Progress(*store.journals(tmp_path)).ends)
 
-    told = hire(tmp_path, Failing(text="a"), act)
-    assert sorted(told) == [f"seats=2/c{i}/0" for i in range(3)]
-    assert set(store.Progress(*store.journals(tmp_path)).ends) == set(told)
+    async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], list[str]]:
+        doubted: list[str] = []
+        for given in (hands(made)[:2], hands(made)[2:3]):
+            await worker.add(given)
+            expected = len(doubted) + len(given)
+            while len(doubted) < expected:
+                news = await worker.finished()
+                assert news.failure is None and news.scores == []
+                doubted += news.doubted
+        before = ends()
+        news = await worker.end(why)
+        assert news.failure is None
+        return doubted, before, [score.id for score in news.scores]
+
+    options = Options(max_concurrency=2, max_error_rate=1)
+    doubted, before, told = hire(tmp_path, Failing(text="a"), act, options=options)
+    assert len(set(doubted)) == len(doubted) == 3 and before == set()
+    assert ends() == set(told) == (set(doubted) if why is None else set())
+
+
+class Slow(Mock):
+    """Answers when it is let. (A worker has its own copy of an engine, but of no class.)"""
+
+    asked: ClassVar[list[str]] = []
+    let: ClassVar[asyncio.Event]
+
+    async def complete(self, request: Any) -> Any:
+        Slow.asked.append(request.id)
+        await Slow.let.wait()
+        return await super().complete(request)
+
+
+def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> int:
+        Slow.asked.clear()
+        Slow.let = asyncio.Event()
+        await worker.add(hands(made))
+        while len(Slow.asked) < 2:
+            await asyncio.sleep(0)
+        ending = asyncio.ensure_future(worker.end("another worker's engine is gone"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not ending.done()
+        Slow.let.set()
+        await ending
+        return len(Slow.asked)
+
+    asked = hire(tmp_path, Slow(text="a"), act)
+    lines = [line for _, line in store.lines(tmp_path / "journal-7.jsonl")]
+    assert 2 <= asked <= 4, "nothing new is asked"
+    assert sum(len(line.get("calls", ())) for line in lines) == asked
+
+
+def test_a_worker_without_anything_to_do_ends_at_once(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> Any:
+        return await worker.end("why ever")
+
+    assert hire(tmp_path, Dice(), act) == News()
+    assert asyncio.run(Worker().end()) == News()
 
 
 def test_a_dead_engine_does_not_wait_for_those_who_wait_for_episodes(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> Any:
         await worker.add(hands(made)[:1])  # of two that could be played at once
-        return (await worker.finished())[1]
+        return (await worker.finished()).failure
 
     engine = Failing(text="a")
     engine.fatal = True
@@ -272,19 +323,45 @@ def test_an_engine_that_cannot_start(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------- fences
 
 
-def test_a_worker_that_still_writes_is_waited_for_and_then_named(tmp_path: Path) -> None:
-    program = "import sys; from pathlib import Path; from harness.executors import _fence\n"
-    program += "file = _fence.hold(Path(sys.argv[1]), 3); print('held', flush=True); sys.stdin.read()"
+HOLDER = """
+import os, sys
+from pathlib import Path
+from harness.executors import _fence
+lock = _fence.hold(Path(sys.argv[1]), 3)
+if len(sys.argv) == 2:
+    print("held", flush=True)
+elif os.fork():
+    os._exit(0)
+else:
+    print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def holding(folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A process that is worker 3; with `more` it dies at once and leaves a child with its files open."""
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
+        [sys.executable, "-c", HOLDER, str(folder), *more],
         env={"PYTHONPATH": str(ROOT.parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        text=True,
     )
-    assert process.stdout is not None and process.stdout.readline() == b"held\n"
+    assert process.stdout is not None and process.stdout.readline()
+    return process
+
+
+def test_a_worker_that_still_writes_is_waited_for_and_then_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = holding(tmp_path)
     lock = _fence.path_of(tmp_path, 3)
     with pytest.raises(StorageError, match=f"process {process.pid} on .* still writes its journal"):
         _fence.wait(lock, patience=0)
+    assert not caplog.messages
+    with pytest.raises(StorageError):
+        _fence.wait(tmp_path / "none", lock, lock, patience=0.1, silent=0)
+    assert len(caplog.messages) == 1 and f"waiting for process {process.pid} on" in caplog.messages[0]
     _fence.sweep(tmp_path)
     assert lock.exists()
     with pytest.raises(StorageError, match="another process is worker 3"):
@@ -296,23 +373,14 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(tmp_path: Path)
 
 
 def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
-    program = "import os, sys; from pathlib import Path; from harness.executors import _fence\n"
-    program += "file = _fence.hold(Path(sys.argv[1]), 3)\n"
-    program += "if os.fork(): print('held', flush=True); os._exit(0)\n"
-    program += "sys.stdin.read()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        env={"PYTHONPATH": str(ROOT.parent)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None and process.stdin is not None
-    assert process.stdout.readline() == b"held\n" and process.wait() == 0
-    with pytest.raises(StorageError, match="another process is worker 3"):
-        _fence.hold(tmp_path, 3)
+    process = holding(tmp_path, "and a child")
+    assert process.wait() == 0
     _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
-    process.stdin.close()
-    process.stdout.close()
+    lock = _fence.hold(tmp_path, 3)
+    assert locks.holder(_fence.path_of(tmp_path, 3)) is not None
+    lock.release()
+    assert locks.holder(_fence.path_of(tmp_path, 3)) is None
+    process.communicate()
 
 
 def test_journals_of_several_workers_are_read_as_one(tmp_path: Path) -> None:
