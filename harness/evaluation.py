@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -15,12 +16,12 @@ from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.engines.budget import Budget
-from harness.errors import DataError, SetupError, SpecError
+from harness.errors import DataError, SetupError, SpecError, StorageError
 from harness.executors import await_workers, chosen
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
-from harness.record import META, SPEC, as_json, begin, check_replay, read_meta
+from harness.record import META, SPEC, as_json, begin, check_replay, read_meta, reported
 from harness.run import BudgetReachedError, Options, run
 from harness.score import rescore
 from harness.spec import Spec
@@ -214,21 +215,23 @@ def execute(
     try:
         await_workers(folder)
         meta = begin(plan, folder, adopted, resume)
+        reports: dict[str, Facts] = {}
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
 
-        async def play() -> tuple[list[EpisodeScore], dict[str, Facts]]:
+        async def play() -> list[EpisodeScore]:
             told(None, total)
-            return await run(plan, found.ids, folder, options, lambda score: told(score, total), executor.play)
+            return await run(plan, found.ids, folder, options, lambda score: told(score, total), reports, executor.play)
 
         try:
-            scores, reports = _in_loop(play())
-        except BudgetReachedError as end:
-            store.write_atomically(folder / META, as_json({**meta, "status": "stopped", "stopped": end.stopped}))
+            scores = _in_loop(play())
+        except BaseException as end:  # Ctrl-C too
+            stopped = {"status": "stopped", "stopped": end.stopped} if isinstance(end, BudgetReachedError) else {}
+            with contextlib.suppress(StorageError):  # why it ends is to be told
+                now = reported(meta, reports, executor.report())
+                store.write_atomically(folder / META, as_json({**now, **stopped}))
             raise
-        meta["engines"] = {name: dict(report) for name, report in reports.items()}
-        if (told_of := executor.report()) is not None:
-            meta["executor"] = told_of
+        meta = reported(meta, reports, executor.report())
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
         lock.release()

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness import __version__, store, yamls
+from harness.api import Facts
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
 from harness.plan import Plan
@@ -71,6 +72,21 @@ def read_meta(path: Path) -> dict[str, Any]:
     if lacking:
         raise DataError(f"not a run's record: it lacks {', '.join(lacking)}", place=Place(str(path)))
     return found
+
+
+def reported(meta: Mapping[str, Any], engines: Mapping[str, Facts], executor: Facts | None) -> dict[str, Any]:
+    """run.json with what engines and executor say of this process; what is there of earlier ones is kept beside it.
+
+    Where nothing was played (the run was finished before) all stays as it was.
+    """
+    if not any(engines.values()) and executor is None:
+        return {**meta, "engines": meta.get("engines", {name: {} for name in engines})}
+    made = {key: value for key, value in meta.items() if key not in ("engines", "executor")}
+    before = {key: meta[key] for key in ("engines", "executor") if meta.get(key)}
+    if any(before.get("engines", {}).values()) or "executor" in before:
+        made["earlier"] = [*meta.get("earlier", ()), before]
+    made["engines"] = {name: dict(report) for name, report in engines.items()}
+    return made if executor is None else {**made, "executor": executor}
 
 
 def as_json(value: Any) -> str:

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import json
 import random
-import traceback
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ from harness.engines.turns import in_turns
 from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
-from harness.play import Recorded, play
+from harness.play import Recorded, play, told
 from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.samples import sample
 from harness.score import grade, labels, score
@@ -102,6 +101,7 @@ class Work:
         left: how many episodes that is.
         on_score: to be called once for every episode that is finished.
         tally: what was spent so far, and whether there may be more.
+        reports: what each engine reports of itself is put here by who plays, also where the run stops.
     """
 
     plan: Plan
@@ -112,6 +112,7 @@ class Work:
     left: int
     on_score: OnScore
     tally: Tally = field(default_factory=lambda: Tally(Budget()))
+    reports: dict[str, Facts] = field(default_factory=dict)
 
     def jobs(self) -> Iterator[Job]:
         """The episodes left to play, in plan order."""
@@ -132,12 +133,22 @@ async def here(work: Work) -> dict[str, Facts]:
     async def take() -> Job | None:
         return next(jobs, None)
 
-    return await Episodes(work).play_all(take)
+    episodes = Episodes(work)
+    try:
+        return await episodes.play_all(take)
+    finally:
+        work.reports.update(episodes.reports())
 
 
 async def run(
-    plan: Plan, order: Sequence[str], folder: Path, options: Options, on_score: OnScore, play_left: Play = here
-) -> tuple[list[EpisodeScore], dict[str, Facts]]:
+    plan: Plan,
+    order: Sequence[str],
+    folder: Path,
+    options: Options,
+    on_score: OnScore,
+    reports: dict[str, Facts],
+    play_left: Play = here,
+) -> list[EpisodeScore]:
     """Play every episode of the plan that `folder` does not hold yet.
 
     Args:
@@ -146,10 +157,11 @@ async def run(
         folder: an existing run folder, locked by the caller.
         options: how.
         on_score: called once for every episode, those found finished first.
+        reports: what each engine reports of itself is put here; nothing where nothing was left to play.
         play_left: plays what is not finished.
 
     Returns:
-        The scores of all episodes, in plan order, and what each engine reports of itself.
+        The scores of all episodes, in plan order.
 
     Raises:
         RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
@@ -164,18 +176,19 @@ async def run(
 
     for name in filter(progress.ends.__contains__, order):
         finished(EpisodeScore(name, **progress.ends.pop(name)))
-    reports: dict[str, Facts] = {name: engine.report() for name, engine in plan.engines.items()}
     left = len(order) - len(scores)
     if left:
         tally = Tally(options.budget, progress.calls, progress.tokens)
         try:
-            reports = await play_left(Work(plan, folder, options, progress.moves, scores, left, finished, tally))
+            work = Work(plan, folder, options, progress.moves, scores, left, finished, tally, reports)
+            reports.update(await play_left(work))
         except BudgetSpentError as spent:
             raise BudgetReachedError(spent, tally, len(scores), len(order)) from None
         except (EngineFatalError, StorageError) as error:
-            done, hint = len(scores), "Mend the cause, then give the same command again: nothing is asked twice."
-            raise RunStoppedError(f"the run stopped after {done} episodes: {error}", hint=hint) from error
-    return [scores[name] for name in order], reports
+            what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
+            hint = hint or "Mend the cause, then give the same command again: nothing is asked twice."
+            raise RunStoppedError(f"the run stopped after {len(scores)} episodes: {what}", hint=hint) from error
+    return [scores[name] for name in order]
 
 
 class Episodes:
@@ -218,11 +231,15 @@ class Episodes:
                 stack.callback(timer.cancel)
             await self._workers(take)
             self.journal.settle()
+        return self.reports()
+
+    def reports(self) -> dict[str, Facts]:
+        """What each engine reports of itself."""
         return {name: engine.report() for name, engine in self.engines.items()}
 
     def halt(self, why: str) -> None:
         """Ask nothing new; episodes come to their end with the answers that are under way."""
-        self.stop.reason = self.stop.reason or why
+        self.stop.end(why)
 
     def flush(self) -> None:
         """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
@@ -323,9 +340,9 @@ class Episodes:
         outcome: Outcome | None = None
         error: str | None = None
         try:
-            told = seed_of(self.plan.seed, case, repeat)
+            hint = seed_of(self.plan.seed, case, repeat)
             seats = condition.protocol.seats(case)
-            players.update((seat, self._player(condition, case, name, seat, seat_seed, told)) for seat in seats)
+            players.update((seat, self._player(condition, case, name, seat, seat_seed, hint)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
             parts = condition.protocol, condition.task, case, players, rng
             came = await play(*parts, recorded, record, keep, condition.limits, record)
@@ -334,7 +351,7 @@ class Episodes:
         except (EngineFatalError, StorageError, BudgetSpentError):
             raise
         except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
-            error = _told(failure)
+            error = told(failure)
         episode = Episode(
             name,
             condition.id,
@@ -363,20 +380,8 @@ class Episodes:
 
     def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
         scored = score(episode, self.plan.metrics, condition.simulated)
-        line = {
-            "k": "end",
-            "e": episode.id,
-            "condition": episode.condition,
-            "case": episode.case,
-            "repeat": episode.repeat,
-            "labels": scored.labels,
-            "roles": dict(episode.roles),
-            "outcome": store.outcome_line(episode.outcome),
-            "grade": dict(episode.grade),
-            "numbers": scored.numbers,
-            "error": scored.error,
-            **{mark: True for mark in ("simulated", "limited") if getattr(scored, mark)},
-        }
+        marks = {"simulated": scored.simulated, "limited": scored.limited}
+        line = store.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
 
         def believed() -> None:
             if self.samples is not None:
@@ -389,9 +394,3 @@ class Episodes:
 def _group(condition: Condition, case: Case, seat: str) -> Group:
     role = case.roles.get(seat, "default")
     return next(group for group in condition.groups if group.name == role)
-
-
-def _told(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"

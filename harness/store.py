@@ -25,7 +25,7 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from harness.api import Completion, Move, Outcome
+from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, Place, StorageError
 
 SCHEMA = 1
@@ -117,13 +117,13 @@ class Journal:
                 self._change.wait_for(lambda: self._hurry, _GATHER)
                 lines, self._waiting = self._waiting, []
                 ending = self._ending
-            data = b"".join(lines)
             try:
+                data = b"".join(lines)
                 self._write(data)
                 if ending or time.monotonic() - synced >= _SYNC:
                     self._sync()
                     synced = time.monotonic()
-            except OSError as error:
+            except Exception as error:  # whatever it is, nobody may wait for this thread for ever
                 self._fail(error)
                 return
             with self._change:
@@ -145,11 +145,11 @@ class Journal:
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a pipe, a device: nothing to be pushed out
                 raise
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         # What stands there may be half a line: anything written after it would be damaged with it.
         with self._change:
             self._failure = StorageError(
-                f"cannot write {self.path}: {error.strerror or error}",
+                f"cannot write {self.path}: {getattr(error, 'strerror', None) or error or type(error).__name__}",
                 hint="Everything written so far is readable. Make room, or mend the disk; then give the same command "
                 "again.",
             )
@@ -247,6 +247,30 @@ def outcome_line(outcome: Outcome | None) -> Line | None:
 def outcome_of(line: Line | None) -> Outcome | None:
     """The inverse of `outcome_line`."""
     return None if line is None else Outcome(line["answers"], line["group"], line["facts"])
+
+
+def end_line(
+    episode: Episode,
+    labels: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+    error: str | None,
+    marks: Mapping[str, bool],
+) -> Line:
+    """The end of an episode as journaled, with its scores; `marks` that are true are set."""
+    return {
+        "k": "end",
+        "e": episode.id,
+        "condition": episode.condition,
+        "case": episode.case,
+        "repeat": episode.repeat,
+        "labels": labels,
+        "roles": dict(episode.roles),
+        "outcome": outcome_line(episode.outcome),
+        "grade": dict(episode.grade),
+        "numbers": numbers,
+        "error": error,
+        **{mark: True for mark, is_set in marks.items() if is_set},
+    }
 
 
 class Progress:

@@ -9,12 +9,13 @@ import pytest
 
 import harness
 from harness import spec, store
+from harness.api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
 from harness.evaluation import rescored
 from harness.project import find
 from harness.redaction import without_secrets
-from harness.run import RunStoppedError
+from harness.run import BudgetReachedError, RunStoppedError
 
 ROOT = Path(__file__).parent
 TOY = find(ROOT / "toy")
@@ -266,6 +267,41 @@ def test_the_cache_answers_the_second_time_and_never_merges_repeats(tmp_path: Pa
     failures = second.asked  # errors are not kept, so they are asked again
     assert len(failures) < len(first.asked) / 4
     assert results(tmp_path / "a" / "r")["scores.jsonl"] == results(tmp_path / "b" / "r")["scores.jsonl"]
+
+
+def test_what_engines_report_is_kept_through_stops_and_repeats(tmp_path: Path) -> None:
+    def report() -> Any:
+        return json.loads((tmp_path / "r" / "run.json").read_text())
+
+    def go_on(engine: Any, **more: Any) -> Any:
+        again = {"use_cache": tmp_path / "cache", **more}
+        return harness.evaluate("toy", engine, output_path=tmp_path / "r", project=TOY, **again).meta
+
+    with pytest.raises(BudgetReachedError):
+        go_on(Dice(), max_calls=5)
+    first = report()
+    assert first["engines"] == {"model": {"cache_hits": 0, "cache_misses": first["engines"]["model"]["cache_misses"]}}
+    assert first["engines"]["model"]["cache_misses"] >= 5 and "earlier" not in first
+    with pytest.raises(RunStoppedError, match="dice are gone"):
+        go_on(Dice(fatal_after=3), max_concurrency=1)
+    second = report()
+    assert second["earlier"] == [{"engines": first["engines"]}] and second["status"] == "running"
+    done = go_on(Dice())
+    assert done["earlier"] == [{"engines": first["engines"]}, {"engines": second["engines"]}]
+    assert done["engines"]["model"]["cache_misses"] > 10
+    assert report() == {**done, "status": "finished"}
+    go_on(Dice(broken_start=True))
+    assert report() == {**done, "status": "finished"}
+
+
+def test_a_full_disk_says_once_what_to_do(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        (tmp_path / "r" / "journal.jsonl").unlink(missing_ok=True)
+        return "a"
+
+    with pytest.raises(RunStoppedError) as caught:
+        harness.evaluate("toy", Mock(function=answer), output_path=tmp_path / "r", project=TOY)
+    assert str(caught.value).count("the same command again") == 1 and "somebody has removed it" in str(caught.value)
 
 
 def test_groups_of_seats(tmp_path: Path) -> None:

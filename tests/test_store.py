@@ -196,6 +196,17 @@ def test_lines_of_a_strange_shape_are_told_with_their_line(tmp_path: Path, bad: 
         store.Progress(tmp_path / "j")
 
 
+def test_no_failure_of_any_kind_leaves_somebody_waiting(tmp_path: Path) -> None:
+    journal = store.Journal(tmp_path / "j")
+    journal._file.close()  # what is written then raises no OSError
+    journal.append({"k": 1})
+    with pytest.raises(StorageError, match=r"cannot write .*j: .*closed file"):
+        journal.flush()
+    with pytest.raises(StorageError):
+        journal.append({"k": 2})
+    journal.close()
+
+
 def test_what_is_not_json_is_not_written(tmp_path: Path) -> None:
     journal = store.Journal(tmp_path / "j")
     with pytest.raises(TypeError):

@@ -329,6 +329,7 @@ class Recorder(Wrapper):
         self.path = Path(path)
         self._threads = count()
         self._journal: Journal | None = None
+        self._failure: StorageError | None = None  # that nobody was told yet
 
     async def start(self) -> None:
         """Start the engine and open the file for appending, without the torn line a crash may have left.
@@ -348,20 +349,31 @@ class Recorder(Wrapper):
             raise
 
     async def complete(self, request: Request) -> Completion:
+        """Raises `StorageError`, instead of asking, if the file can be written no more."""
+        self._raise_failure()
         told = len(request.thread.messages)  # the thread may have grown by the time the answer is here
         try:
             answer = await self.inner.complete(request)
         except EngineError as error:
             self._write(request, told, {"error": str(error), "error_kind": error.kind})
             raise
-        self._write(request, told, {"completion": _said(answer)})
+        try:
+            self._write(request, told, {"completion": _said(answer)})
+        except StorageError as failure:  # an answer that is there can be recorded as a move
+            self._failure = failure
         return answer
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
 
     async def close(self) -> None:
         try:
             if self._journal is not None:
                 journal, self._journal = self._journal, None
                 journal.close()
+            self._raise_failure()
         finally:
             await self.inner.close()
 

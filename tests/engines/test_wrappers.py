@@ -425,6 +425,31 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
         talk(Recorder(Mock(), tmp_path / "file" / "r"), [])
 
 
+def test_no_answer_is_lost_where_it_cannot_be_recorded(tmp_path: Path) -> None:
+    engine, asked = counting()
+    recorder = Recorder(engine, tmp_path / "r")
+
+    async def main(more: int) -> None:
+        await recorder.start()
+        assert recorder._journal is not None
+        recorder._journal._file.close()  # the disk is gone
+        try:
+            assert (await recorder.complete(request("a"))).text.startswith("answer")
+            with pytest.raises(StorageError, match="closed file"):
+                recorder._journal.flush()
+            assert (await recorder.complete(request("b"))).text.startswith("answer")
+            for _ in range(more):
+                with pytest.raises(StorageError, match="cannot write"):
+                    await recorder.complete(request("c"))
+        finally:
+            await recorder.close()
+
+    asyncio.run(main(more=1))
+    assert len(asked) == 2, "nothing more is asked"
+    with pytest.raises(StorageError, match="cannot write"):
+        asyncio.run(main(more=0))  # a run that needs no further call does not end as if all were recorded
+
+
 def test_wrappers_stand_for_what_they_wrap(tmp_path: Path) -> None:
     inner = Mock(model="m")
     engine = Limiter(Recorder(Cache(inner, tmp_path / "c"), tmp_path / "r"), 2)
