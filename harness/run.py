@@ -19,10 +19,11 @@ from typing import Any
 from harness import store
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.doubts import Doubts
+from harness.engines.breaker import Breaker, Stop
 from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
-from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
+from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play, told

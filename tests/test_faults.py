@@ -11,9 +11,9 @@ import pytest
 import harness
 from harness import store
 from harness.api import Request, Thread
+from harness.engines.breaker import Breaker, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
-from harness.engines.wrappers import Breaker, Stop
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.project import find
 from harness.run import RunStoppedError

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from harness.api import Completion, Engine, Request, Thread, derive_seed, plugin
+from harness.engines.breaker import Breaker, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.replay import Replay
-from harness.engines.wrappers import Breaker, Cache, Limiter, Recorder, Shared, Stop
+from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import (
     ContextLengthError,
     DataError,
