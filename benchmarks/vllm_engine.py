@@ -200,7 +200,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     folder.mkdir()
     engine.asked, engine.cached, engine.prompted = [], 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
-    scores, _ = await run(plan, order, folder, Options(), lambda score: None)
+    scores = await run(plan, order, folder, Options(), lambda score: None, {})
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if any(score.error for score in scores):
         raise SystemExit(f"failed: {[score.error for score in scores if score.error][:3]}")
