@@ -359,8 +359,7 @@ class Engine(ABC):
     """Turns requests into completions. Owns its client, retries and rate limits; knows nothing of agents.
 
     Raises `ContextLengthError`, `RefusedError` and `RequestError` for one request, `EngineFatalError` when it is of no
-    more use, `SetupError` from `start` when it cannot begin.
-    """
+    more use, `SetupError` from `start` when it cannot begin."""
 
     incidental: ClassVar[frozenset[str]] = frozenset()  # fields that never change an answer: timeouts, pool sizes
     location: ClassVar[frozenset[str]] = frozenset()  # where it is: a run may go on elsewhere, a response cache not
@@ -397,6 +396,5 @@ class Engine(ABC):
 
     def describe(self) -> Facts:
         """What this engine is, for the run record and for cache keys: its fields but for secrets (`repr=False`)."""
-        if not is_dataclass(self):
-            return {"model": self.model}
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr}
+        named = fields(self) if is_dataclass(self) else ()
+        return {f.name: getattr(self, f.name) for f in named if f.init and f.repr} or {"model": self.model}

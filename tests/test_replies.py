@@ -1,7 +1,6 @@
 """Reply forms: what a model wrote becomes an action, whatever it wrote, in linear time."""
 
 import json
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.replies import Choice, Messages, messages
+from tests.linear import steps
 
 MARKER = "### Final Answer ###"
 YES_NO = Choice(("Yes", "No"), MARKER)
@@ -68,22 +68,6 @@ def test_a_megabyte_of_anything_is_read(name: str) -> None:
 def test_twice_the_text_takes_twice_the_steps(name: str) -> None:
     for form in FORMS:
         assert steps(form, NASTY[name](80_000)) <= 2.2 * steps(form, NASTY[name](40_000)) + 100
-
-
-def steps(form: Choice | Messages, text: str) -> int:
-    """How many calls it takes to read `text`, those into C included; the same on every machine."""
-    count = 0
-
-    def step(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(step)
-    try:
-        form.parse(text)
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("form", FORMS)

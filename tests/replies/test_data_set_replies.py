@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from harness import check
 from harness.api import Reply
 from harness.replies import Boxed, FreeText, Label, Letter, Number, json_fields
+from tests.linear import steps
 
 FORMS: dict[str, Reply] = {
     "boxed": Boxed(),
@@ -80,23 +80,6 @@ def test_a_third_of_a_megabyte_of_anything_is_read(name: str) -> None:
 def test_twice_the_text_takes_twice_the_steps(name: str) -> None:
     for form in FORMS.values():
         assert steps(form, NASTY[name](40_000)) <= 2.2 * steps(form, NASTY[name](20_000)) + 1000
-
-
-def steps(form: Reply, text: str) -> int:
-    """How many calls it takes to read `text`, those into C included; the same on every machine."""
-    count = 0
-
-    def step(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += 1
-
-    form.parse(text[:100])  # what is made once
-    sys.setprofile(step)
-    try:
-        form.parse(text)
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 words = st.sampled_from(
