@@ -396,5 +396,5 @@ class Engine(ABC):
 
     def describe(self) -> Facts:
         """What this engine is, for the run record and for cache keys: its fields but for secrets (`repr=False`)."""
-        named = fields(self) if is_dataclass(self) else ()
-        return {f.name: getattr(self, f.name) for f in named if f.init and f.repr} or {"model": self.model}
+        own = {"model": self.model}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
