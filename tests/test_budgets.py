@@ -22,6 +22,7 @@ from harness.errors import BudgetSpentError, DataError, SetupError
 from harness.evaluation import execute
 from harness.run import BudgetReachedError, Options, RunStoppedError
 from tests.fake_openai import FakeOpenAI, status
+from tests.test_shared_calls import SPEC
 
 TOY = project.find(Path(__file__).parent / "toy")
 BUILTIN = project.builtin()
@@ -192,18 +193,7 @@ def test_a_damaged_count_is_told_with_its_line(tmp_path: Path, asked: str) -> No
 
 # --------------------------------------------------------------- with caches, several engines, two phases
 
-QA: dict[str, Any] = {
-    "name": "x",
-    "task": {"use": "arithmetic", "size": 5, "terms": 2},
-    "protocol": "${how.protocol}",
-    "prompts": "qa/standard",
-    "matrix": {"how": [
-        {"name": "alone", "protocol": {"use": "vote", "agents": 3, "invalid": "vote"}},
-        {"name": "voted", "protocol": {"use": "vote", "agents": 3}},
-        {"name": "again", "protocol": {"use": "vote", "agents": 3, "ties": "none"}},
-    ]},
-    "metrics": ["score", "calls"],
-}  # fmt: skip
+QA: dict[str, Any] = {**SPEC, "metrics": ["score", "calls"]}
 
 
 def counted() -> tuple[Mock, Counter[Any]]:

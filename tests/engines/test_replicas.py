@@ -18,6 +18,7 @@ from harness.engines._replicas import Replica, Replicas
 from harness.engines.openai import OpenAI
 from harness.errors import EngineFatalError, SetupError
 from harness.project import find
+from tests.engines import test_openai
 from tests.fake_openai import FakeOpenAI, reset, status
 
 T = TypeVar("T")
@@ -26,16 +27,7 @@ DEAD = status(500, "EngineCore encountered an issue. See stack trace (above) for
 
 
 def using(servers: list[FakeOpenAI], work: Callable[[OpenAI], Awaitable[T]], **fields: Any) -> T:
-    async def main() -> T:
-        urls = [server.url for server in servers]
-        engine = OpenAI(model="fake", base_url=urls, backoff=0.0, max_backoff=0.0, api_key_env="NO_SUCH_KEY", **fields)
-        await engine.start()
-        try:
-            return await work(engine)
-        finally:
-            await engine.close()
-
-    return asyncio.run(main())
+    return test_openai.using(None, work, model="fake", base_url=[server.url for server in servers], **fields)
 
 
 async def say(engine: OpenAI, thread: Thread, text: str) -> str:
