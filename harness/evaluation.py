@@ -226,10 +226,11 @@ def execute(
         try:
             scores = _in_loop(play())
         except BaseException as end:  # Ctrl-C too
-            stopped = {"status": "stopped", "stopped": end.stopped} if isinstance(end, BudgetReachedError) else {}
+            now = {**reported(meta, reports, executor.report()), "status": "stopped"}
+            if isinstance(end, BudgetReachedError):
+                now["stopped"] = end.stopped
             with contextlib.suppress(StorageError):  # why it ends is to be told
-                now = reported(meta, reports, executor.report())
-                store.write_atomically(folder / META, as_json({**now, **stopped}))
+                store.write_atomically(folder / META, as_json(now))
             raise
         meta = reported(meta, reports, executor.report())
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))

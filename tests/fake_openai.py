@@ -11,6 +11,7 @@ The server runs in a thread of its own, so that synchronous, asynchronous and co
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -30,11 +31,12 @@ def status(code: int, message: str = "no", /, *, headers: dict[str, str] | None 
     return fault
 
 
-def raw(text: str, content_type: str = "application/json") -> Fault:
-    """Answer 200 with these very bytes."""
+def raw(body: str | bytes, content_type: str = "application/json") -> Fault:
+    """Answer 200 with this very body."""
+    data = body.encode() if isinstance(body, str) else body
 
     async def fault(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
-        return web.Response(text=text, content_type=content_type)
+        return web.Response(body=data, content_type=content_type)
 
     return fault
 
@@ -45,6 +47,12 @@ not_json = raw("<html>gateway</html>", "text/html")
 """200 and a web page."""
 empty_choices = raw('{"id": "x", "choices": []}')
 """200 and nothing said."""
+unreadable = {
+    "no text": raw(b'{"choices": [{"message": {"content": "\xe2\x82"}}]}'),
+    "too deep": raw('{"choices": ' + "[" * 200_000),
+    "a number too long": raw('{"id": ' + "9" * 5000 + "}"),
+}
+"""200 and JSON that no parser takes."""
 
 
 async def reset(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
@@ -61,6 +69,17 @@ async def half(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
     await response.write(b'{"choices": [')
     assert request.transport is not None
     request.transport.abort()
+    return response
+
+
+async def drip(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+    """Send a blank now and then, until the client or the server closes."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    while not server.closing.is_set():
+        await response.write(b" ")
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.closing.wait(), 0.02)
     return response
 
 

@@ -93,7 +93,7 @@ def test_a_run_without_rest_is_not_even_started_again(tmp_path: Path) -> None:
         harness.Run.load(tmp_path / "r", TOY)
     with pytest.raises(RunStoppedError, match="the dice are gone"):
         run(tmp_path / "r", Dice(fatal_after=1), max_calls=20)
-    assert meta(tmp_path / "r")["status"] == "running" and "stopped" not in meta(tmp_path / "r")
+    assert meta(tmp_path / "r")["status"] == "stopped" and "stopped" not in meta(tmp_path / "r")
 
 
 def test_a_budget_is_no_part_of_what_a_run_is(tmp_path: Path, whole: tuple[Path, list[str]]) -> None:

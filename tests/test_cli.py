@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -238,25 +239,35 @@ def test_a_fatal_engine_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tm
     assert "the dice are gone" in err and "the same command again" in err
 
 
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
-    import signal
-
+@pytest.mark.parametrize(
+    ("sent", "before", "code"),
+    [
+        (signal.SIGINT, [], 130),
+        (signal.SIGTERM, [], 143),
+        (signal.SIGTERM, ["-c", "trap '' INT; exec \"$@\"", "sh"], 143),  # as in the background of a script
+    ],
+)
+def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_go_on(
+    tmp_path: Path, sent: signal.Signals, before: list[str], code: int
+) -> None:
     command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--model", "dice",
                "--model_args", "latency=0.2", "--output_path", str(tmp_path / "r"),
                "--repeats", "30", "--max_concurrency", "2"]  # fmt: skip
+    command = ["/bin/sh", *before, *command] if before else command
     process = subprocess.Popen(command, env={"PYTHONPATH": str(ROOT), "PATH": ""}, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     first = process.stderr.readline()  # the first progress line: the run is under way
     assert "episodes" in first
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, err = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == code
     assert (
         "of 240 episodes are in" in err
         and "To go on:" in err
         and "harness eval --spec toy" in err
         and "Traceback" not in err
     )
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["status"] == "stopped"
 
 
 def test_output_may_be_cut_by_a_pipe() -> None:

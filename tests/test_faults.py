@@ -30,6 +30,7 @@ from tests.fake_openai import (
     raw,
     reset,
     status,
+    unreadable,
 )
 
 TOY = find(Path(__file__).parent / "toy")
@@ -47,6 +48,7 @@ PASSING = [
     raw('{"error": {"message": "upstream is busy"}}'),
     raw("null"),
     raw(""),
+    *unreadable.values(),
 ]
 TOO_LONG = status(400, "This model's maximum context length is 8 tokens.")
 DEAD = status(500, "EngineCore encountered an issue: CUDA error: device-side assert triggered")

@@ -285,7 +285,7 @@ def test_what_engines_report_is_kept_through_stops_and_repeats(tmp_path: Path) -
     with pytest.raises(RunStoppedError, match="dice are gone"):
         go_on(Dice(fatal_after=3), max_concurrency=1)
     second = report()
-    assert second["earlier"] == [{"engines": first["engines"]}] and second["status"] == "running"
+    assert second["earlier"] == [{"engines": first["engines"]}] and second["status"] == "stopped"
     done = go_on(Dice())
     assert done["earlier"] == [{"engines": first["engines"]}, {"engines": second["engines"]}]
     assert done["engines"]["model"]["cache_misses"] > 10

@@ -1,25 +1,38 @@
 """The command line: `harness <command>`. Parses arguments, calls one short function, tells errors kindly.
 
 Exit codes: 0 done · 1 the run stopped before its plan did (an engine, the disk, what it may spend), or every episode
-failed · 2 a mistake to mend · 130 stopped with Ctrl-C.
+failed · 2 a mistake to mend · 130 stopped with Ctrl-C · 143 stopped with SIGTERM, in the same way.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
 from harness.cli.parser import parser
+
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _usable_streams()
     options = parser().parse_args(arguments)
+    with _terminated_as_interrupted() as told:
+        code = _run(options)
+    return 128 + signal.SIGTERM if told and code == INTERRUPTED else code
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         module, function = options.function.split(":")
         code: int = getattr(importlib.import_module(f"harness.cli.{module}"), function)(options)
@@ -30,9 +43,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         print("\nstopped.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except (Exception, SystemExit) as error:
         return _told(error)
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[list[int]]:
+    """What a batch system sends before it kills does what Ctrl-C does; yields the list of such signals."""
+    told: list[int] = []
+    process = os.getpid()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != process:  # a fork of this one: let it end as it would have
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        told.append(number)
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # ignored, as by what a script starts in the background
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield told  # not ours to decide
+        return
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield told
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _told(error: BaseException) -> int:

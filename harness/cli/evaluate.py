@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import resolve, spec, yamls
+from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress
 from harness.engines.budget import Budget
@@ -40,7 +41,7 @@ def evaluate(options: argparse.Namespace) -> int:
         progress.close()
         print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)
         print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     finally:
         progress.close()
     print_tables(done, options)

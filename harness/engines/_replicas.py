@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from harness.api import Facts, Thread
@@ -66,18 +66,19 @@ class Replicas:
         self.all = tuple(all_of_them)
         self._key = f"replica/{id(self)}"
 
-    def choose(self, thread: Thread) -> Replica:
-        """Who answers this conversation now; where all are gone, one of them all the same."""
+    def choose(self, thread: Thread, tried: Container[Replica] = ()) -> Replica:
+        """Who answers this conversation now, who was not `tried`; where all are gone, one of them all the same."""
         kept: Replica | None = thread.memo.get(self._key)
-        if kept is not None and kept.gone is None:
+        if kept is not None and kept.gone is None and kept not in tried:
             return kept
         now = time.monotonic()
-        back = [one for one in self.all if one.gone is not None and now - one.since > _AGAIN]
-        live = [one for one in self.all if one.gone is None]
+        left = [one for one in self.all if one not in tried]
+        back = [one for one in left if one.gone is not None and now - one.since > _AGAIN]
+        live = [one for one in left if one.gone is None]
         if back and live:
             back[0].since = now  # the others wait for what this request finds
             live = back[:1]
-        chosen = min(live or self.all, key=lambda one: (one.load, one.counts["requests"]))
+        chosen = min(live or left or self.all, key=lambda one: (one.load, one.counts["requests"]))
         thread.memo[self._key] = chosen
         return chosen
 
@@ -85,6 +86,6 @@ class Replicas:
         """Each server's."""
         return [one.report() for one in self.all]
 
-    def another(self, replica: Replica) -> bool:
+    def another(self, tried: Container[Replica]) -> bool:
         """Whether somebody else is there to ask."""
-        return any(one.gone is None for one in self.all if one is not replica)
+        return any(one.gone is None for one in self.all if one not in tried)

@@ -45,6 +45,15 @@ def dies(status: int, text: str) -> bool:
     return status >= 500 and bool(_DEAD.search(text[:10_000]))
 
 
+# OpenRouter: "requires moderation … was flagged"; Azure and others: "content policy", "content filter".
+_FLAGGED = re.compile(r"moderation|flagged|content[ _-]?(policy|filter|management)", re.IGNORECASE)
+
+
+def flags(text: str) -> bool:
+    """Whether an error says that what the request is about is not allowed: its own fault, not the key's."""
+    return bool(_FLAGGED.search(text[:10_000]))
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds a server asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a date), or None."""
     try:

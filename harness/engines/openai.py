@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 import time
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
 from harness.engines._replicas import Replica, Replicas
 from harness.engines._tokens import count_tokens
-from harness.engines._wire import GarbledError, dies, overflows, read_completion, retry_after, retry_delay
+from harness.engines._wire import GarbledError, dies, flags, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
 from harness.redaction import without_secrets
@@ -206,34 +205,34 @@ class OpenAI(Engine):
         body = self._body(request)
         held = bool(request.constraint) and self.structured != "none"
         self._requests += 1
-        left = 0
+        tried: set[Replica] = set()
         while True:
-            replica = self._replicas.choose(request.thread)
+            replica = self._replicas.choose(request.thread, tried)
+            tried.add(replica)
             replica.counts["requests"] += 1
             replica.load += 1
             try:
                 async with replica.slots:
-                    answer = await self._ask(replica, body, held, left < len(self._replicas.all))
+                    answer = await self._ask(replica, body, held, self._replicas.another(tried))
             finally:
                 replica.load -= 1
             if answer is not None:
                 return answer
-            left += 1
 
-    async def _ask(self, replica: Replica, body: dict[str, Any], held: bool, may_leave: bool) -> Completion | None:
-        """What one server answers; None where it has gone away and another one is to be asked."""
+    async def _ask(self, replica: Replica, body: dict[str, Any], held: bool, another: bool) -> Completion | None:
+        """What one server answers; None where it is left out and there is another one to ask."""
         for attempt in range(self.max_retries + 1):
             if self._over is not None:
                 raise self._over.with_traceback(None)
             try:
                 began = time.perf_counter()
-                data = await replica.client.post("/chat/completions", cast_to=object, body=body)
+                data = await self._post(replica, body)
                 answer = read_completion(data, time.perf_counter() - began, held)
                 replica.gone = None
                 return answer
             except Exception as error:
                 last = attempt == self.max_retries
-                if may_leave and await self._leaves(replica, error, last):
+                if another and await self._leaves(replica, error, last):
                     return None
                 final = self._final(replica, error)
                 if final is None and last:
@@ -254,19 +253,27 @@ class OpenAI(Engine):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
 
+    async def _post(self, replica: Replica, body: dict[str, Any]) -> object:
+        """One try. The client's own timeout begins anew with every byte that comes."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await replica.client.post("/chat/completions", cast_to=object, body=body)
+        except TimeoutError:
+            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
+
     async def _leaves(self, replica: Replica, error: Exception, last: bool) -> bool:
-        """Whether this server is gone while others are there."""
+        """Whether others are to be asked from now on: it is gone, or went wrong at this request whenever it tried."""
         import openai
 
-        if not self._replicas.another(replica):
-            return False
         dead = isinstance(error, openai.APIStatusError) and dies(error.status_code, f"{error} {error.body}")
-        if not dead and not isinstance(error, openai.APIConnectionError) and not (last and self._may_pass(error)):
+        lost = isinstance(error, openai.APIConnectionError | TimeoutError)
+        if not dead and not lost and not (last and self._may_pass(error)):
             return False
-        if not dead and replica.gone is None:
+        if lost and replica.gone is None:
             try:
                 await replica.models(self.timeout)
-                return False  # it is there: the connection broke, or this one request took too long
+                if not last:
+                    return False  # it is there: the connection broke, or this one request took too long
             except Exception as gone:
                 error = gone
         replica.leave_out(self._say(error))
@@ -297,7 +304,10 @@ class OpenAI(Engine):
 
         if isinstance(error, openai.APIStatusError):
             return error.status_code in (408, 409, 429) or error.status_code >= 500
-        return isinstance(error, openai.APIConnectionError | GarbledError | json.JSONDecodeError)
+        if isinstance(error, UnicodeEncodeError):  # what we send, not what came
+            return False
+        # A body may be no JSON, no text, nested too deep, or hold a number of too many digits.
+        return isinstance(error, openai.APIConnectionError | TimeoutError | GarbledError | ValueError | RecursionError)
 
     def _final(self, replica: Replica, error: Exception) -> EngineError | None:
         """The error to raise at once, or None where another try may help."""
@@ -311,13 +321,15 @@ class OpenAI(Engine):
         status = error.status_code
         if overflows(status, f"{said} {error.body}"):
             return ContextLengthError(said)
+        if status == 403 and flags(f"{said} {error.body}"):
+            return RefusedError(said)
         if status in (401, 403):
             return EngineFatalError(f"{replica.name} refuses the key in {self.api_key_env}: {said}")
         if status == 404:
             known = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
             wrong = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
             return EngineFatalError(f"{wrong}: {said}{known}")
-        if status == 429 and "insufficient_quota" in f"{error.body}":
+        if status == 402 or (status == 429 and "insufficient_quota" in f"{error.body}"):
             return EngineFatalError(f"the account has no credit left: {said}")
         if dies(status, f"{said} {error.body}"):
             return EngineFatalError(f"the model at {replica.name} has died: {said}")

@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
 from harness.engines._line import Line
 from harness.engines._load import Listener, Load, listen_only
+from harness.engines._orphans import Watch
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
@@ -84,6 +85,7 @@ class VLLM(Engine):
         self._engine: Any = None
         self._chat: Any = None
         self._processes: list[Any] = []
+        self._watch: Watch | None = None
         self._numbers, self._threads = count(), count()
         self._counts: Counter[str] = Counter()
         self._load = Load(1)
@@ -130,6 +132,7 @@ class VLLM(Engine):
             )
             listen_only(self._engine, arguments["disable_log_stats"])
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
+            self._watch = Watch(p.pid for p in self._processes)
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
             await self._engine.get_supported_tasks()
             config = self._engine.vllm_config
@@ -169,6 +172,8 @@ class VLLM(Engine):
             if process.is_alive():
                 process.kill()
                 process.join()
+        if self._watch is not None:
+            self._watch.close()
         await asyncio.sleep(0)  # lets the tasks end that this has cancelled
         with warnings.catch_warnings():
             # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors. Its ZMQ context

@@ -17,7 +17,20 @@ from harness.api import Completion, Thread
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
 from tests.conftest import request
-from tests.fake_openai import FakeOpenAI, empty_choices, garbage, half, hang, not_json, raw, reset, status
+from tests.fake_openai import (
+    FakeOpenAI,
+    Fault,
+    drip,
+    empty_choices,
+    garbage,
+    half,
+    hang,
+    not_json,
+    raw,
+    reset,
+    status,
+    unreadable,
+)
 
 T = TypeVar("T")
 
@@ -134,6 +147,7 @@ FAULTS = {
     "not json": not_json,
     "empty choices": empty_choices,
     "an error inside 200": raw('{"error": {"message": "upstream is busy"}}'),
+    **unreadable,
 }
 
 
@@ -160,8 +174,9 @@ def test_a_lasting_fault_fails_the_request_and_not_the_engine(fault: str) -> Non
         assert using(server, work, max_retries=2) == "hello"
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
-    with FakeOpenAI(script=[hang, None]) as server:
+@pytest.mark.parametrize("fault", [hang, drip])
+def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
+    with FakeOpenAI(script=[fault, None]) as server:
         assert ask(server, engine={"timeout": 0.1}).text == "hello"
 
 
@@ -190,6 +205,8 @@ def test_faults_of_one_request_leave_its_siblings_alone() -> None:
         (status(403, "not for you"), EngineFatalError),
         (status(404, "no such model"), EngineFatalError),
         (status(429, "pay first", code="insufficient_quota"), EngineFatalError),
+        (status(402, "Insufficient Balance"), EngineFatalError),
+        (status(403, "this model requires moderation, and your input was flagged"), RefusedError),
     ],
 )
 def test_a_refusal_is_final_at_once(fault: Any, error: type[Exception]) -> None:

@@ -16,10 +16,10 @@ from harness.api import Request, Thread
 from harness.cli import main
 from harness.engines._replicas import Replica, Replicas
 from harness.engines.openai import OpenAI
-from harness.errors import EngineFatalError, SetupError
+from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.project import find
 from tests.engines import test_openai
-from tests.fake_openai import FakeOpenAI, reset, status
+from tests.fake_openai import FakeOpenAI, Fault, garbage, reset, status
 
 T = TypeVar("T")
 TOY = find(Path(__file__).parents[1] / "toy")
@@ -105,6 +105,31 @@ def test_a_broken_connection_is_no_reason_to_leave_a_server(servers: list[FakeOp
     assert report["retries"] == 2
 
 
+@pytest.mark.parametrize("fault", [status(502, "bad gateway"), garbage, reset])
+def test_what_one_cannot_do_whenever_it_tries_another_does(servers: list[FakeOpenAI], fault: Fault) -> None:
+    servers[0].faults = lambda body: fault  # and it lists its models all the while
+
+    async def work(engine: OpenAI) -> tuple[list[str], Any]:
+        return [await say(engine, Thread(), "?") for _ in range(9)], engine.report()
+
+    answers, report = using(servers, work, max_retries=2)
+    assert set(answers) == {"from 1", "from 2"} and len(servers[0].bodies) == 3
+    assert report["failures"] == 0 and report["replicas"][0]["left_out"] == 1
+
+
+def test_what_none_of_them_can_do_is_that_requests_failure(servers: list[FakeOpenAI]) -> None:
+    for server in servers:
+        server.faults = lambda body: status(500, "?!") if body["messages"][-1]["content"] == "?!" else None
+
+    async def work(engine: OpenAI) -> str:
+        with pytest.raises(RequestError, match=r"still failing .*\?!"):
+            await say(engine, Thread(), "?!")
+        return await say(engine, Thread(), "?")
+
+    assert using(servers, work, max_retries=1).startswith("from ")
+    assert [len(server.bodies) for server in servers] in ([3, 2, 2], [2, 3, 2], [2, 2, 3])
+
+
 @pytest.mark.parametrize("how", ["away", "dead"])
 def test_when_all_are_gone_nothing_more_is_asked(servers: list[FakeOpenAI], how: str) -> None:
     async def work(engine: OpenAI) -> None:
@@ -134,7 +159,7 @@ def test_one_that_is_back_is_asked_again_by_a_single_request_first() -> None:
     assert both.choose(Thread()).name == "a"
     second.leave_out("gone")
     first.leave_out("gone")
-    assert both.choose(Thread()).name in "ab" and not both.another(first)
+    assert both.choose(Thread()).name in "ab" and not both.another({first})
 
 
 def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(servers: list[FakeOpenAI]) -> None:

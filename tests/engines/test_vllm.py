@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -197,7 +199,7 @@ def test_description_names_the_model_and_no_tensors(vllm_engine: Driven) -> None
 # Processes of their own: a start that fails, an engine that dies, an end without a sound.
 
 SCRIPT = """
-import asyncio, json, multiprocessing, sys
+import asyncio, json, multiprocessing, os, signal, sys
 from pathlib import Path
 from tests.conftest import request
 from harness.engines.vllm import VLLM
@@ -236,6 +238,17 @@ async def main():
                 asked.thread.add("assistant", answer.text)
                 asked.thread.add("user", "And now?")
         print([v for asked in threads for k, v in asked.thread.memo.items() if k.startswith("replica")])
+    elif sys.argv[2] == "orphans":
+        pids = sorted(int(name.name) for name in Path("/proc").iterdir() if name.name.isdecimal())
+        ours = [os.getpid()]
+        for pid in pids:  # parents have lower numbers, here
+            try:
+                if int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1]) in ours:
+                    ours.append(pid)
+            except OSError:
+                pass
+        print(json.dumps(ours[1:]), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
     else:
         print((await engine.complete(request("Speak.", constraint={"choice": ["yes"]}))).text)
     print("CLOSING", file=sys.stderr, flush=True)
@@ -266,6 +279,25 @@ def test_it_ends_without_a_sound_and_leaves_no_process(tmp_path: Path, tiny_mode
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["yes", "[]"]
     assert done.stderr.partition("CLOSING\n")[2].strip() == ""
+
+
+def test_what_a_killed_process_leaves_behind_ends(tmp_path: Path, tiny_model: Path) -> None:
+    done = alone(tmp_path, tiny_model, "orphans")  # returns when nobody holds its streams any more
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    left = json.loads(done.stdout)
+    assert len(left) > 1
+    assert all(map(ends, left))
+
+
+def ends(pid: int) -> bool:
+    """Whether a process that is no child of ours comes to its end."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    ready, _, _ = select.select([handle], [], [], 60)
+    os.close(handle)
+    return bool(ready)
 
 
 def test_a_dead_engine_process_is_fatal_at_once(tmp_path: Path, tiny_model: Path) -> None:

@@ -1,0 +1,58 @@
+"""What an engine has started ends with the process that started it, however that one ends."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from harness.engines._orphans import Watch
+
+STARTER = """
+import sys
+from harness.engines._orphans import Watch
+watch = Watch(map(int, sys.argv[1:]))
+print("watching", flush=True)
+sys.stdin.read()
+"""
+WORKER = "print('working', flush=True); import sys; sys.stdin.read()"
+
+
+def started(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline()
+    return process
+
+
+@pytest.fixture
+def workers() -> Iterator[list[subprocess.Popen[str]]]:
+    both = [started(WORKER), started(WORKER)]
+    yield both
+    for worker in both:
+        worker.kill()
+        worker.communicate()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_orphans_are_asked_to_end(workers: list[subprocess.Popen[str]], how: signal.Signals) -> None:
+    starter = started(STARTER, *(worker.pid for worker in workers))
+    starter.send_signal(how)
+    assert [worker.wait(60) for worker in workers] == [-signal.SIGTERM] * 2
+    starter.communicate()
+
+
+def test_none_is_touched_while_who_started_it_lives_and_those_that_ended_are_let_be() -> None:
+    worker = started(WORKER)
+    watch = Watch([worker.pid])
+    worker.communicate("")  # its input ends, and so does it
+    watch.close()
+    watch.close()
+    assert worker.returncode == 0
+
+
+def test_closing_ends_what_is_left(workers: list[subprocess.Popen[str]]) -> None:
+    watch = Watch(worker.pid for worker in workers)
+    watch.close()
+    assert [worker.wait(60) for worker in workers] == [-signal.SIGTERM] * 2
