@@ -3,7 +3,8 @@
 A request that fails after every retry is an error of its move, which stays in the results. But where an engine dies,
 all its requests fail for a while before that is known, and what came of them had better not be kept: when the run goes
 on, they are to be asked again. So a failure is in doubt until the engine's next answer. Until then the lines of its
-episode are held back; if the run stops before, they are gone, and it goes on from the turn that failed. Where all else
+episode are held back, other engines' answers in later turns among them: they were given to a history that may turn out
+another. If the run stops before, they are gone, and it goes on from the turn that failed. Where all else
 is played and there was no such answer, that stops the run as the engine's death would. Answers that were given to the
 turn before it failed stand in the journal by then, as `UNFINISHED` moves.
 """
@@ -54,18 +55,14 @@ class Doubts:
     def move(self, line: Line, engine: Answering | None) -> None:
         """Journal a move (`store.move_line`), or hold it back; `engine` is who was asked, None for a policy.
 
-        Answers that are paid for never wait: those of the batch that failed are written, and an episode in which
-        there is one later on is believed.
+        Answers that were given beside a failure, to the same history, never wait.
         """
         answered = bool(line.get("calls"))
         failed = line.get("error_kind") in _MAY_PASS
         if self._held and answered:
             self._release([name for name, held in self._held.items() if held.proven()])
         held = self._held.get(line["e"])
-        if held is not None and answered and line["b"] > held.batch:
-            self._release([line["e"]])
-            held = None
-        if held is None and failed and engine is not None:
+        if held is None and failed and engine is not None and not engine.lenient:
             held = self._held[line["e"]] = _Held(engine, engine.answered, line["b"])
         if held is None or (not failed and line["b"] == held.batch):
             self._journal.append(line)
@@ -99,7 +96,7 @@ class Doubts:
             EngineFatalError: an engine has answered nobody since requests of it failed. What failed is to be asked
                 again, by a run that goes on.
         """
-        self._release([name for name, held in self._held.items() if held.proven() or held.engine.lenient])
+        self._release([name for name, held in self._held.items() if held.proven()])
         for held in self._held.values():
             model, errors = held.engine.model, [line["error"] for line in self._failures(held.engine)]
             raise EngineFatalError(

@@ -24,7 +24,7 @@ from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
-from harness.errors import BudgetSpentError, EngineFatalError, StorageError, UserError
+from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play, told
 from harness.players import ModelPlayer, Player, PolicyPlayer
@@ -298,7 +298,7 @@ class Episodes:
         workers = [asyncio.create_task(work(number)) for number in range(width)]
         try:
             await asyncio.gather(*workers)
-        except EngineFatalError as error:
+        except (EngineFatalError, SetupError) as error:
             self.stop.end(str(error))
             # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
             # that take turns would be started for it.)
@@ -349,7 +349,7 @@ class Episodes:
             came = await play(*parts, recorded, record, keep, condition.limits, record)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
             outcome = came
-        except (EngineFatalError, StorageError, BudgetSpentError):
+        except (EngineFatalError, StorageError, BudgetSpentError, SetupError):
             raise
         except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
             error = told(failure)

@@ -188,13 +188,17 @@ def lines(path: Path) -> Iterator[tuple[int, Line]]:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _object(raw: bytes, path: Path, number: int) -> Line:
+def _object(raw: bytes, path: Path, number: int | None = None) -> Line:
+    """`number`: which line of a journal it is, if it is one."""
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict):
-        raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number, 1))
+        hint = None
+        if number:
+            hint = "Take it from a copy. Without one delete the line: a move of an unfinished episode is asked anew."
+        raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
     return line
 
 
@@ -265,6 +269,7 @@ def end_line(
         "repeat": episode.repeat,
         "labels": labels,
         "roles": dict(episode.roles),
+        "moves": sum(map(len, episode.batches)),
         "outcome": outcome_line(episode.outcome),
         "grade": dict(episode.grade),
         "numbers": numbers,
@@ -341,14 +346,17 @@ def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Li
         def at(place: int) -> Line:
             offset, file = divmod(place, len(paths))
             files[file].seek(offset)
-            return _object(files[file].readline(), paths[file], 0)
+            return _object(files[file].readline(), paths[file])
 
         for name, end in ends.items():
             played: dict[int, dict[int, Move]] = {}
             with _naming(paths[end % len(paths)], 0):
                 for move in map(at, where.pop(name, ())):
                     played.setdefault(move["b"], {})[move["p"]] = move_of(move)
-                yield at(end), [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
+                line, found = at(end), sum(map(len, played.values()))
+                if found != line.get("moves", found):
+                    raise DataError(f"journal: {found} of the {line['moves']} moves of episode {name}: lines are gone")
+                yield line, [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
 
 
 # ------------------------------------------------------------------------------------------ other files
@@ -372,7 +380,10 @@ def write_atomically(path: Path, text: str) -> None:
     """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`."""
     temporary = path.with_name(f".{path.name}.part")
     try:
-        temporary.write_text(text, "utf-8", errors="backslashreplace")
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut could leave an empty file under the name
         temporary.replace(path)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
@@ -381,6 +392,6 @@ def write_atomically(path: Path, text: str) -> None:
 def read_json(path: Path) -> Line:
     """A JSON object from a file. Raises `DataError`."""
     try:
-        return _object(path.read_bytes(), path, 1)
+        return _object(path.read_bytes(), path)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None

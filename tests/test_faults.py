@@ -132,6 +132,24 @@ def test_thousands_of_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: 
     assert report["retries"] > 0.15 * report["requests"]
 
 
+def test_one_of_two_models_that_fails_leaves_nothing_in_the_results_while_the_other_answers_on(tmp_path: Path) -> None:
+    dying = Model()
+    with FakeOpenAI() as well, FakeOpenAI(faults=lambda body: dying.faults(body), models=["other"]) as ill:
+        for server in (well, ill):
+            server.answer = lambda body: said(body["seed"])
+        other = f'{{use: openai, base_url: "{ill.url}", model: other, backoff: 0, timeout: 2}}'
+        sets = (f"models={{other: {other}}}", "seats={default: model, second: {model: other, count: 1}}",
+                "protocol.rounds=6")  # fmt: skip
+        engine = {"base_url": well.url, "model": "fake", "backoff": 0}
+        play(tmp_path / "calm" / "run", "openai", 10, model_args=engine, sets=sets)
+        dying.dies_after, dying.death, dying.asked = 150, status(503, "overloaded"), set()
+        with pytest.raises(RunStoppedError, match="requests to other failed"):
+            play(tmp_path / "wild" / "run", "openai", 10, model_args=engine, sets=sets)
+        dying.dies_after = None
+        play(tmp_path / "wild" / "run", "openai", 10, model_args=engine, sets=sets)
+    assert results(tmp_path / "wild" / "run") == results(tmp_path / "calm" / "run")
+
+
 def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp_path: Path) -> None:
     asked: list[str] = []
     answered: list[str] = []

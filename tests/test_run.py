@@ -120,6 +120,15 @@ def test_an_engine_that_cannot_start_is_the_users_problem(tmp_path: Path) -> Non
     assert engine.closed == 1
 
 
+def test_an_engine_that_finds_a_mistake_in_what_it_is_asked_stops_the_run(tmp_path: Path) -> None:
+    def refuse(request: Request) -> str:
+        raise SetupError("no such thing as regex", hint="Say structured=vllm.")
+
+    with pytest.raises(SetupError, match="no such thing as regex"):
+        run(tmp_path / "r", Mock(function=refuse))
+    assert {line["k"] for _, line in store.lines(tmp_path / "r" / "journal.jsonl")} == {"asked"}, "no episode is lost"
+
+
 @pytest.mark.parametrize(
     ("sets", "says"),
     [

@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Container, Sequence
+from itertools import count
 from typing import Any
 
 from harness.api import Facts, Thread
 
 _PROBE = 20.0  # seconds for a look at a server's model list
+_numbers = count()
 _AGAIN = 30.0  # seconds after which one request tries a server that was gone
 
 
@@ -64,7 +66,7 @@ class Replicas:
 
     def __init__(self, all_of_them: Sequence[Replica]) -> None:
         self.all = tuple(all_of_them)
-        self._key = f"replica/{id(self)}"
+        self._key = f"replica/{next(_numbers)}"  # its address may be given again
 
     def choose(self, thread: Thread, tried: Container[Replica] = ()) -> Replica:
         """Who answers this conversation now, who was not `tried`; where all are gone, one of them all the same."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from harness.api import Thread
@@ -13,6 +14,7 @@ from harness.errors import RefusedError, SetupError
 
 Messages = Sequence[dict[str, str]]
 
+_numbers = count()
 _SYSTEM = {"role": "system", "content": "Be brief."}
 _QUESTION = {"role": "user", "content": "Hello."}
 
@@ -70,7 +72,7 @@ class ChatTokens:
         added = getattr(tokenizer, "added_tokens_decoder", {})
         self._special_ids = frozenset(i for i, token in added.items() if token.special)
         self._boundaries = tuple(token.content for token in added.values() if token.special)
-        self._key = f"tokens/{id(self)}"
+        self._key = f"tokens/{next(_numbers)}"
         self._fold_system = self._flat = self._appends = False
         self._opening = ""
         self.appended = self.encoded = 0

@@ -143,10 +143,19 @@ def _storable(text: str) -> str:
     return text
 
 
+def _count(said: Any) -> int | None:
+    """A count as servers write it: 7, 7.0, "7"."""
+    if isinstance(said, str) and said.isdecimal() and len(said) < 16:
+        return int(said)
+    if isinstance(said, float) and said.is_integer():
+        said = int(said)
+    return said if type(said) is int and 0 <= said < 10**15 else None
+
+
 def _usage(usage: Any) -> dict[str, int | None]:
     def count(where: Any, *names: str) -> int | None:
         found = (where.get(n) for n in names) if isinstance(where, dict) else iter(())
-        return next((v for v in found if isinstance(v, int) and not isinstance(v, bool)), None)
+        return next((n for n in map(_count, found) if n is not None), None)
 
     details = usage if isinstance(usage, dict) else {}
     return {

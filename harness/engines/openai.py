@@ -93,24 +93,13 @@ class OpenAI(Engine):
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
         self._over, self._ended = None, asyncio.Event()
         self._replicas = Replicas(self._connect())
-        failure: SetupError | None = None
-        for replica in self._replicas.all:
-            try:
-                replica.listed = await replica.models(self.timeout)
-                if not replica.listed and self.base_url and await self._lists_below(replica, "/v1/models"):
-                    raise SetupError(f"base_url={replica.name} lacks /v1", hint=f"Say base_url={replica.name}/v1")
-            except SetupError:
-                await self.close()
-                raise
-            except Exception as error:
-                failure = self._unreachable(replica, error)
-                if getattr(error, "status_code", None) in (401, 403):
-                    await self.close()
-                    raise failure from error
-                replica.leave_out(self._say(error))
-        if failure is not None and all(replica.gone for replica in self._replicas.all):
+        try:
+            failures = await asyncio.gather(*map(self._greet, self._replicas.all))
+            if all(replica.gone for replica in self._replicas.all):
+                raise next(filter(None, reversed(failures)))
+        except SetupError:
             await self.close()
-            raise failure
+            raise
 
     def count_tokens(self, text: str) -> int | None:
         """By `tokenizer`; None without one."""
@@ -170,6 +159,21 @@ class OpenAI(Engine):
             api_key=self._key or "none", base_url=url, timeout=self.timeout, max_retries=0, http_client=http
         )
         return Replica(_shown(url) if url else "the provider", client, self.max_connections)
+
+    async def _greet(self, replica: Replica) -> SetupError | None:
+        """See that a server is there; what is wrong with one that is left out. Raises where a person has to mend it."""
+        try:
+            replica.listed = await replica.models(self.timeout)
+            if not replica.listed and self.base_url and await self._lists_below(replica, "/v1/models"):
+                raise SetupError(f"base_url={replica.name} lacks /v1", hint=f"Say base_url={replica.name}/v1")
+        except SetupError:
+            raise
+        except Exception as error:
+            if getattr(error, "status_code", None) in (401, 403):
+                raise self._unreachable(replica, error) from error
+            replica.leave_out(self._say(error))
+            return self._unreachable(replica, error)
+        return None
 
     async def _lists_below(self, replica: Replica, path: str) -> bool:
         try:
@@ -349,7 +353,7 @@ class OpenAI(Engine):
     def _say(self, error: Exception) -> str:
         """The error in a line, with its cause and without the key."""
         text = f"{type(error).__name__}: {error}"
-        if error.__cause__ is not None and not hasattr(error, "status_code"):
+        if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
             # The transport's own words: the package calls a refused connection a timeout.
             text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
         if self._key:

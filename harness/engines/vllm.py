@@ -33,6 +33,9 @@ _PASSED = (
 )  # fmt: skip
 
 
+_engines = count()
+
+
 @plugin
 class VLLM(Engine):
     """vLLM's asynchronous engine in this process, fed with token ids.
@@ -87,6 +90,7 @@ class VLLM(Engine):
         self._processes: list[Any] = []
         self._watch: Watch | None = None
         self._numbers, self._threads = count(), count()
+        self._memo = f"replica/{next(_engines)}"
         self._counts: Counter[str] = Counter()
         self._load = Load(1)
         self._line = Line(self._load.admits)
@@ -124,15 +128,16 @@ class VLLM(Engine):
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         try:
             others = set(multiprocessing.active_children())
-            self._engine = AsyncLLM.from_engine_args(
-                AsyncEngineArgs(**arguments),
-                # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
-                usage_context=UsageContext.LLM_CLASS,
-                stat_loggers=[lambda config, replica=0: Listener(self._load, self._line, replica)],
-            )
+            self._watch = Watch()
+            with self._watch.over_children():
+                self._engine = AsyncLLM.from_engine_args(
+                    AsyncEngineArgs(**arguments),
+                    # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
+                    usage_context=UsageContext.LLM_CLASS,
+                    stat_loggers=[lambda config, replica=0: Listener(self._load, self._line, replica)],
+                )
             listen_only(self._engine, arguments["disable_log_stats"])
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
-            self._watch = Watch(p.pid for p in self._processes)
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
             await self._engine.get_supported_tasks()
             config = self._engine.vllm_config
@@ -145,6 +150,9 @@ class VLLM(Engine):
             raise
         except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
             await self.close()
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # Ctrl-C reaches its processes too, and they fail of it
+                raise asyncio.CancelledError from None
             raise SetupError(
                 f"vLLM cannot load {self.pretrained!r}: {' '.join(str(error).split())[:2000]}",
                 hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and what vLLM "
@@ -162,8 +170,13 @@ class VLLM(Engine):
 
     async def close(self) -> None:
         """Shut the engine's processes down and wait for their end."""
-        if self._engine is None:
-            return
+        if self._engine is not None:
+            await self._shut_down()
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    async def _shut_down(self) -> None:
         self._load.stopped()
         self._asleep = False
         self._engine.shutdown()
@@ -172,8 +185,6 @@ class VLLM(Engine):
             if process.is_alive():
                 process.kill()
                 process.join()
-        if self._watch is not None:
-            self._watch.close()
         await asyncio.sleep(0)  # lets the tasks end that this has cancelled
         with warnings.catch_warnings():
             # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors. Its ZMQ context
@@ -335,7 +346,7 @@ class VLLM(Engine):
         replicas = self._engine.vllm_config.parallel_config.data_parallel_size
         if replicas == 1:
             return None
-        rank: int = thread.memo.setdefault(f"replica/{id(self)}", next(self._threads) % replicas)
+        rank: int = thread.memo.setdefault(self._memo, next(self._threads) % replicas)
         return rank
 
 

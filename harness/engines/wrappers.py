@@ -130,9 +130,10 @@ class Cache(Wrapper):
             raise self._failure
         keys = self._keys(request)
         rows = self._sql(f"SELECT answer FROM answers WHERE key IN ({', '.join('?' * len(keys))}) LIMIT 1", *keys)
-        if rows:
+        # What cannot be read (damage, another version's) is as good as nothing, and is written anew.
+        if rows and (known := _read(rows[0][0])) is not None:
             self.hits += 1
-            return Completion(**json.loads(rows[0][0]))
+            return known
         self.misses += 1
         answer = await self.inner.complete(request)
         # An answer that is there can be recorded as a move: it is the next call that stops the run.
@@ -312,6 +313,13 @@ def _innermost(engine: Engine) -> Engine:
     while isinstance(engine, Wrapper):
         engine = engine.inner
     return engine
+
+
+def _read(answer: Any) -> Completion | None:
+    try:
+        return Completion(**json.loads(answer))
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _canonical(value: Any) -> bytes:

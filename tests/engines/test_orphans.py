@@ -12,7 +12,9 @@ from harness.engines._orphans import Watch
 STARTER = """
 import sys
 from harness.engines._orphans import Watch
-watch = Watch(map(int, sys.argv[1:]))
+watch = Watch()
+for pid in sys.argv[1:]:
+    watch.add(int(pid))
 print("watching", flush=True)
 sys.stdin.read()
 """
@@ -45,7 +47,8 @@ def test_orphans_are_asked_to_end(workers: list[subprocess.Popen[str]], how: sig
 
 def test_none_is_touched_while_who_started_it_lives_and_those_that_ended_are_let_be() -> None:
     worker = started(WORKER)
-    watch = Watch([worker.pid])
+    watch = Watch()
+    watch.add(worker.pid)
     worker.communicate("")  # its input ends, and so does it
     watch.close()
     watch.close()
@@ -53,6 +56,8 @@ def test_none_is_touched_while_who_started_it_lives_and_those_that_ended_are_let
 
 
 def test_closing_ends_what_is_left(workers: list[subprocess.Popen[str]]) -> None:
-    watch = Watch(worker.pid for worker in workers)
+    watch = Watch()
+    for worker in workers:
+        watch.add(worker.pid)
     watch.close()
     assert [worker.wait(60) for worker in workers] == [-signal.SIGTERM] * 2

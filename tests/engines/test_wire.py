@@ -65,9 +65,19 @@ def test_usage_with_cached_and_reasoning_tokens() -> None:
 
 
 def test_usage_may_be_missing_null_or_odd() -> None:
-    for usage in (None, {}, [], "many", {"prompt_tokens": "7", "prompt_tokens_details": None}):
+    for usage in (None, {}, [], "many", {"prompt_tokens": "seven", "prompt_tokens_details": None}):
         answer = read_completion({**chat("yes"), "usage": usage}, 0.1)
         assert (answer.text, answer.input_tokens, answer.cached_tokens) == ("yes", None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [(7, 7), (7.0, 7), ("7", 7), (-7, None), (7.5, None), (True, None), ("9" * 99, None), (10**99, None),
+     (float("inf"), None), (float("nan"), None), ("²", None)],
+)  # fmt: skip
+def test_counts_of_tokens_are_whole_numbers_however_they_are_written(said: Any, meant: int | None) -> None:
+    answer = read_completion({**chat("yes"), "usage": {"completion_tokens": said}}, 0.1)
+    assert answer.output_tokens == meant
 
 
 @pytest.mark.parametrize(

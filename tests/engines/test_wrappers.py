@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -339,6 +341,18 @@ def test_a_file_that_is_no_cache(tmp_path: Path) -> None:
         talk(Cache(Mock(), tmp_path / "c"), [])
     with pytest.raises(DataError, match="cannot be opened"):
         talk(Cache(Mock(), tmp_path / "c" / "below a file"), [])
+
+
+@pytest.mark.parametrize("row", ["", '{"text": "a"', "[" * 100_000, '{"text": "a", "of_a_later_version": 1}', "7"])
+def test_an_answer_that_cannot_be_read_is_asked_again_and_mended(tmp_path: Path, row: str) -> None:
+    requests, engine = [request("a"), request("b")], Mock(text="fine")
+    talk(Cache(engine, tmp_path / "c"), requests)
+    with contextlib.closing(sqlite3.connect(tmp_path / "c", isolation_level=None)) as base:
+        base.execute("UPDATE answers SET answer = ?", (row,))
+    for misses in (2, 0):
+        cache = Cache(engine, tmp_path / "c")
+        assert talk(cache, requests) == ["fine", "fine"]
+        assert cache.misses == misses
 
 
 # ---------------------------------------------------------------------------------- recorder
