@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from harness.api import Facts, Range
-from harness.engines.budget import Budget
 from harness.errors import SetupError
 from harness.plan import Plan
 from harness.run import Options, Work
@@ -59,9 +58,6 @@ class Ray(Executor):
         if self.address is not None and self.address.startswith("ray://"):
             message = f"address={self.address!r}: a Ray client is not on the cluster, whose workers share its files"
             raise SetupError(message, hint="Run harness on a machine of the cluster: ray job submit, address=auto.")
-        if options.budget != Budget():
-            message = "a budget (max_calls, max_tokens_total, max_time) is kept by one process, not by several workers"
-            raise SetupError(message, hint="Give --executor local, or leave it out; `limits:` of a spec hold anywhere.")
         if plan.spec.get("share_calls", False):
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
