@@ -27,6 +27,10 @@ _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
 _REACHING = 10.0
 """Seconds in which a cluster's address has to answer at all; Ray itself would try for minutes."""
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_SETTINGS = 4
+_NO_SETTINGS = bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
+"""A frame: length (3 bytes), type, flags, stream (4 bytes)."""
 
 
 @dataclass(kw_only=True)
@@ -101,7 +105,7 @@ class Ray(Executor):
                     **quiet,
                 )
             else:
-                _reach(address)
+                reach(address)
                 ray.init(address=address, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             where = "on this machine" if alone else f"at {address!r}"
@@ -118,12 +122,22 @@ class Ray(Executor):
             ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raises `OSError` where nobody listens at host:port; of other kinds of addresses Ray itself knows at once."""
+def reach(address: str, patience: float = _REACHING) -> None:
+    """Raises `OSError` where nobody listens at host:port, or somebody who is no Ray: who does not answer HTTP/2, on
+    which gRPC stands, with settings (RFC 9113, 3.4 and 6.5). Of other kinds of addresses Ray itself knows at once."""
     host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHING):
-            pass
+    if not (host and port.isdecimal()):
+        return
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=patience) as reached:
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+            return
+        reached.sendall(_PREFACE + _NO_SETTINGS)
+        try:
+            frame = reached.makefile("rb").read(len(_NO_SETTINGS))
+        except TimeoutError:
+            raise ConnectionError(f"who listens there says nothing within {patience:g} s") from None
+    if len(frame) < len(_NO_SETTINGS) or frame[3] != _SETTINGS:
+        raise ConnectionError("who listens there is something else")
 
 
 def package() -> Any:
