@@ -91,7 +91,8 @@ class Driver:
         except BudgetSpentError as spent:
             await _cancelled(tasks)
             await self._bury_all(await self._end(str(spent), _said_of(spent)))
-            raise
+            if self.deal.left:
+                raise
         finally:
             await _cancelled([*tasks, *self.asked.values()])
             self.work.reports.update(await self._stop())
@@ -222,10 +223,8 @@ class Driver:
             if isinstance(failure, Failure):
                 raise failure
         await self._bury_all(ended)
-        if self.over is not None:
-            raise self.over
         if self.deal.left:
-            raise EngineFatalError(f"{self.deal.left} episodes were lost at the end with {self.lost[-1]}")
+            raise self.over or EngineFatalError(f"{self.deal.left} episodes were lost at the end with {self.lost[-1]}")
 
     async def _bury_all(self, ended: Mapping[int, BaseException | None]) -> None:
         """Those that have not told all, having died: what is missing stands in their journals."""

@@ -9,57 +9,22 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import harness
 from harness import store
 from harness.api import Request
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import rescored
-from harness.executors import _fence
-from harness.project import find
 from harness.run import RunStoppedError
+from tests.executors.clusters import RAY, killing, recorded, results, run
+from tests.executors.hired import TOY, Dice
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 ROOT = Path(__file__).parent.parent
-TOY = find(ROOT / "toy")
-Dice = TOY.load("engines", "dice")
-RAY = {"use": "ray", "workers": 3, "num_cpus": 1}
-
-
-def run(folder: Path, model: Any = None, executor: Any = RAY, **more: Any) -> harness.Run:
-    more = {"repeats": 3, "max_concurrency": 4, **more}
-    return harness.evaluate("toy", model, output_path=folder, project=TOY, executor=executor, **more)
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
-
-
-def recorded(folder: Path) -> Counter[tuple[str, str, int]]:
-    """How often each move of each episode is in the journals."""
-    lines = [line for path in store.journals(folder) for _, line in store.lines(path)]
-    return Counter((line["e"], line["s"], line["i"]) for line in lines if line["k"] == "move")
-
-
-def killing(folder: Path, after: Callable[[int], list[int]]) -> Any:
-    """For `on_score`: kills the workers that `after` names when so many episodes are finished."""
-    count = 0
-
-    def told(score: Any, total: int) -> None:
-        nonlocal count
-        count += score is not None
-        for worker in after(count) if score is not None else ():
-            with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # dead already, or not there yet
-                process = json.loads(_fence.path_of(folder, worker).read_text())["pid"]
-                os.kill(process, signal.SIGKILL)
-
-    return told
 
 
 @pytest.fixture
