@@ -172,14 +172,13 @@ class Purse:
             await asyncio.gather(
                 *(holders[worker].grant(most) for worker, most in granted.items() if worker in holders)
             )
-            if self._wanting and not granted and not await self._taken_back(holders):
+            if self._wanting and (granted or await self._taken_back(holders)):
+                continue
+            if self._wanting:
                 try:
-                    if not any(map(self._unspent, self._accounts.values())):
-                        self.tally.check()
+                    self.tally.check()  # else what is left is held by somebody lost, and comes back
                 except BudgetSpentError as spent:
                     return spent
-            elif self._wanting:
-                continue
             await self._changed.wait()
 
     def _grants(self) -> dict[int, Pair]:
