@@ -203,9 +203,10 @@ class Driver:
 
     async def _bury(self, number: int) -> None:
         """Take over what a lost worker recorded, and deal its open episodes again."""
-        self.asked.pop(number, None)
+        await _cancelled([self.asked.pop(number)] if number in self.asked else [])
         self.deal.missing(number)
-        self.ray.kill(self.actors.pop(number))  # where only the way to it is lost
+        if number in self.actors:
+            self.ray.kill(self.actors.pop(number))  # where only the way to it is lost
         await asyncio.to_thread(_fence.wait, _fence.path_of(self.work.folder, number))
         if number not in self.deal.held:
             return
@@ -234,6 +235,8 @@ class Driver:
             if missing and not isinstance(how, Failure):
                 self.lost.append(f"worker {number}: {_line(how) or 'it did not end'}")
                 await self._bury(number)
+        for number in [number for number in self.deal.held if self.over is not None and number not in ended]:
+            await self._bury(number)  # its slot was about to when the run stopped
 
     async def _end(
         self, why: str | None, spent: Spent | None = None, patience: float | None = None
