@@ -61,6 +61,20 @@ def test_a_worker_asks_as_much_as_it_is_granted(tmp_path: Path, budget: Budget) 
     assert last > first
 
 
+def test_calls_that_are_cut_off_count(tmp_path: Path) -> None:
+    async def act(worker: Worker, made: Plan) -> None:
+        Slow.asked.clear()
+        Slow.let = asyncio.Event()
+        await worker.add(hands(made))
+        await until_it_wants(worker)
+        await worker.grant((9, 0))
+        await answers(2)
+        assert asked(tmp_path) == (9, 0), "journaled before they are asked"
+
+    hire(tmp_path, Slow(text="a"), act, options=Options(max_concurrency=2, budget=Budget(max_calls=9)))
+    assert asked(tmp_path) == (len(Slow.asked), 0) == (2, 0)
+
+
 @pytest.mark.parametrize("spent", [None, ("max_calls", 100), ("max_time", 5.0)])
 @pytest.mark.parametrize("budget", [Budget(max_calls=100, max_time=5), Budget(max_tokens_total=1000)])
 def test_who_waits_for_a_grant_ends_with_the_run(tmp_path: Path, spent: Any, budget: Budget) -> None:
