@@ -119,6 +119,11 @@ class Work:
         """The episodes left to play, in plan order."""
         return (job for job in self.plan.episodes() if episode_id(*job) not in self.done)
 
+    def may_be_free(self, job: Job) -> bool:
+        """Whether an episode may come to its end without anything new being asked."""
+        kept = self.options.use_cache or self.plan.spec.get("share_calls", False) or episode_id(*job) in self.moves
+        return bool(kept) or all(group.policy is not None for group in job[0].groups)
+
 
 Play = Callable[[Work], Awaitable[dict[str, Facts]]]
 """Plays all that is left; returns what each engine reports of itself.
@@ -201,7 +206,7 @@ class Episodes:
     """
 
     def __init__(self, work: Work, worker: int | None = None) -> None:
-        self.plan, self.folder, self.options = work.plan, work.folder, work.options
+        self.work, self.plan, self.folder, self.options = work, work.plan, work.folder, work.options
         self.moves, self.on_score, self.tally, self.worker = work.moves, work.on_score, work.tally, worker
         self.engines: dict[str, Engine] = {}
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
@@ -228,7 +233,7 @@ class Episodes:
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()
             if (left := self.tally.time_left()) is not None:
-                timer = asyncio.get_running_loop().call_later(left, self._no_more_tries, self.tally.time_over())
+                timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.tally.time_over())
                 stack.callback(timer.cancel)
             await self._workers(take)
             self.journal.settle()
@@ -246,7 +251,8 @@ class Episodes:
         """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
         self.journal.flush()
 
-    def _no_more_tries(self, reason: Exception) -> None:
+    def no_more_tries(self, reason: Exception) -> None:
+        """End tries that wait: nothing is tried again."""
         for engine in self.engines.values():
             engine.halt(reason)
 
@@ -268,7 +274,7 @@ class Episodes:
 
     def _note_asked(self) -> None:
         """Journal what was asked and has no move: calls that Ctrl-C cut off."""
-        if asked := self.tally.since():
+        if asked := self.tally.rest():
             self.journal.asked(asked)
 
     async def _workers(self, take: Take) -> None:
@@ -279,7 +285,7 @@ class Episodes:
                 self.stop.check()
                 if (job := await take()) is None:
                     return
-                if spent and not self._may_be_free(job):
+                if spent and not self.work.may_be_free(job):
                     continue
                 self.open.add(number)
                 try:
@@ -311,13 +317,8 @@ class Episodes:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        if spent:
-            raise spent[0]
-
-    def _may_be_free(self, job: Job) -> bool:
-        """Whether an episode may come to its end without anything new being asked."""
-        kept = bool(self.options.use_cache or self.shares or episode_id(*job) in self.moves)
-        return kept or all(group.policy is not None for group in job[0].groups)
+        if over := spent[0] if spent else self.tally.over:
+            raise over
 
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)

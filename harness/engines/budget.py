@@ -54,6 +54,9 @@ class Tally:
         budget: what it may spend.
         calls, tokens: what earlier processes of the run spent.
         now: a clock in seconds; the time starts to run here.
+
+    Attributes:
+        over: that it is spent, where somebody else keeps the count and has said so.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Tally:
         self._noted = (calls, tokens)
         self._end = None if budget.max_time is None else now() + budget.max_time
         self._uncounted: Engine | None = None
+        self.over: BudgetSpentError | None = None
 
     def check_time(self) -> None:
         """Raises `BudgetSpentError` when the time is over."""
@@ -83,13 +87,25 @@ class Tally:
         budget = self.budget
         if budget.max_calls is not None and self.calls >= budget.max_calls:
             raise BudgetSpentError("max_calls", budget.max_calls)
-        if budget.max_tokens_total is not None:
-            if self._uncounted is not None:
-                message = f"{self._uncounted.model} does not say how many tokens its calls take"
-                raise EngineFatalError(f"{message}: max_tokens_total cannot be kept")
-            if self.tokens >= budget.max_tokens_total:
-                raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
+        self.check_counted()
+        if budget.max_tokens_total is not None and self.tokens >= budget.max_tokens_total:
+            raise BudgetSpentError("max_tokens_total", budget.max_tokens_total)
         self.check_time()
+
+    def check_counted(self) -> None:
+        """Raises `EngineFatalError` where tokens are to be counted and an engine does not say them."""
+        if self._uncounted is not None and self.budget.max_tokens_total is not None:
+            message = f"{self._uncounted.model} does not say how many tokens its calls take"
+            raise EngineFatalError(f"{message}: max_tokens_total cannot be kept")
+
+    async def admit(self) -> None:
+        """Count a call that is about to be asked, so that never more are in flight than there may be. Raises as
+        `check`, or waits until it is known whether there may be one more."""
+        self.check()
+        self.calls += 1
+
+    def halt(self, reason: Exception) -> None:
+        """The run is about to end: who waits in `admit` waits no longer."""
 
     def answered(self, answer: Completion, engine: Engine) -> None:
         """Count the tokens of an engine's answer."""
@@ -100,11 +116,16 @@ class Tally:
 
     def since(self) -> list[int] | None:
         """[calls, tokens] that were spent since this was last asked: for the journal. None: nothing."""
-        calls, tokens = self._noted
-        if calls == self.calls and tokens == self.tokens:
-            return None
-        self._noted = (self.calls, self.tokens)
-        return [self.calls - calls, self.tokens - tokens]
+        return self._note(self.calls)
+
+    def rest(self) -> list[int] | None:
+        """As `since`, where nothing is in flight any more."""
+        return self.since()
+
+    def _note(self, calls: int) -> list[int] | None:
+        noted = self._noted
+        self._noted = (calls, self.tokens)
+        return None if self._noted == noted else [calls - noted[0], self.tokens - noted[1]]
 
 
 class Budgeted(Wrapper):
@@ -124,6 +145,10 @@ class Budgeted(Wrapper):
             await self.inner.start()
             self._started = True
 
+    def halt(self, reason: Exception) -> None:
+        self.tally.halt(reason)
+        self.inner.halt(reason)
+
     async def rest(self) -> bool:
         return self._started and await self.inner.rest()
 
@@ -131,8 +156,9 @@ class Budgeted(Wrapper):
         """Raises `BudgetSpentError` instead of asking when the budget is spent."""
         tally = self.tally
         if tally.bounded:  # what is spent stays spent: an engine that was not started is not asked
-            tally.check()
-        tally.calls += 1  # counted before it is asked, so that never more are in flight than there may be
+            await tally.admit()
+        else:
+            tally.calls += 1
         answer = await self.inner.complete(request)
         tally.answered(answer, self.inner)
         return answer

@@ -40,7 +40,7 @@ class Executor(ABC):
             what each engine reports of itself, by its name.
 
         Raises:
-            EngineFatalError, StorageError: the run stops; everything recorded so far is kept.
+            EngineFatalError, StorageError, BudgetSpentError: the run stops; everything recorded so far is kept.
         """
 
     def report(self) -> Facts | None:

@@ -7,20 +7,21 @@ import contextlib
 import itertools
 import logging
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import __version__, store
 from harness.api import Facts
-from harness.errors import EngineFatalError, SetupError, StorageError, UserError
-from harness.run import Work
+from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
+from harness.run import Job, Work
 from harness.tables import EpisodeScore
 
 from . import _fence
 from ._deal import Deal
-from ._worker import Brief, Failure, News, Worker
+from ._lease import Pair, Purse
+from ._worker import Brief, Failure, News, Spent, Worker
 
 _STOPPING = 30.0
 """Seconds a worker may take to close its engines and journal before it is killed."""
@@ -46,9 +47,16 @@ class Driver:
         self.ray, self.work, self.count, self.needs = ray, work, workers, needs
         self.max_restarts, self.start_timeout = max_restarts, start_timeout
         self.brief = _brief(work)
+        self.purse = Purse(work.tally, workers)
+        self.over: BudgetSpentError | None = None
+        try:
+            work.tally.check()
+        except BudgetSpentError as spent:
+            self.over = spent
         width = work.options.max_concurrency if work.plan.engines else 1
-        self.deal = Deal(work.jobs(), work.moves, work.left, workers, width)
+        self.deal = Deal(self._jobs(), work.moves, work.left, workers, width)
         self.actors: dict[int, Any] = {}
+        self.asked: dict[int, asyncio.Task[Any]] = {}
         self.there: set[Any] = set()
         self.started: dict[int, dict[str, Any]] = {}
         self.lost: list[str] = []
@@ -57,15 +65,18 @@ class Driver:
 
     async def play(self) -> dict[str, Facts]:
         """Play everything; returns engines' reports, worker by worker. Raises as `Executor.play`."""
-        self._tell_of_room()
         over = asyncio.create_task(self.deal.over.wait())
-        tasks = [over, *(asyncio.create_task(self._slot()) for _ in range(self.count))]
-        waiting: set[asyncio.Task[Any]] = set(tasks)
+        tasks: list[asyncio.Task[Any]] = [over, asyncio.create_task(self._clock()), asyncio.create_task(self._lend())]
         try:
-            while not over.done() and len(waiting) > 1:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()  # raises what stops the run
+            if not self.deal.over.is_set():
+                self._tell_of_room()
+                slots = [asyncio.create_task(self._slot()) for _ in range(self.count)]
+                tasks += slots
+                waiting = set(tasks)
+                while not over.done() and not all(slot.done() for slot in slots):
+                    done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()  # raises what stops the run
             await _cancelled(tasks)
             if not self.deal.over.is_set():
                 times = self.max_restarts + 1
@@ -77,14 +88,42 @@ class Driver:
             await _cancelled(tasks)
             await self._end(str(error))
             raise
-        finally:
+        except BudgetSpentError as spent:
             await _cancelled(tasks)
-            reports = await self._stop()
-        return reports
+            await self._bury_all(await self._end(str(spent), _said_of(spent)))
+            if self.deal.left:
+                raise
+        finally:
+            await _cancelled([*tasks, *self.asked.values()])
+            self.work.reports.update(await self._stop())
+        return dict(self.work.reports)
 
-    def report(self) -> Facts:
-        """Who played how much, for run.json."""
+    def report(self) -> Facts | None:
+        """Who played how much, for run.json; None where nobody did."""
+        if not self.started and not self.lost:
+            return None
         return {"use": "ray", "workers": [self.started[number] for number in sorted(self.started)], "lost": self.lost}
+
+    def _jobs(self) -> Iterator[Job]:
+        """The episodes left to play; with a budget that is spent, those that may need nothing of it."""
+        return (job for job in self.work.jobs() if self.over is None or self.work.may_be_free(job))
+
+    async def _clock(self) -> None:
+        """Raises `BudgetSpentError` when the time is over, where it is bounded."""
+        left = self.work.tally.time_left()
+        if left is not None:
+            await asyncio.sleep(left)
+            self.over = self.work.tally.time_over()
+            raise self.over
+
+    async def _lend(self) -> None:
+        """Give workers leases of the budget, and when it is spent tell them so. Raises it where it is one of time."""
+        if self.over is None:
+            self.over = await self.purse.serve(_Holders(self))
+        if self.over.by == "max_time":
+            raise self.over
+        for actor in self.actors.values():
+            actor.spend_no_more.remote(_said_of(self.over))
 
     async def _slot(self) -> None:
         """One worker after another in the same place, as they are lost."""
@@ -103,29 +142,26 @@ class Driver:
         """Start a worker and give it episodes; ends only by an error or by being cancelled."""
         actor = self.actors[number] = hired(self.ray, self.needs)
         placed = await self._placed(actor)
-        failure = await actor.start.remote(number, str(Path.cwd()), str(self.work.plan.project.root), self.brief)
+        here, root = str(Path.cwd()), str(self.work.plan.project.root)
+        failure = await actor.start.remote(number, here, root, self.brief, _said_of(self.over))
         if failure is not None:
             raise failure
         self.started[number] = {"worker": number, **placed, "episodes": 0}
         self.deal.join(number)
-        asked: asyncio.Future[Any] | None = None
-        try:
-            while True:
-                changed = asyncio.ensure_future(self.deal.changed.wait())
+        while True:
+            changed: asyncio.Task[Any] = asyncio.create_task(self.deal.changed.wait())
+            try:
                 await self._fill(number, actor)
-                if asked is None:
-                    asked = asyncio.ensure_future(actor.finished.remote())
-                await asyncio.wait({asked, changed}, return_when=asyncio.FIRST_COMPLETED)
+                if number not in self.asked:
+                    self.asked[number] = asyncio.create_task(_result(actor.finished.remote()))
+                await asyncio.wait([self.asked[number], changed], return_when=asyncio.FIRST_COMPLETED)
+            finally:
                 changed.cancel()
-                if asked.done():
-                    news: News = asked.result()
-                    asked = None
-                    self._keep(number, news)
-                    if news.failure is not None:
-                        raise news.failure
-        finally:
-            if asked is not None:
-                asked.cancel()
+            if self.asked[number].done():
+                news = self.asked.pop(number).result()
+                self._keep(number, news)
+                if news.failure is not None:
+                    raise news.failure
 
     async def _placed(self, actor: Any) -> Mapping[str, Any]:
         """Where the worker is, as soon as the cluster has room for it. With no worker at all the waiting has an end."""
@@ -157,6 +193,7 @@ class Driver:
     def _keep(self, number: int, news: News) -> None:
         if number not in self.deal.held:
             return
+        self.purse.told(number, news.spent, news.wants)
         known = set(self.deal.finish(number, [score.id for score in news.scores]))
         self.deal.doubt(number, news.doubted)
         self.started[number]["episodes"] += len(known)
@@ -166,40 +203,60 @@ class Driver:
 
     async def _bury(self, number: int) -> None:
         """Take over what a lost worker recorded, and deal its open episodes again."""
+        await _cancelled([self.asked.pop(number)] if number in self.asked else [])
         self.deal.missing(number)
-        self.ray.kill(self.actors.pop(number))  # where only the way to it is lost
+        if number in self.actors:
+            self.ray.kill(self.actors.pop(number))  # where only the way to it is lost
         await asyncio.to_thread(_fence.wait, _fence.path_of(self.work.folder, number))
         if number not in self.deal.held:
             return
         journal = self.work.folder / store.of_worker(store.JOURNAL, number)
         found = await asyncio.to_thread(store.Progress, journal, only=frozenset(self.deal.held[number]))
+        self.purse.lost(number, (found.calls, found.tokens))
         for name in self.deal.settle(number, found.ends, found.moves):
             self.started[number]["episodes"] += 1
             self.work.on_score(EpisodeScore(name, **found.ends[name]))
 
     async def _finish(self) -> None:
         """There is nothing left to play: workers end, and what they doubted is finished. Raises as `Executor.play`."""
-        ended = await self._end(None, _STOPPING)
+        ended = await self._end(None, patience=_STOPPING)
         for failure in ended.values():
             if isinstance(failure, Failure):
                 raise failure
-        for number in [number for number, hands in self.deal.doubted.items() if hands]:
-            self.lost.append(f"worker {number}: {_line(ended.get(number)) or 'it did not end'}")
-            await self._bury(number)
+        await self._bury_all(ended)
         if self.deal.left:
-            raise EngineFatalError(f"{self.deal.left} episodes were lost at the end with {self.lost[-1]}")
+            raise self.over or EngineFatalError(f"{self.deal.left} episodes were lost at the end with {self.lost[-1]}")
 
-    async def _end(self, why: str | None, patience: float | None = None) -> dict[int, BaseException | None]:
+    async def _bury_all(self, ended: Mapping[int, BaseException | None]) -> None:
+        """Those that have not told all, having died: what is missing stands in their journals."""
+        for number, how in ended.items():
+            # With a budget that is spent what they doubted stays so; what they have spent is to be known all the same.
+            missing = self.deal.doubted.get(number) if self.over is None else how is not None
+            if missing and not isinstance(how, Failure):
+                self.lost.append(f"worker {number}: {_line(how) or 'it did not end'}")
+                await self._bury(number)
+        for number in [number for number in self.deal.held if self.over is not None and number not in ended]:
+            await self._bury(number)  # its slot was about to when the run stopped
+
+    async def _end(
+        self, why: str | None, spent: Spent | None = None, patience: float | None = None
+    ) -> dict[int, BaseException | None]:
         """All workers come to their end (`Worker.end`); what they finish with it is kept.
 
         Returns what went wrong in each: its own failure, or that of reaching it.
         """
         actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
-        ends = [asyncio.wait_for(_result(actor.end.remote(why)), patience) for _, actor in actors]
+        ends = [asyncio.wait_for(_result(actor.end.remote(why, spent)), patience) for _, actor in actors]
         ended: dict[int, BaseException | None] = {}
         for (number, _), news in zip(actors, await asyncio.gather(*ends, return_exceptions=True), strict=True):
+            earlier = self.asked.pop(number, None)  # what was on its way here when it was told to end
             if isinstance(news, News):
+                for told in await asyncio.gather(*[earlier] if earlier else [], return_exceptions=True):
+                    if isinstance(told, News):
+                        self._keep(number, told)
                 self._keep(number, news)
+            elif earlier is not None:
+                await _cancelled([earlier])
             ended[number] = news.failure if isinstance(news, News) else news
         return ended
 
@@ -228,6 +285,45 @@ class Driver:
             _log.warning(message + "waiting %g s for one that is", wants, there, self.start_timeout)
 
 
+class _Holders(Mapping[int, "_Holder"]):
+    """The workers that there are, as the purse reaches them."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def __getitem__(self, number: int) -> _Holder:
+        return _Holder(self._driver.ray, self._driver.actors[number])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._driver.actors)
+
+    def __len__(self) -> int:
+        return len(self._driver.actors)
+
+
+class _Holder:
+    """A worker that holds a lease. One that is lost is seen to by its slot, which takes back what it held."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray, self._actor = ray, actor
+
+    async def grant(self, granted: Pair) -> None:
+        await self._reached(self._actor.grant, granted)
+
+    async def give_back(self) -> Pair | None:
+        spent: Pair | StorageError | None = await self._reached(self._actor.spend_nothing)
+        if isinstance(spent, StorageError):
+            raise spent
+        return spent
+
+    async def _reached(self, method: Any, *arguments: Any) -> Any:
+        try:
+            return await method.remote(*arguments)
+        except self._ray.exceptions.RayActorError:  # or only the way to it is: its requests would wait for ever
+            self._ray.kill(self._actor)
+            return None
+
+
 def hired(ray: Any, needs: Mapping[str, Any], now: bool = True) -> Any:
     """A worker's actor, or with `now=False` only its class. Raises `SetupError` for needs that Ray does not know."""
     try:
@@ -242,6 +338,10 @@ async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _said_of(spent: BudgetSpentError | None) -> Spent | None:
+    return None if spent is None else (spent.by, spent.at)
 
 
 def _line(error: BaseException | None) -> str:

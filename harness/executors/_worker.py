@@ -14,7 +14,7 @@ from typing import Any
 from harness import __version__, project, resolve
 from harness.api import Case, Engine, Facts
 from harness.calibration import adopt
-from harness.errors import EngineFatalError, SetupError, StorageError, UserError
+from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.locks import Lock
 from harness.plan import Plan, episode_id
 from harness.run import Episodes, Job, Options, Work
@@ -23,10 +23,13 @@ from harness.tables import EpisodeScore
 
 from . import _fence
 from ._deal import Moves
+from ._lease import Lease, Pair
 
 Failure = UserError | EngineFatalError
 Dealt = tuple[str, Case, int, Moves]
 """Id of the condition, case, repeat, and what is recorded of the episode."""
+Spent = tuple[str, float]
+"""Of a budget that is spent: what and at which value, as `BudgetSpentError` has it."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,17 @@ class News:
         scores: of the finished ones.
         doubted: ids of episodes that are played, with failures that are believed once the engine has answered somebody
             again, or when the run is at its end (`harness.doubts`); they are told as finished then.
+            They are also those that end for want of a budget: they are to be gone on with by another run.
         failure: why there will be no more.
+        spent: calls and tokens since the worker began.
+        wants: whether requests wait until it may spend more.
     """
 
     scores: list[EpisodeScore] = field(default_factory=list)
     doubted: list[str] = field(default_factory=list)
     failure: Failure | None = None
+    spent: Pair = (0, 0)
+    wants: bool = False
 
 
 class Worker:
@@ -76,13 +84,17 @@ class Worker:
         self._moves: dict[str, Moves] = {}
         self._playing: asyncio.Task[dict[str, Facts]] | None = None
         self._episodes: Episodes | None = None
+        self._lease: Lease | None = None
+        self._spent: Spent | None = None
         self._lock: Lock | None = None
 
     async def place(self) -> Facts:
         """Where this is; returns as soon as the process exists."""
         return {"host": socket.gethostname(), "process": os.getpid()}
 
-    async def start(self, number: int, here: str, root: str, brief: bytes) -> Failure | None:
+    async def start(
+        self, number: int, here: str, root: str, brief: bytes, spent: Spent | None = None
+    ) -> Failure | None:
         """Resolve the plan and start the engines, then wait for episodes.
 
         Args:
@@ -90,6 +102,7 @@ class Worker:
             here: the working directory of the command.
             root: the project's folder.
             brief: a pickled `Brief`; its engine may be of a class of the project.
+            spent: the budget is, already.
         """
         try:
             told = _read(here, root, brief)
@@ -98,8 +111,11 @@ class Worker:
         except UserError as failure:
             return failure
         self._conditions = {condition.id: condition for condition in plan.conditions}
-        work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored)
+        lease = self._lease = Lease(told.options.budget, self._news.set, self._note)
+        work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored, lease)
         self._episodes = Episodes(work, number)
+        if (spent := spent or self._spent) is not None:
+            await self.spend_no_more(spent)
         self._playing = asyncio.create_task(self._episodes.play_all(self._take))
         self._playing.add_done_callback(lambda _: self._news.set())
         ready = asyncio.create_task(self._ready.wait())
@@ -136,21 +152,48 @@ class Worker:
             self._moves.pop(name, None)
         return names
 
-    async def end(self, why: str | None = None) -> News:
+    async def grant(self, granted: Pair) -> None:
+        """It may spend so many calls and tokens in all."""
+        if self._lease is not None:
+            self._lease.grant(granted)
+
+    async def spend_nothing(self) -> Pair | StorageError:
+        """It may spend nothing beyond what it has spent, until it is granted more: returns that."""
+        try:
+            return (0, 0) if self._lease is None else self._lease.give_back()
+        except StorageError as failure:
+            return failure
+
+    async def spend_no_more(self, spent: Spent) -> None:
+        """The budget is spent. What needs nothing new is still played, unless it is one of time."""
+        self._spent = spent
+        if self._lease is not None and self._episodes is not None:
+            reason = BudgetSpentError(*spent)
+            self._lease.halt(reason)
+            if reason.by == "max_time":
+                self._episodes.no_more_tries(reason)
+
+    async def end(self, why: str | None = None, spent: Spent | None = None) -> News:
         """Come to an end as a run in a single process does, and tell what is new.
 
         Args:
             why: the run stops. Nothing new is asked; answers under way are paid for, are waited for and recorded. None:
                 there is nothing left to play; failures are believed, and what goes wrong even now is told.
+            spent: it stops because the budget is spent.
         """
         if self._playing is None or self._episodes is None:
             return News()
         if why is not None:
             self._queue.clear()
-            self._episodes.halt(why)
-            if not self._ready.is_set() or self._episodes.options.take_turns:  # engines would be started for it
+            if spent is not None:
+                await self.spend_no_more(spent)
+            else:
+                self._episodes.halt(why)
+            # Engines would be started for it; without a budget none is.
+            if not self._ready.is_set() or (self._episodes.options.take_turns and spent is None):
                 self._playing.cancel()
         self._ending = True
+        self._news.set()  # who waits for news is told these, and the caller what comes after
         async with self._more:
             self._more.notify_all()
         [ended] = await asyncio.gather(self._playing, return_exceptions=True)
@@ -190,8 +233,16 @@ class Worker:
         self._scores.append(score)
         self._news.set()
 
+    def _note(self, asked: list[int]) -> None:
+        if self._episodes is not None:
+            self._episodes.journal.asked(asked)
+            self._episodes.flush()
+
     def _told(self, failure: Failure | None) -> News:
-        news = News(self._scores, [name for name in self._doubted if name in self._unscored], failure)
+        doubted = [name for name in self._doubted if name in self._unscored]
+        lease = self._lease
+        spent, wants = ((0, 0), False) if lease is None else (lease.spent, lease.wants)
+        news = News(self._scores, doubted, failure, spent, wants)
         self._scores, self._doubted = [], []
         return news
 
@@ -202,6 +253,8 @@ class Worker:
         error = self._playing.exception()
         if isinstance(error, Failure):
             return error
+        if isinstance(error, BudgetSpentError) or (error is None and self._ending):
+            return None
         raise error or RuntimeError("episodes came to an end while there were more")
 
 

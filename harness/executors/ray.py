@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from harness.api import Facts, Range
-from harness.engines.budget import Budget
 from harness.errors import SetupError
 from harness.plan import Plan
 from harness.run import Options, Work
@@ -28,6 +29,10 @@ _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
 _REACHING = 10.0
 """Seconds in which a cluster's address has to answer at all; Ray itself would try for minutes."""
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_SETTINGS = 4
+_NO_SETTINGS = bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
+"""A frame: length (3 bytes), type, flags, stream (4 bytes)."""
 
 
 @dataclass(kw_only=True)
@@ -59,9 +64,6 @@ class Ray(Executor):
         if self.address is not None and self.address.startswith("ray://"):
             message = f"address={self.address!r}: a Ray client is not on the cluster, whose workers share its files"
             raise SetupError(message, hint="Run harness on a machine of the cluster: ray job submit, address=auto.")
-        if options.budget != Budget():
-            message = "a budget (max_calls, max_tokens_total, max_time) is kept by one process, not by several workers"
-            raise SetupError(message, hint="Give --executor local, or leave it out; `limits:` of a spec hold anywhere.")
         if plan.spec.get("share_calls", False):
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
@@ -94,6 +96,7 @@ class Ray(Executor):
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         address = self.address or os.environ.get("RAY_ADDRESS") or "local"
         alone = address == "local"
+        terminated = signal.getsignal(signal.SIGTERM)
         try:
             if alone:
                 cores = math.ceil(self.workers * self.num_cpus)
@@ -105,11 +108,14 @@ class Ray(Executor):
                     **quiet,
                 )
             else:
-                _reach(address)
+                reach(address)
                 ray.init(address=address, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             where = "on this machine" if alone else f"at {address!r}"
             raise SetupError(f"no Ray cluster {where}: {error}", hint="Start one: ray start --head") from None
+        finally:
+            if callable(terminated) and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, terminated)  # Ray puts its own there, which exits in the middle of things
         try:
             if alone:  # nothing that is missing will ever come
                 there = ray.cluster_resources()
@@ -122,12 +128,22 @@ class Ray(Executor):
             ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raises `OSError` where nobody listens at host:port; of other kinds of addresses Ray itself knows at once."""
+def reach(address: str, patience: float = _REACHING) -> None:
+    """Raises `OSError` where nobody listens at host:port, or somebody who is no Ray: who does not answer HTTP/2, on
+    which gRPC stands, with settings (RFC 9113, 3.4 and 6.5). Of other kinds of addresses Ray itself knows at once."""
     host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHING):
-            pass
+    if not (host and port.isdecimal()):
+        return
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=patience) as reached:
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+            return
+        reached.sendall(_PREFACE + _NO_SETTINGS)
+        try:
+            frame = reached.makefile("rb").read(len(_NO_SETTINGS))
+        except TimeoutError:
+            raise ConnectionError(f"who listens there says nothing within {patience:g} s") from None
+    if len(frame) < len(_NO_SETTINGS) or frame[3] != _SETTINGS:
+        raise ConnectionError("who listens there is something else")
 
 
 def package() -> Any:

@@ -1,46 +1,35 @@
 """Choosing where a run is played, and what a worker process does; no cluster is needed for either."""
 
 import asyncio
-import pickle
+import contextlib
 import signal
+import socketserver
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import harness
-from harness import locks, resolve, spec, store
+from harness import locks, store
 from harness.cli import main
-from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
 from harness.executors import _fence, await_workers, chosen
-from harness.executors._worker import Brief, News, Worker
+from harness.executors._worker import News, Worker
 from harness.executors.local import Local
+from harness.executors.ray import reach
 from harness.plan import Plan
-from harness.project import find
 from harness.run import Options
+from tests.executors.hired import TOY, Dice, Slow, hands, hire, plan
 
 ROOT = Path(__file__).parent.parent
-TOY = find(ROOT / "toy")
-Dice = TOY.load("engines", "dice")
-
-
-def plan(*sets: str, model: Any = None) -> Plan:
-    return resolve.plan(spec.load("toy", TOY, sets), TOY, model)
 
 
 # --------------------------------------------------------------------------------------------- choosing
-
-
-def test_a_budget_is_kept_by_one_process() -> None:
-    made: Any = chosen(plan(), Options(executor={"use": "ray", "workers": 2}))
-    with pytest.raises(SetupError, match=r"a budget (.|\n)*--executor local"):
-        made.check(plan(), Options(budget=Budget(max_calls=9)))
 
 
 def test_this_process_unless_somebody_says_otherwise() -> None:
@@ -130,28 +119,8 @@ sys.exit(main())
 # ------------------------------------------------------------------------------------------ one worker
 
 
-def hire(folder: Path, engine: Any, act: Callable[[Worker, Plan], Awaitable[Any]], /, **changes: Any) -> Any:
-    """What `act` gives with a started worker, which is then stopped; or why it did not start."""
-    made = plan(model=engine)
-    told = Brief(made.spec, engine, Options(max_concurrency=2), folder, made.digest, harness.__version__)
-
-    async def work() -> Any:
-        worker = Worker()
-        try:
-            failure = await worker.start(7, str(Path.cwd()), str(TOY.root), pickle.dumps(replace(told, **changes)))
-            return failure if failure is not None else await act(worker, made)
-        finally:
-            await worker.stop()
-
-    return asyncio.run(work())
-
-
 async def nothing(worker: Worker, made: Plan) -> None:
     raise AssertionError("it should not have started")
-
-
-def hands(made: Plan) -> list[Any]:
-    return [(condition.id, case, repeat, {}) for condition, case, repeat in made.episodes()]
 
 
 def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) -> None:
@@ -240,18 +209,6 @@ def test_failures_are_believed_at_the_end_of_the_run_and_not_of_a_hand(tmp_path:
     assert ends() == set(told) == (set(doubted) if why is None else set())
 
 
-class Slow(Mock):
-    """Answers when it is let. (A worker has its own copy of an engine, but of no class.)"""
-
-    asked: ClassVar[list[str]] = []
-    let: ClassVar[asyncio.Event]
-
-    async def complete(self, request: Any) -> Any:
-        Slow.asked.append(request.id)
-        await Slow.let.wait()
-        return await super().complete(request)
-
-
 def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> int:
         Slow.asked.clear()
@@ -318,6 +275,51 @@ def test_a_project_that_is_not_there_too(tmp_path: Path) -> None:
 def test_an_engine_that_cannot_start(tmp_path: Path) -> None:
     failure = hire(tmp_path, Dice(broken_start=True), nothing)
     assert isinstance(failure, SetupError) and "Buy some" in str(failure)
+
+
+# ------------------------------------------------------------------------------------------- addresses
+
+
+@contextlib.contextmanager
+def listening(says: bytes) -> Iterator[str]:
+    """Where somebody takes connections, says this and hangs up, or keeps silent."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(says)
+            if not says:
+                self.request.recv(1 << 10)
+                self.request.recv(1)  # until the other one hangs up
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        (b"", r"says nothing within 0\.2 s"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else"),
+        (b"\0\0\0", "something else"),
+        (b"\0\0\0\7\0\0\0\0\0", "something else"),
+    ],
+)
+def test_who_listens_and_is_no_ray_is_found_out(says: bytes, told: str) -> None:
+    with listening(says) as address, pytest.raises(OSError, match=told):
+        reach(address, patience=0.2)
+
+
+def test_who_may_be_ray_is_left_to_ray() -> None:
+    with listening(b"\0\0\x18\4\0\0\0\0\0and more") as address:
+        reach(address)
+    reach("auto")
+    with pytest.raises(OSError):
+        reach(address)
 
 
 # -------------------------------------------------------------------------------------------- fences

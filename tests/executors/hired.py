@@ -1,0 +1,58 @@
+"""One worker, driven without a cluster."""
+
+import asyncio
+import pickle
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import harness
+from harness import resolve, spec
+from harness.engines.mock import Mock
+from harness.executors._worker import Brief, Worker
+from harness.plan import Plan
+from harness.project import find
+from harness.run import Options
+
+TOY = find(Path(__file__).parent.parent / "toy")
+Dice = TOY.load("engines", "dice")
+
+
+def plan(*sets: str, model: Any = None) -> Plan:
+    return resolve.plan(spec.load("toy", TOY, sets), TOY, model)
+
+
+def hire(
+    folder: Path, engine: Any, act: Callable[[Worker, Plan], Awaitable[Any]], /, spent: Any = None, **changes: Any
+) -> Any:
+    """What `act` gives with a started worker, which is then stopped; or why it did not start."""
+    made = plan(model=engine)
+    told = Brief(made.spec, engine, Options(max_concurrency=2), folder, made.digest, harness.__version__)
+
+    async def work() -> Any:
+        worker = Worker()
+        try:
+            brief = pickle.dumps(replace(told, **changes))
+            failure = await worker.start(7, str(Path.cwd()), str(TOY.root), brief, spent)
+            return failure if failure is not None else await act(worker, made)
+        finally:
+            await worker.stop()
+
+    return asyncio.run(work())
+
+
+def hands(made: Plan) -> list[Any]:
+    return [(condition.id, case, repeat, {}) for condition, case, repeat in made.episodes()]
+
+
+class Slow(Mock):
+    """Answers when it is let. (A worker has its own copy of an engine, but of no class.)"""
+
+    asked: ClassVar[list[str]] = []
+    let: ClassVar[asyncio.Event]
+
+    async def complete(self, request: Any) -> Any:
+        Slow.asked.append(request.id)
+        await Slow.let.wait()
+        return await super().complete(request)
