@@ -85,6 +85,11 @@ class Doubts:
         """Journal what was asked (calls, tokens), where no line of a move says it."""
         self._journal.append({"k": "asked", "asked": list(spent)})
 
+    def asked_now(self, spent: Sequence[int]) -> None:
+        """As `asked`; returns when it outlives this process. Raises `StorageError`."""
+        self.asked(spent)
+        self.flush()
+
     def flush(self) -> None:
         """As `Journal.flush`."""
         self._journal.flush()

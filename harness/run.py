@@ -221,6 +221,7 @@ class Episodes:
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
             journal = stack.enter_context(contextlib.closing(store.Journal(self._file(store.JOURNAL))))
             self.journal = Doubts(journal)
+            self.tally.write = self.journal.asked_now
             self.samples = None
             if self.options.log_samples:
                 samples = store.Journal(self._file("samples.jsonl"), lenient=True)

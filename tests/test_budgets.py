@@ -150,6 +150,23 @@ def test_the_clock_is_read_before_every_call() -> None:
     assert (tally.calls, tally.since(), tally.since()) == (1, [1, 0], None)
 
 
+def test_a_journal_shows_at_least_what_was_asked_whenever_the_process_dies(tmp_path: Path) -> None:
+    folder, asked = tmp_path / "r", 0
+
+    def answer(request: Request) -> str:
+        nonlocal asked
+        asked += 1
+        assert asked <= store.Progress(folder / "journal.jsonl").calls <= 40
+        return "a"
+
+    with pytest.raises(BudgetReachedError):
+        run(folder, Mock(function=answer), max_calls=40, repeats=4)
+    assert asked == store.Progress(folder / "journal.jsonl").calls == 40
+    with pytest.raises(BudgetReachedError):
+        run(folder, Mock(function=answer), max_calls=40, repeats=4)
+    assert asked == 40
+
+
 def test_policies_cost_nothing(tmp_path: Path) -> None:
     assert len(run(tmp_path / "r", max_calls=1, max_tokens_total=1).scores) == 8
 

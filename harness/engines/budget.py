@@ -47,8 +47,15 @@ class Budget:
             raise SetupError(f"max_time must be a number of seconds above 0, found {span!r:.40}")
 
 
+AHEAD = 32
+"""Calls that are journaled before they are asked: as many at once as that costs little."""
+
+
 class Tally:
     """What a run has spent so far, of all its engines, and whether that leaves something.
+
+    Where calls are bounded, each is journaled before it is asked. So the journal of a process that is killed shows at
+    least what it has asked, and the run never asks more than it may.
 
     Args:
         budget: what it may spend.
@@ -56,6 +63,7 @@ class Tally:
         now: a clock in seconds; the time starts to run here.
 
     Attributes:
+        write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
         over: that it is spent, where somebody else keeps the count and has said so.
     """
 
@@ -67,6 +75,7 @@ class Tally:
         self._noted = (calls, tokens)
         self._end = None if budget.max_time is None else now() + budget.max_time
         self._uncounted: Engine | None = None
+        self.write: Callable[[list[int]], None] | None = None
         self.over: BudgetSpentError | None = None
 
     def check_time(self) -> None:
@@ -102,6 +111,14 @@ class Tally:
         """Count a call that is about to be asked, so that never more are in flight than there may be. Raises as
         `check`, or waits until it is known whether there may be one more."""
         self.check()
+        self._count(self.budget.max_calls)
+
+    def _count(self, most: int | None) -> None:
+        """One call more, of `most`."""
+        if most is not None and self.write is not None and self.calls >= self._noted[0]:
+            ahead = min(AHEAD, most - self.calls)
+            self.write([ahead, 0])
+            self._noted = (self.calls + ahead, self._noted[1])
         self.calls += 1
 
     def halt(self, reason: Exception) -> None:
@@ -115,12 +132,12 @@ class Tally:
         self.tokens += (read or 0) + (written or 0)
 
     def since(self) -> list[int] | None:
-        """[calls, tokens] that were spent since this was last asked: for the journal. None: nothing."""
-        return self._note(self.calls)
+        """[calls, tokens] that were spent and are not journaled: for the journal. None: nothing."""
+        return self._note(max(self.calls, self._noted[0]))
 
     def rest(self) -> list[int] | None:
-        """As `since`, where nothing is in flight any more."""
-        return self.since()
+        """As `since`, where nothing more is asked: less than nothing where calls were journaled and not asked."""
+        return self._note(self.calls)
 
     def _note(self, calls: int) -> list[int] | None:
         noted = self._noted

@@ -17,8 +17,6 @@ from harness.errors import BudgetSpentError
 
 MOST = (1 << 10, 1 << 20)
 """Calls and tokens that are granted at once, at most: a thousandth of a second of the driver's time for each grant."""
-AHEAD = 32
-"""Calls that a worker journals before it asks them: as many at once as that costs little."""
 Pair = tuple[int, int]
 """Calls, tokens; of what is not bounded the numbers mean nothing."""
 
@@ -26,24 +24,20 @@ Pair = tuple[int, int]
 class Lease(Tally):
     """A worker's tally: what it was granted of the run's budget, and what it has spent of that.
 
-    Where calls are bounded, each is journaled before it is asked. So the journal of a worker that is killed shows at
-    least what it has asked, and the run never asks more than it may.
-
     Args:
         budget: the run's.
         wish: called when more is needed; `grant` or `halt` is to follow.
-        write: journals [calls, tokens], and returns when that outlives this process; may raise `StorageError`.
 
     Attributes:
         wants: whether somebody waits for more.
     """
 
-    def __init__(self, budget: Budget, wish: Callable[[], None], write: Callable[[list[int]], None]) -> None:
+    def __init__(self, budget: Budget, wish: Callable[[], None]) -> None:
         super().__init__(replace(budget, max_time=None))  # time is kept by one clock, the driver's
         self.bounded = budget != Budget()
         self.wants = False
         self._granted: Pair = (0, 0)
-        self._wish, self._write = wish, write
+        self._wish = wish
         self._reason: Exception | None = None
         self._changed = asyncio.Event()
 
@@ -59,8 +53,8 @@ class Lease(Tally):
 
     def give_back(self) -> Pair:
         """Nothing more is granted than is spent; returns that. Raises `StorageError`."""
-        if asked := self.rest():
-            self._write(asked)
+        if self.write is not None and (asked := self.rest()):
+            self.write(asked)
         self._granted = self.spent
         return self.spent
 
@@ -91,17 +85,7 @@ class Lease(Tally):
                 self._wish()
             await changed.wait()
             self.check()
-        if self.budget.max_calls is not None and self.calls >= self._noted[0]:
-            ahead = min(AHEAD, self._granted[0] - self.calls)
-            self._write([ahead, 0])
-            self._noted = (self.calls + ahead, self._noted[1])
-        self.calls += 1
-
-    def since(self) -> list[int] | None:
-        return self._note(max(self.calls, self._noted[0]))
-
-    def rest(self) -> list[int] | None:
-        return self._note(self.calls)  # fewer than were journaled, where some of them were not asked
+        self._count(None if self.budget.max_calls is None else self._granted[0])
 
     def _used_up(self) -> bool:
         budget, granted = self.budget, self._granted

@@ -111,7 +111,7 @@ class Worker:
         except UserError as failure:
             return failure
         self._conditions = {condition.id: condition for condition in plan.conditions}
-        lease = self._lease = Lease(told.options.budget, self._news.set, self._note)
+        lease = self._lease = Lease(told.options.budget, self._news.set)
         work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored, lease)
         self._episodes = Episodes(work, number)
         if (spent := spent or self._spent) is not None:
@@ -232,11 +232,6 @@ class Worker:
         self._unscored.discard(score.id)
         self._scores.append(score)
         self._news.set()
-
-    def _note(self, asked: list[int]) -> None:
-        if self._episodes is not None:
-            self._episodes.journal.asked(asked)
-            self._episodes.flush()
 
     def _told(self, failure: Failure | None) -> News:
         doubted = [name for name in self._doubted if name in self._unscored]

@@ -173,24 +173,29 @@ def test_a_dead_engine_is_told_as_a_value(tmp_path: Path) -> None:
 
 
 class Failing(Mock):
-    """Fails at everything, or is gone."""
+    """Fails at everything but the first requests, or is gone. (A worker has its own copy of an engine, of no class.)"""
 
     fatal = False
+    well = 0
 
     async def complete(self, request: Any) -> Any:
         await asyncio.sleep(0)
+        if Failing.well:
+            Failing.well -= 1
+            return await super().complete(request)
         raise EngineFatalError("gone") if self.fatal else RequestError("refused")
 
 
-@pytest.mark.parametrize("why", [None, "another worker's engine is gone"])
-def test_failures_are_believed_at_the_end_of_the_run_and_not_of_a_hand(tmp_path: Path, why: str | None) -> None:
+@pytest.mark.parametrize("end", ["nothing is left", "another worker's engine is gone", "it answers again"])
+def test_failures_are_believed_once_the_engine_answers_and_not_when_a_hand_is_empty(tmp_path: Path, end: str) -> None:
     """A worker's hand is empty often; others may still be playing, and this one's engine may be dying."""
 
     def ends() -> set[str]:
         return set(store.Progress(*store.journals(tmp_path)).ends)
 
-    async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], list[str]]:
+    async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], set[str], Any]:
         doubted: list[str] = []
+        Failing.well = 1  # else it would be given up for dead
         for given in (hands(made)[:2], hands(made)[2:3]):
             await worker.add(given)
             expected = len(doubted) + len(given)
@@ -199,14 +204,20 @@ def test_failures_are_believed_at_the_end_of_the_run_and_not_of_a_hand(tmp_path:
                 assert news.failure is None and news.scores == []
                 doubted += news.doubted
         before = ends()
-        news = await worker.end(why)
-        assert news.failure is None
-        return doubted, before, [score.id for score in news.scores]
+        scores: set[str] = set()
+        if end == "it answers again":
+            Failing.well = 1000
+            await worker.add(hands(made)[3:4])
+            while len(scores) < 4:
+                scores |= {score.id for score in (await worker.finished()).scores}
+        Failing.well = 0
+        news = await worker.end(end if "gone" in end else None)
+        return doubted, before, scores | {score.id for score in news.scores}, news.failure
 
-    options = Options(max_concurrency=2, max_error_rate=1)
-    doubted, before, told = hire(tmp_path, Failing(text="a"), act, options=options)
+    doubted, before, told, failure = hire(tmp_path, Failing(text="a"), act)
     assert len(set(doubted)) == len(doubted) == 3 and before == set()
-    assert ends() == set(told) == (set(doubted) if why is None else set())
+    assert ends() == told and told >= (set(doubted) if "again" in end else set())
+    assert isinstance(failure, EngineFatalError) == (end == "nothing is left") and (failure is None or not told)
 
 
 def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> None:

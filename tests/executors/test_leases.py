@@ -10,14 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion
-from harness.engines.budget import Budget, Tally
+from harness.engines.budget import AHEAD, Budget, Tally
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError
-from harness.executors._lease import AHEAD, Lease, Purse
+from harness.executors._lease import Lease, Purse
 
 # ------------------------------------------------------------------------------------- lease and purse
 
 ENGINE = Mock(text="a")
+
+
+def leased(budget: Budget, wish: Callable[[], None], write: Callable[[list[int]], None]) -> Lease:
+    lease = Lease(budget, wish)
+    lease.write = write
+    return lease
 
 
 class Member:
@@ -25,7 +31,7 @@ class Member:
 
     def __init__(self, number: int, purse: Purse, budget: Budget, calls: int, width: int) -> None:
         self.number, self.purse, self.left, self.width = number, purse, calls, width
-        self.lease = Lease(budget, self.tell, self.write)
+        self.lease = leased(budget, self.tell, self.write)
         self.journal = [0, 0]
         self.asked = self.flying = self.most = 0
         self.dead = False
@@ -201,7 +207,7 @@ def test_who_is_lost_wants_nothing_and_old_news_change_nothing() -> None:
 def test_what_is_given_back_is_not_asked() -> None:
     async def act() -> None:
         written: list[list[int]] = []
-        lease = Lease(Budget(max_calls=5), lambda: None, written.append)
+        lease = leased(Budget(max_calls=5), lambda: None, written.append)
         lease.grant((5, 0))
         await lease.admit()
         assert lease.give_back() == (1, 0) and written == [[5, 0], [-4, 0]], "journaled before they are asked"
@@ -223,7 +229,7 @@ def test_a_count_that_cannot_be_written_is_not_asked() -> None:
         def write(asked: list[int]) -> None:
             raise StorageError("no room")
 
-        lease = Lease(Budget(max_calls=5), lambda: None, write)
+        lease = leased(Budget(max_calls=5), lambda: None, write)
         lease.grant((5, 0))
         for _ in range(2):
             with pytest.raises(StorageError):
@@ -235,7 +241,7 @@ def test_a_count_that_cannot_be_written_is_not_asked() -> None:
 
 def test_the_first_reason_to_end_is_kept() -> None:
     async def act() -> None:
-        lease = Lease(Budget(max_calls=5), lambda: None, lambda asked: None)
+        lease = leased(Budget(max_calls=5), lambda: None, lambda asked: None)
         waiting = [asyncio.create_task(lease.admit()) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
