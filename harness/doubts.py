@@ -35,14 +35,14 @@ class Answering(Protocol):
 
 @dataclass
 class _Held:
-    engine: Answering
-    answered: int
     batch: int
+    failed: list[tuple[Answering, int]] = field(default_factory=list)  # and how much it had answered by then
     lines: list[Line] = field(default_factory=list)
     then: Callable[[], None] = lambda: None
 
-    def proven(self) -> bool:
-        return self.engine.answered > self.answered
+    def silent(self) -> list[Answering]:
+        """Those that have answered nobody since they failed."""
+        return [engine for engine, answered in self.failed if engine.answered <= answered]
 
 
 class Doubts:
@@ -60,10 +60,11 @@ class Doubts:
         answered = bool(line.get("calls"))
         failed = line.get("error_kind") in _MAY_PASS
         if self._held and answered:
-            self._release([name for name, held in self._held.items() if held.proven()])
+            self._release_proven()
         held = self._held.get(line["e"])
-        if held is None and failed and engine is not None and not engine.lenient:
-            held = self._held[line["e"]] = _Held(engine, engine.answered, line["b"])
+        if failed and engine is not None and not engine.lenient:
+            held = self._held.setdefault(line["e"], _Held(line["b"]))
+            held.failed.append((engine, engine.answered))
         if held is None or (not failed and line["b"] == held.batch):
             self._journal.append(line)
         else:
@@ -101,9 +102,9 @@ class Doubts:
             EngineFatalError: an engine has answered nobody since requests of it failed. What failed is to be asked
                 again, by a run that goes on.
         """
-        self._release([name for name, held in self._held.items() if held.proven()])
-        for held in self._held.values():
-            model, errors = held.engine.model, [line["error"] for line in self._failures(held.engine)]
+        self._release_proven()
+        for engine in (engine for held in self._held.values() for engine in held.silent()):
+            model, errors = engine.model, [line["error"] for line in self._failures(engine)]
             raise EngineFatalError(
                 f"the last requests to {model} failed, and nothing was answered since: {len(errors)} failures, the "
                 f"last with: {errors[-1]} (max_error_rate 1 would take them as results)"
@@ -111,11 +112,11 @@ class Doubts:
 
     def _failures(self, engine: Answering) -> Iterator[Line]:
         for held in self._held.values():
-            if held.engine is engine:
+            if engine in held.silent():
                 yield from (line for line in held.lines if line.get("error_kind") in _MAY_PASS)
 
-    def _release(self, episodes: list[str]) -> None:
-        for name in episodes:
+    def _release_proven(self) -> None:
+        for name in [name for name, held in self._held.items() if not held.silent()]:
             held = self._held.pop(name)
             for line in held.lines:
                 self._journal.append(line)

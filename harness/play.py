@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
-from harness.errors import BudgetSpentError, EngineFatalError, StorageError
+from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.limits import Allowance, Limits, Meter
 from harness.players import ModelPlayer, Player
 from harness.store import UNFINISHED
@@ -21,7 +21,7 @@ Record = Callable[[int, int, int, Move], None]
 """Called with (batch, position in it, index of the seat's turn, move) as each new move comes in."""
 
 MAX_BATCHES = 100_000
-_STOPS = (EngineFatalError, StorageError, BudgetSpentError)
+_STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
 
 
 async def play(

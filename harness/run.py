@@ -80,7 +80,7 @@ class BudgetReachedError(RunStoppedError):
 
     def __init__(self, spent: BudgetSpentError, tally: Tally, done: int, total: int) -> None:
         asked = {"calls": tally.calls, "tokens": tally.tokens}
-        spending = f"{tally.calls} calls were asked, {tally.tokens} tokens used"
+        spending = f"{tally.calls} calls count as asked, {tally.tokens} tokens as used"
         self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": asked}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",
@@ -192,7 +192,7 @@ async def run(
             raise BudgetReachedError(spent, tally, len(scores), len(order)) from None
         except (EngineFatalError, StorageError) as error:
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
-            hint = hint or "Mend the cause, then give the same command again: nothing is asked twice."
+            hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
             raise RunStoppedError(f"the run stopped after {len(scores)} episodes: {what}", hint=hint) from error
     return [scores[name] for name in order]
 

@@ -399,7 +399,7 @@ def test_the_command_says_how_far_it_is_and_goes_on(tmp_path: Path, capsys: pyte
     with contextlib.chdir(TOY.root):
         assert main([*COMMAND, folder, "--max_calls", "20", "--max_concurrency", "2"]) == 1
         out, err = capsys.readouterr()
-        assert out == "" and err.startswith("stopped: max_calls 20 is reached: ") and "20 calls were asked" in err
+        assert out == "" and err.startswith("stopped: max_calls 20 is reached: ") and "20 calls count as asked" in err
         assert "of 8 episodes are finished" in err and "with a higher max_calls or without it" in err
         assert main(["report", folder]) == 2 and "max_calls 20 ended it with" in capsys.readouterr().err
         assert main([*COMMAND, folder, "--max_calls", "1000"]) == 0

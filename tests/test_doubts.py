@@ -104,6 +104,19 @@ def test_another_engines_answer_proves_nothing_and_waits_where_it_follows_from_a
     assert book.written()[-1] == "e"
 
 
+def test_every_engine_that_failed_in_an_episode_has_to_answer(book: Book) -> None:
+    """Two models behind a gateway that goes down, and only one of them comes back."""
+    book.move("e", 0, "A", "request")
+    book.move("e", 0, "B", "request", other=True)
+    book.end("e")
+    book.move("f", 0, "A", "answered")
+    assert book.written() == [("f", 0, "A", None)]
+    with pytest.raises(EngineFatalError, match=r"[12] failures"):
+        book.doubts.settle()
+    book.move("f", 1, "B", "answered", other=True)
+    assert book.written()[1:] == [("e", 0, "A", "request"), ("e", 0, "B", "request"), "e", ("f", 1, "B", None)]
+
+
 def test_a_move_that_failed_half_way_keeps_what_is_paid(book: Book) -> None:
     book.move("e", 0, "A", store.UNFINISHED, calls=1)
     book.move("e", 0, "A", "request", calls=1)

@@ -366,6 +366,25 @@ def test_evaluate_works_where_a_loop_is_already_running(tmp_path: Path) -> None:
     assert len(asyncio.run(notebook()).scores) == 8
 
 
+def test_a_run_in_which_episodes_failed_in_the_middle_of_a_batch_is_scored_again(tmp_path: Path) -> None:
+    def answer(request: Request) -> str:
+        if request.seed % 7 == 0:
+            raise ValueError("a bug")
+        return "a"
+
+    done = run(tmp_path / "r", Mock(function=answer), repeats=5)
+    assert 0 < len(done.failed) < len(done.scores)
+    assert rescored(tmp_path / "r", TOY).scores == done.scores
+
+
+def test_lines_that_are_gone_are_missed(tmp_path: Path) -> None:
+    run(tmp_path / "r", Mock(text="a"))
+    journal = tmp_path / "r" / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
+    with pytest.raises(DataError, match=r"\d+ of the \d+ moves of episode seats=2/c0/0: lines are gone"):
+        rescored(tmp_path / "r", TOY)
+
+
 def test_replaying_a_run_without_its_model_gives_the_same_scores(tmp_path: Path) -> None:
     run(tmp_path / "a" / "r", Dice())
     run(tmp_path / "b" / "r", "replay", model_args={"path": str(tmp_path / "a" / "r")})

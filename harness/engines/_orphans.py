@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 
 _WATCH = """
@@ -16,8 +17,8 @@ left = set()
 for line in sys.stdin.buffer:  # ends with who holds the other end
     try:
         left.add(os.pidfd_open(int(line)))  # holds on to this very process: its number may be given again
-    except ProcessLookupError:
-        pass
+    except OSError:
+        pass  # it has ended, or this system does not let it be watched
 poll = select.poll()
 for fd in left:
     poll.register(fd, select.POLLIN)
@@ -34,6 +35,10 @@ for number, milliseconds in ((0, 0), (signal.SIGTERM, 10_000), (signal.SIGKILL, 
 """
 
 
+_PATIENCE = 30.0
+"""Seconds to wait for a watch to have ended everything; it takes 20 at most itself."""
+
+
 class Watch:
     """A small process that outlives this one and then ends others: first asks them to, after ten seconds kills them.
 
@@ -43,6 +48,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._watch: subprocess.Popen[bytes] | None = None
+        _watches.add(self)
         if hasattr(os, "pidfd_open"):
             command = [sys.executable, "-I", "-S", "-c", _WATCH]
             nowhere = subprocess.DEVNULL
@@ -83,8 +89,32 @@ class Watch:
 
     def close(self) -> None:
         """End those that are still there; returns when none is. May be called twice."""
-        if self._watch is not None and self._watch.stdin is not None:
+        watch = self._let_go()
+        if watch is not None:
+            try:
+                watch.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                watch.kill()
+                watch.wait()
+
+    def _let_go(self) -> subprocess.Popen[bytes] | None:
+        watch, self._watch = self._watch, None
+        if watch is not None and watch.stdin is not None:
             with contextlib.suppress(OSError):
-                self._watch.stdin.close()
-            self._watch.wait()
-            self._watch = None
+                watch.stdin.close()
+        return watch
+
+
+_watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """In a fork of this process (vLLM makes some): only who made a watch may hold the other end of its pipe."""
+    for one in list(_watches):
+        watch = one._let_go()
+        if watch is not None:
+            watch.returncode = 0  # no child of this process
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -31,6 +31,7 @@ class Replica:
         self.load = 0  # requests in flight there, or waiting for a slot
         self.gone: str | None = None  # why it is left out
         self.since = 0.0
+        self.misses = 0  # requests in a row for which another one had to be asked, though it is there
         self.listed: list[str] = []
         self.counts: Counter[str] = Counter()
 

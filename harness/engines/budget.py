@@ -48,7 +48,7 @@ class Budget:
 
 
 AHEAD = 32
-"""Calls that are journaled before they are asked: as many at once as that costs little."""
+"""Calls that are journaled before they are asked, at most: as many at once as costs little and wastes little."""
 
 
 class Tally:
@@ -116,7 +116,7 @@ class Tally:
     def _count(self, most: int | None) -> None:
         """One call more, of `most`."""
         if most is not None and self.write is not None and self.calls >= self._noted[0]:
-            ahead = min(AHEAD, most - self.calls)
+            ahead = min(AHEAD, 1 + (most - self.calls) // 20)
             self.write([ahead, 0])
             self._noted = (self.calls + ahead, self._noted[1])
         self.calls += 1

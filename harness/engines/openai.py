@@ -217,14 +217,14 @@ class OpenAI(Engine):
             replica.load += 1
             try:
                 async with replica.slots:
-                    answer = await self._ask(replica, body, held, self._replicas.another(tried))
+                    answer = await self._ask(replica, body, held, tried)
             finally:
                 replica.load -= 1
             if answer is not None:
                 return answer
 
-    async def _ask(self, replica: Replica, body: dict[str, Any], held: bool, another: bool) -> Completion | None:
-        """What one server answers; None where it is left out and there is another one to ask."""
+    async def _ask(self, replica: Replica, body: dict[str, Any], held: bool, tried: set[Replica]) -> Completion | None:
+        """What one server answers; None where one is to be asked that was not `tried`."""
         for attempt in range(self.max_retries + 1):
             if self._over is not None:
                 raise self._over.with_traceback(None)
@@ -232,11 +232,11 @@ class OpenAI(Engine):
                 began = time.perf_counter()
                 data = await self._post(replica, body)
                 answer = read_completion(data, time.perf_counter() - began, held)
-                replica.gone = None
+                replica.gone, replica.misses = None, 0
                 return answer
             except Exception as error:
                 last = attempt == self.max_retries
-                if another and await self._leaves(replica, error, last):
+                if await self._leaves(replica, error, last, tried):
                     return None
                 final = self._final(replica, error)
                 if final is None and last:
@@ -265,23 +265,35 @@ class OpenAI(Engine):
         except TimeoutError:
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
 
-    async def _leaves(self, replica: Replica, error: Exception, last: bool) -> bool:
-        """Whether others are to be asked from now on: it is gone, or went wrong at this request whenever it tried."""
+    async def _leaves(self, replica: Replica, error: Exception, last: bool, tried: set[Replica]) -> bool:
+        """Whether another server is to be asked: this one is gone, or went wrong at this request whenever it tried."""
         import openai
 
         dead = isinstance(error, openai.APIStatusError) and dies(error.status_code, f"{error} {error.body}")
         lost = isinstance(error, openai.APIConnectionError | TimeoutError)
-        if not dead and not lost and not (last and self._may_pass(error)):
-            return False
-        if lost and replica.gone is None:
+        gone = dead or (lost and replica.gone is not None)
+        if lost and not gone:
             try:
-                await replica.models(self.timeout)
-                if not last:
-                    return False  # it is there: the connection broke, or this one request took too long
-            except Exception as gone:
-                error = gone
-        replica.leave_out(self._say(error))
+                await replica.models(self.timeout)  # else the connection broke, or this one request took too long
+            except Exception as failure:
+                error, gone = failure, True
+        if not gone and (not last or not self._may_pass(error) or len(tried) > 1):
+            return False
+        if not self._replicas.another(tried) and not await self._back(tried):
+            return False
+        replica.misses += 1
+        if gone or replica.misses > 1:  # a single one may be that request's own fault
+            replica.leave_out(self._say(error))
         return True
+
+    async def _back(self, tried: set[Replica]) -> bool:
+        """Whether one of those that are left out is there again, and was not tried."""
+        for one in self._replicas.all:
+            if one not in tried:
+                with contextlib.suppress(Exception):
+                    await one.models(self.timeout)
+                    one.gone = None
+        return self._replicas.another(tried)
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": request.thread.messages, **normalise(request.sampling)}
@@ -336,7 +348,9 @@ class OpenAI(Engine):
         if status == 402 or (status == 429 and "insufficient_quota" in f"{error.body}"):
             return EngineFatalError(f"the account has no credit left: {said}")
         if dies(status, f"{said} {error.body}"):
-            return EngineFatalError(f"the model at {replica.name} has died: {said}")
+            replica.leave_out(said)
+            over = all(one.gone for one in self._replicas.all)
+            return (EngineFatalError if over else RequestError)(f"the model at {replica.name} has died: {said}")
         return None if self._may_pass(error) else RefusedError(said)
 
     async def _gave_up(self, replica: Replica, error: Exception) -> EngineError:
@@ -346,8 +360,9 @@ class OpenAI(Engine):
             await replica.models(self.timeout)
         except Exception as gone:
             replica.leave_out(self._say(gone))
-            many = "the server is gone" if len(self._replicas.all) == 1 else "all servers are gone"
-            return EngineFatalError(f"{many} ({self._say(gone)}); {said}")
+            if all(one.gone for one in self._replicas.all):
+                many = "the server is gone" if len(self._replicas.all) == 1 else "all servers are gone"
+                return EngineFatalError(f"{many} ({self._say(gone)}); {said}")
         return RequestError(said)
 
     def _say(self, error: Exception) -> str:

@@ -25,6 +25,8 @@ from ._worker import Brief, Failure, News, Spent, Worker
 
 _STOPPING = 30.0
 """Seconds a worker may take to close its engines and journal before it is killed."""
+_DEAF = 60.0
+"""Seconds after which a worker is given up that has not answered what takes it no time."""
 _log = logging.getLogger(__name__)
 
 
@@ -246,6 +248,9 @@ class Driver:
         Returns what went wrong in each: its own failure, or that of reaching it.
         """
         actors = [(number, actor) for number, actor in self.actors.items() if actor in self.there]
+        if patience is None:  # answers under way may take long, whoever gives them has to be there
+            found = await asyncio.gather(*(_reached(self.ray, actor, actor.place) for _, actor in actors))
+            actors = [one for one, place in zip(actors, found, strict=True) if place is not None]
         ends = [asyncio.wait_for(_result(actor.end.remote(why, spent)), patience) for _, actor in actors]
         ended: dict[int, BaseException | None] = {}
         for (number, _), news in zip(actors, await asyncio.gather(*ends, return_exceptions=True), strict=True):
@@ -308,20 +313,13 @@ class _Holder:
         self._ray, self._actor = ray, actor
 
     async def grant(self, granted: Pair) -> None:
-        await self._reached(self._actor.grant, granted)
+        await _reached(self._ray, self._actor, self._actor.grant, granted)
 
     async def give_back(self) -> Pair | None:
-        spent: Pair | StorageError | None = await self._reached(self._actor.spend_nothing)
+        spent: Pair | StorageError | None = await _reached(self._ray, self._actor, self._actor.spend_nothing)
         if isinstance(spent, StorageError):
             raise spent
         return spent
-
-    async def _reached(self, method: Any, *arguments: Any) -> Any:
-        try:
-            return await method.remote(*arguments)
-        except self._ray.exceptions.RayActorError:  # or only the way to it is: its requests would wait for ever
-            self._ray.kill(self._actor)
-            return None
 
 
 def hired(ray: Any, needs: Mapping[str, Any], now: bool = True) -> Any:
@@ -353,6 +351,15 @@ def _shared(score: EpisodeScore) -> EpisodeScore:
     labels = {sys.intern(k): sys.intern(v) if type(v) is str else v for k, v in score.labels.items()}
     numbers = {sys.intern(k): v for k, v in score.numbers.items()}
     return replace(score, condition=sys.intern(score.condition), labels=labels, numbers=numbers)
+
+
+async def _reached(ray: Any, actor: Any, method: Any, *arguments: Any) -> Any:
+    """What a worker's method gives that takes no time; None where the worker, or only the way to it, is lost."""
+    try:
+        return await asyncio.wait_for(_result(method.remote(*arguments)), _DEAF)
+    except (ray.exceptions.RayActorError, TimeoutError):
+        ray.kill(actor)  # its requests would wait for ever
+        return None
 
 
 async def _result(reference: Any) -> Any:

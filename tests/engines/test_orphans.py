@@ -61,3 +61,34 @@ def test_closing_ends_what_is_left(workers: list[subprocess.Popen[str]]) -> None
         watch.add(worker.pid)
     watch.close()
     assert [worker.wait(60) for worker in workers] == [-signal.SIGTERM] * 2
+
+
+FORKS = """
+import multiprocessing, os, signal, sys
+from harness.engines._orphans import Watch
+
+def engine():
+    watch, process = Watch(), multiprocessing.get_context("fork").Process(target=signal.pause)
+    with watch.over_children():
+        process.start()
+    return watch, process
+
+(watch, process), (later, another) = engine(), engine()
+if sys.argv[1] == "close":
+    watch.close()
+    process.join()
+    print(process.exitcode, another.is_alive(), flush=True)
+    later.close()
+    another.join()
+else:
+    print(process.pid, another.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_forks_of_this_process_keep_no_watch_waiting() -> None:
+    """On a GPU vLLM forks: its process must not hold the pipe whose end is waited for."""
+    closed = subprocess.run([sys.executable, "-c", FORKS, "close"], capture_output=True, text=True, timeout=60)
+    assert closed.stdout == f"{-signal.SIGTERM} True\n", closed.stderr
+    killed = subprocess.run([sys.executable, "-c", FORKS, "die"], capture_output=True, text=True, timeout=60)
+    assert killed.returncode == -signal.SIGKILL and len(killed.stdout.split()) == 2, killed.stderr
