@@ -334,8 +334,8 @@ class Episodes:
             line = store.move_line(name, batch, position, index, move)
             if asked := self.tally.since():
                 line["asked"] = asked
-            group = _group(condition, case, move.seat)
-            self.journal.move(line, self.breakers.get(group.model or "model") if move.error else None)
+            group = _group(condition, case, move.seat) if move.error else None
+            self.journal.move(line, self.breakers.get(group.model or "model") if group else None)
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)
