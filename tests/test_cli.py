@@ -258,6 +258,8 @@ def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_go_on(
     assert process.stderr is not None
     first = process.stderr.readline()  # the first progress line: the run is under way
     assert "episodes" in first
+    if before:
+        process.send_signal(signal.SIGINT)  # ignored, as it was meant
     process.send_signal(sent)
     _, err = process.communicate()
     assert process.returncode == code

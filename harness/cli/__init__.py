@@ -60,18 +60,24 @@ def _terminated_as_interrupted() -> Iterator[list[int]]:
             signal.raise_signal(number)
         told.append(number)
         handler = signal.getsignal(signal.SIGINT)
-        if not callable(handler):  # ignored, as by what a script starts in the background
-            raise KeyboardInterrupt
-        handler(signal.SIGINT, frame)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
 
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield told  # not ours to decide
         return
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if ignored:  # by who started this in the background: it stays so, but asyncio needs a handler to be asked through
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, interrupt)
     try:
         yield told
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _told(error: BaseException) -> int:
