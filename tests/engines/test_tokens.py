@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.api import Thread
-from harness.engines._tokens import ChatTokens
+from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import RequestError, SetupError
 from tests.tiny_model import TEMPLATE, make_tokenizer
 
@@ -48,14 +48,32 @@ def converse(chat: ChatTokens, tokenizer: Any, replies: list[str]) -> list[list[
     return prompts
 
 
+class Whole(ChatTokens):
+    """Remembers nothing, so that every prompt is rendered and tokenized whole."""
+
+    def remember(self, thread: Thread, prompt: Prompt, generated: Sequence[int], answer: str) -> None: ...
+
+
+class Told(ChatTokens):
+    """Notes how many messages it renders at a time."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.lengths: list[int] = []
+        super().__init__(tokenizer)
+        self.lengths.clear()  # what it tried the template on
+
+    def render(self, messages: Sequence[dict[str, str]]) -> str:
+        self.lengths.append(len(messages))
+        return super().render(messages)
+
+
 REPLIES = ["hello there", "my colour is 3", '{"messages": {"Bob": "hi"}}', "Group 1"]
 
 
 @pytest.mark.parametrize("template", [None, TRIMS, NO_SYSTEM, FORGETS, NO_BOUNDARY, OPENS_THINKING])
 def test_appended_ids_are_those_of_the_whole(tokenizer: Any, template: str | None) -> None:
     """Whatever the template does: as replies here are encoded canonically, the shortcut must change nothing."""
-    chat, whole = ChatTokens(tokenizer, template), ChatTokens(tokenizer, template)
-    whole.remember = lambda *_: None  # type: ignore[method-assign]
+    chat, whole = ChatTokens(tokenizer, template), Whole(tokenizer, template)
     assert converse(chat, tokenizer, REPLIES) == converse(whole, tokenizer, REPLIES)
     assert whole.appended == 0
 
@@ -70,12 +88,9 @@ def test_only_new_text_is_tokenized_where_the_template_allows(tokenizer: Any) ->
 
 
 def test_the_history_is_not_rendered_again_at_every_turn(tokenizer: Any) -> None:
-    chat = ChatTokens(tokenizer)
-    rendered: list[int] = []
-    render = chat.render
-    chat.render = lambda messages: rendered.append(len(messages)) or render(messages)  # type: ignore[method-assign,func-returns-value]
+    chat = Told(tokenizer)
     converse(chat, tokenizer, REPLIES * 25)
-    whole = [length for length in rendered if length > 3]
+    whole = [length for length in chat.lengths if length > 3]
     assert whole == [2 * replies + 2 for replies in (1, 2, 4, 8, 16, 32, 64)], "only after 1, 2, 4, 8, … replies"
     assert (chat.appended, chat.encoded) == (99, 1)
 
@@ -88,8 +103,7 @@ TELLS_LATE = TEMPLATE.replace(
 
 def test_a_template_that_changes_its_mind_later_is_found_out_and_followed_from_there(tokenizer: Any) -> None:
     """What no sample shows: after some turns it writes another thing."""
-    chat, whole = ChatTokens(tokenizer, TELLS_LATE), ChatTokens(tokenizer, TELLS_LATE)
-    whole.remember = lambda *_: None  # type: ignore[method-assign]
+    chat, whole = ChatTokens(tokenizer, TELLS_LATE), Whole(tokenizer, TELLS_LATE)
     ours, exact = (converse(c, tokenizer, REPLIES * 10) for c in (chat, whole))
     assert ours[:9] == exact[:9]
     assert ours[16:] == exact[16:], "the whole is looked at after 16 replies, and from then on at every turn"
@@ -103,8 +117,7 @@ COUNTS = TEMPLATE.replace(
 
 def test_a_template_that_numbers_its_questions_is_rendered_whole_every_time(tokenizer: Any) -> None:
     assert "user 3" in ChatTokens(tokenizer, COUNTS).render([{"role": "user", "content": ""}] * 3)
-    chat, whole = ChatTokens(tokenizer, COUNTS), ChatTokens(tokenizer, COUNTS)
-    whole.remember = lambda *_: None  # type: ignore[method-assign]
+    chat, whole = ChatTokens(tokenizer, COUNTS), Whole(tokenizer, COUNTS)
     assert converse(chat, tokenizer, REPLIES * 3) == converse(whole, tokenizer, REPLIES * 3)
     assert chat.appended == 11, "its ids are still appended: what it wrote before stays as it was"
 

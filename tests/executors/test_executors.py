@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import signal
 import socketserver
 import subprocess
 import sys
@@ -17,8 +16,8 @@ import harness
 from harness import locks, store
 from harness.cli import main
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
-from harness.executors import _fence, await_workers, chosen
+from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, UserError
+from harness.executors import _fence, chosen
 from harness.executors._worker import News, Worker
 from harness.executors.local import Local
 from harness.executors.ray import reach
@@ -331,73 +330,3 @@ def test_who_may_be_ray_is_left_to_ray() -> None:
     reach("auto")
     with pytest.raises(OSError):
         reach(address)
-
-
-# -------------------------------------------------------------------------------------------- fences
-
-
-HOLDER = """
-import os, sys
-from pathlib import Path
-from harness.executors import _fence
-lock = _fence.hold(Path(sys.argv[1]), 3)
-if len(sys.argv) == 2:
-    print("held", flush=True)
-elif os.fork():
-    os._exit(0)
-else:
-    print(os.getpid(), flush=True)
-sys.stdin.read()
-"""
-
-
-def holding(folder: Path, *more: str) -> subprocess.Popen[str]:
-    """A process that is worker 3; with `more` it dies at once and leaves a child with its files open."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(folder), *more],
-        env={"PYTHONPATH": str(ROOT.parent)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None and process.stdout.readline()
-    return process
-
-
-def test_a_worker_that_still_writes_is_waited_for_and_then_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    process = holding(tmp_path)
-    lock = _fence.path_of(tmp_path, 3)
-    with pytest.raises(StorageError, match=f"process {process.pid} on .* still writes its journal"):
-        _fence.wait(lock, patience=0)
-    assert not caplog.messages
-    with pytest.raises(StorageError):
-        _fence.wait(tmp_path / "none", lock, lock, patience=0.1, silent=0)
-    assert len(caplog.messages) == 1 and f"waiting for process {process.pid} on" in caplog.messages[0]
-    _fence.sweep(tmp_path)
-    assert lock.exists()
-    with pytest.raises(StorageError, match="another process is worker 3"):
-        _fence.hold(tmp_path, 3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    await_workers(tmp_path)
-    assert not lock.exists()
-
-
-def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
-    process = holding(tmp_path, "and a child")
-    assert process.wait() == 0
-    _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
-    lock = _fence.hold(tmp_path, 3)
-    assert locks.holder(_fence.path_of(tmp_path, 3)) is not None
-    lock.release()
-    assert locks.holder(_fence.path_of(tmp_path, 3)) is None
-    process.communicate()
-
-
-def test_journals_of_several_workers_are_read_as_one(tmp_path: Path) -> None:
-    for name in ("journal-10.jsonl", "journal-9.jsonl", "journal-x.jsonl", "journal.jsonl"):
-        (tmp_path / name).write_text("")
-    assert [path.name for path in store.journals(tmp_path)] == ["journal.jsonl", "journal-9.jsonl", "journal-10.jsonl"]
-    assert store.journals(tmp_path / "none") == [tmp_path / "none" / "journal.jsonl"]

@@ -1,0 +1,81 @@
+"""Locks of workers: nobody reads a journal that may still grow."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import locks, store
+from harness.errors import StorageError
+from harness.executors import _fence, await_workers
+
+ROOT = Path(__file__).parent.parent
+
+
+HOLDER = """
+import os, sys
+from pathlib import Path
+from harness.executors import _fence
+lock = _fence.hold(Path(sys.argv[1]), 3)
+if len(sys.argv) == 2:
+    print("held", flush=True)
+elif os.fork():
+    os._exit(0)
+else:
+    print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def holding(folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A process that is worker 3; with `more` it dies at once and leaves a child with its files open."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder), *more],
+        env={"PYTHONPATH": str(ROOT.parent)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline()
+    return process
+
+
+def test_a_worker_that_still_writes_is_waited_for_and_then_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = holding(tmp_path)
+    lock = _fence.path_of(tmp_path, 3)
+    with pytest.raises(StorageError, match=f"process {process.pid} on .* still writes its journal"):
+        _fence.wait(lock, patience=0)
+    assert not caplog.messages
+    with pytest.raises(StorageError):
+        _fence.wait(tmp_path / "none", lock, lock, patience=0.1, silent=0)
+    assert len(caplog.messages) == 1 and f"waiting for process {process.pid} on" in caplog.messages[0]
+    _fence.sweep(tmp_path)
+    assert lock.exists()
+    with pytest.raises(StorageError, match="another process is worker 3"):
+        _fence.hold(tmp_path, 3)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    await_workers(tmp_path)
+    assert not lock.exists()
+
+
+def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
+    process = holding(tmp_path, "and a child")
+    assert process.wait() == 0
+    _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
+    lock = _fence.hold(tmp_path, 3)
+    assert locks.holder(_fence.path_of(tmp_path, 3)) is not None
+    lock.release()
+    assert locks.holder(_fence.path_of(tmp_path, 3)) is None
+    process.communicate()
+
+
+def test_journals_of_several_workers_are_read_as_one(tmp_path: Path) -> None:
+    for name in ("journal-10.jsonl", "journal-9.jsonl", "journal-x.jsonl", "journal.jsonl"):
+        (tmp_path / name).write_text("")
+    assert [path.name for path in store.journals(tmp_path)] == ["journal.jsonl", "journal-9.jsonl", "journal-10.jsonl"]
+    assert store.journals(tmp_path / "none") == [tmp_path / "none" / "journal.jsonl"]
