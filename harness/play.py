@@ -18,8 +18,7 @@ from harness.store import UNFINISHED
 Recorded = Mapping[tuple[str, int], Move]
 """(seat, index of the seat's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
 Record = Callable[[int, int, int, Move], None]
-"""Called with (batch, position in it, index of the seat's turn, move) as each new move comes in, and with what there is
-of one, `UNFINISHED`, before its turn is asked again."""
+"""Called with (batch, position in it, index of the seat's turn, move) as each new move comes in."""
 
 MAX_BATCHES = 100_000
 _STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
@@ -35,12 +34,14 @@ async def play(
     record: Record,
     keep: Callable[[list[Move]], None] = lambda moves: None,
     limits: Limits | None = None,
+    unread: Record = lambda batch, position, index, move: None,
 ) -> Outcome:
     """Play one episode to its end.
 
     A yielded batch is a barrier: its turns are answered side by side, and the protocol sees all moves or none.
     Turns found in `recorded` are not asked again, those that are `UNFINISHED` are gone on with. `keep` is given every
-    whole batch of moves. `limits` hold for the models' seats.
+    whole batch of moves. `limits` hold for the models' seats. `unread` is given what there is of a move, `UNFINISHED`,
+    before its turn is asked again.
 
     Raises:
         EngineFatalError, BudgetSpentError: nothing more can or may be asked; what was recorded so far allows a resume.
@@ -52,7 +53,7 @@ async def play(
         batch = turns(next(game), protocol, players)
         for number in range(MAX_BATCHES):
             allowed = _allowed(batch, players, meter)
-            moves = await _answers(batch, allowed, number, players, recorded, record)
+            moves = await _answers(batch, allowed, number, players, recorded, record, unread)
             if meter is not None:
                 meter.take(moves)
             keep(moves)
@@ -113,6 +114,7 @@ async def _answers(
     players: Mapping[str, Player],
     recorded: Recorded,
     record: Record,
+    unread: Record,
 ) -> list[Move]:
     moves: list[Move | None] = [None] * len(batch)
     waiting: list[tuple[int, int, ModelPlayer, Turn]] = []
@@ -121,7 +123,7 @@ async def _answers(
         begun = recorded.get((turn.seat, index))
 
         def part(calls: tuple[Completion, ...]) -> None:
-            record(number, i, index, Move(turn.seat, turn.name, None, None, UNFINISHED, calls))
+            unread(number, i, index, Move(turn.seat, turn.name, None, None, UNFINISHED, calls))
 
         try:
             calls = begun.calls if begun is not None else ()

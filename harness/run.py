@@ -348,7 +348,7 @@ class Episodes:
             players.update((seat, self._player(condition, case, name, seat, seat_seed, hint)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
             parts = condition.protocol, condition.task, case, players, rng
-            came = await play(*parts, recorded, record, keep, condition.limits)
+            came = await play(*parts, recorded, record, keep, condition.limits, record)
             json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
             outcome = came
         except (EngineFatalError, StorageError, BudgetSpentError, SetupError):
