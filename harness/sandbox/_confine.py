@@ -59,7 +59,6 @@ def _bound(limits: Mapping[str, Any]) -> None:
 
     for kind, most in (
         (resource.RLIMIT_AS, limits["memory"]),
-        (resource.RLIMIT_CPU, limits["cpu"]),
         (resource.RLIMIT_FSIZE, limits["file"]),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
         (resource.RLIMIT_NPROC, 0),  # a second line: the filter already refuses new processes and threads
@@ -70,6 +69,10 @@ def _bound(limits: Mapping[str, Any]) -> None:
         hard = resource.getrlimit(kind)[1]
         value = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (value, value))
+    # At the soft limit the kernel sends SIGXCPU, which says why; at the hard one SIGKILL, which could be anything.
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    last = limits["cpu"] + 1 if hard == resource.RLIM_INFINITY else min(limits["cpu"] + 1, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (max(1, last - 1), last))
 
 
 def _drop_root(libc: ctypes.CDLL) -> None:

@@ -74,6 +74,7 @@ CHEATS: dict[str, tuple[str, str, str | None]] = {  # what stands before the fun
     "signals its group": ("import os, signal", "os.killpg(0, signal.SIGKILL)", "error"),
     "stops itself": ("import os, signal", "os.kill(os.getpid(), signal.SIGSTOP)", "timeout"),
     "kills itself": ("import os, signal", "os.kill(os.getpid(), signal.SIGKILL)", "crashed"),
+    "gets the signal of the limit": ("import os, signal", "os.kill(os.getpid(), signal.SIGXCPU)", "timeout"),
     "aborts": ("import os", "os.abort()", "crashed"),
     "forks": ("import os", "while True:\n    os.fork()", "error"),
     "forks, whatever is said": (
