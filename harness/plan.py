@@ -35,8 +35,8 @@ class Group:
     place: Place | None = None
 
     @functools.cached_property
-    def simulated(self) -> str | None:
-        """What tables call players here that are told the right answer; None if nobody is."""
+    def ground_truth_label(self) -> str | None:
+        """What tables call players here that use the ground truth; None if no player does."""
         player = self.policy() if self.policy is not None else None
         return named(player.label) if isinstance(player, Simulant) else None
 
@@ -63,9 +63,9 @@ class Condition:
     limits: Limits = field(default_factory=Limits)
 
     @property
-    def simulated(self) -> bool:
-        """Whether somebody who plays here is told the right answer."""
-        return any(group.simulated for group in self.groups)
+    def uses_ground_truth(self) -> bool:
+        """Whether a player here uses the ground truth: the right answer of its case."""
+        return any(group.ground_truth_label for group in self.groups)
 
     @property
     def produces(self) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def survey(plan: Plan) -> Survey:
             an id and so be counted as one, or players name seats that nobody has.
     """
     ids: dict[str, None] = {}
-    seats: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.simulated}
+    seats: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
     labels = {"model"}
     for condition, case, repeat in plan.episodes():
         name = episode_id(condition, case, repeat)

@@ -225,7 +225,7 @@ class _Resolver:
 
     def label(self, conditions: tuple[Condition, ...]) -> str:
         """Who is under test, as tables call it. Players that are told the right answer are always named."""
-        told = {group.simulated for c in conditions for group in c.groups if group.simulated}
+        told = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
         simulated = [told.pop() if len(told) == 1 else WORD] if told else []
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])

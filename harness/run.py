@@ -382,8 +382,8 @@ class Episodes:
         return ModelPlayer(engine, group.prompts, group.sampling, condition.constrained, episode, seat, seed)
 
     def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
-        scored = score(episode, self.plan.metrics, condition.simulated)
-        marks = {"simulated": scored.simulated, "limited": scored.limited}
+        scored = score(episode, self.plan.metrics, condition.uses_ground_truth)
+        marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
         line = store.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
 
         def believed() -> None:

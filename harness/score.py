@@ -84,12 +84,12 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
             error=end["error"],
         )
         # Who sat there is told by the journal: the plan is made with a model in the baseline's place.
-        scored[name] = score(grade(episode, condition, case), plan.metrics, end.get("simulated", False))
+        scored[name] = score(grade(episode, condition, case), plan.metrics, end.get("uses_ground_truth", False))
     return [scored[name] for name in known if name in scored]
 
 
-def score(episode: Episode, metrics: Mapping[str, Metric], simulated: bool = False) -> EpisodeScore:
-    """The line of `scores.jsonl` for an episode; `simulated` says that players were told the right answer."""
+def score(episode: Episode, metrics: Mapping[str, Metric], uses_ground_truth: bool = False) -> EpisodeScore:
+    """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players were told the right answer."""
     numbers, error = measure(episode, metrics)
     limited = any(move.error_kind == LIMITED for move in episode.moves())
-    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, simulated, limited)
+    return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, uses_ground_truth, limited)

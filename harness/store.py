@@ -304,7 +304,10 @@ class Progress:
                     continue
                 if line.get("k") == "end":
                     end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
-                    self.ends[line["e"]] = {**end, **{mark: line.get(mark, False) for mark in ("simulated", "limited")}}
+                    self.ends[line["e"]] = {
+                        **end,
+                        **{mark: line.get(mark, False) for mark in ("uses_ground_truth", "limited")},
+                    }
                     self.moves.pop(line["e"], None)
                 elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
                     self._take(self.moves.setdefault(line["e"], {}), (line["s"], line["i"]), move_of(line))

@@ -51,7 +51,7 @@ def test_a_run_leaves_everything_a_reader_needs(tmp_path: Path) -> None:
 def test_without_a_model_the_baseline_sits(tmp_path: Path) -> None:
     done = run(tmp_path / "r")
     assert {s.labels["model"] for s in done.scores} == {"coin"}
-    assert done.meta["simulated"] is True
+    assert done.meta["policies_only"] is True
 
 
 @pytest.mark.parametrize("width", [1, 2, 64])

@@ -58,7 +58,7 @@ def draw(table: Table, path: Path | None = None) -> Figure:
     axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
-    figure.suptitle(_literal(table.title) + (f"\n{SIMULATED} simulated" if table.simulated else ""))
+    figure.suptitle(_literal(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""))
     if path is not None:
         try:
             figure.savefig(path)

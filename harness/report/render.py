@@ -98,16 +98,16 @@ def grid(table: Table) -> Grid:
 def _names(row: Row, table: Table) -> list[str]:
     """A row's names, with what must be said of its numbers; no renaming takes the word from a simulated model."""
     names = list(row.names)
-    if row.simulated and "model" in table.row_labels:
+    if row.uses_ground_truth and "model" in table.row_labels:
         place = table.row_labels.index("model")
         names[place] += "" if WORD in names[place] else f" ({WORD})"
     if names:
-        names[0] += (" †" if row.published else "") + (f" {SIMULATED}" if row.simulated else "")
+        names[0] += (" †" if row.published else "") + (f" {SIMULATED}" if row.uses_ground_truth else "")
     return names
 
 
 def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:
-    mark = f" {SIMULATED}" if cell.simulated and not row.simulated else ""
+    mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
     if column.form != "quantity":
         return statistic(cell.value, column.form, table) + mark
     return shown(cell, error_of(table.error, column.metric or row.metric), table) + mark
@@ -129,7 +129,7 @@ def _tidy_grid(table: Table) -> Grid:
 
 def marks(row: Mapping[str, Any]) -> str:
     """What stands behind the name of a tidy row: published and not run here, simulated."""
-    return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("simulated") else "")
+    return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
 
 
 def clean(name: str) -> str:

@@ -179,7 +179,7 @@ def _cell(
         made = cost(scores, table.costs[name], prices, failed)
     else:
         made = _statistic(table, metrics[name], scores, name, how, failed)
-    return replace(made, simulated=any(score.simulated for score in scores))
+    return replace(made, uses_ground_truth=any(score.uses_ground_truth for score in scores))
 
 
 def _statistic(

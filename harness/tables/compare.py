@@ -10,7 +10,7 @@ from harness import stats
 from harness.errors import near
 
 from .axis import Axis, Key
-from .notes import left_out, limited, simulated, without_number
+from .notes import left_out, limited, uses_ground_truth, without_number
 from .scores import EpisodeScore, finite, numbers
 from .spec import Compare, TableSpec
 from .table import Cell, Column, Form, Row, Table, text
@@ -175,8 +175,8 @@ def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mappin
         ("paired_p_holm", paired_holm),
     ):
         found[name] = Cell(finite(value), None, test.pairs, failed, missing)
-    told = any(score.simulated for score in (*test.base, *test.other))
-    return {name: replace(cell, simulated=told) for name, cell in found.items()}
+    told = any(score.uses_ground_truth for score in (*test.base, *test.other))
+    return {name: replace(cell, uses_ground_truth=told) for name, cell in found.items()}
 
 
 def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
@@ -197,7 +197,7 @@ def _notes(
 ) -> Iterable[str]:
     if table.note:
         yield table.note
-    yield from simulated(chosen)
+    yield from uses_ground_truth(chosen)
     if not scores:
         yield "There are no episodes to show."
         return

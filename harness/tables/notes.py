@@ -23,7 +23,7 @@ def notes(
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
     found = [table.note] if table.note else []
-    found += simulated(scores)
+    found += uses_ground_truth(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
         found.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
     found += _kinds(table)
@@ -43,9 +43,9 @@ def notes(
     return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
 
 
-def simulated(scores: Sequence[EpisodeScore]) -> Iterable[str]:
+def uses_ground_truth(scores: Sequence[EpisodeScore]) -> Iterable[str]:
     """That players were told the right answer: no table is without it, whatever names it gives them."""
-    if any(score.simulated for score in scores):
+    if any(score.uses_ground_truth for score in scores):
         yield (
             f"{SIMULATED} simulated: players were told the right answer and gave it with a declared probability. This "
             "measures how answers are combined, and no model."

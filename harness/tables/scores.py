@@ -28,7 +28,7 @@ class EpisodeScore:
         labels: what tables group by: swept values, case labels, and "model".
         numbers: metric → number, None where the metric has none for this episode.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
-        simulated: whether players were told the right answer (`harness.simulation`); told wherever the number is shown.
+        uses_ground_truth: whether players knew the right answer (`harness.simulation`); tables say so at its numbers.
         limited: whether a seat was not asked (again) because a limit of the spec (`harness.limits`) was reached.
     """
 
@@ -37,7 +37,7 @@ class EpisodeScore:
     labels: Mapping[str, Any] = field(default_factory=dict)
     numbers: Mapping[str, float | None] = field(default_factory=dict)
     error: str | None = None
-    simulated: bool = False
+    uses_ground_truth: bool = False
     limited: bool = False
 
     @property
@@ -59,7 +59,7 @@ class EpisodeScore:
         """A JSON object; numbers that are not finite become null."""
         numbers = {name: x if x is None or math.isfinite(x) else None for name, x in self.numbers.items()}
         labels = dict(self.labels)
-        told = {mark: True for mark in ("simulated", "limited") if getattr(self, mark)}
+        told = {mark: True for mark in ("uses_ground_truth", "limited") if getattr(self, mark)}
         return {
             "id": self.id,
             "condition": self.condition,
@@ -90,7 +90,7 @@ class EpisodeScore:
                 raise DataError(f"{name} is {number!r:.80}, not a number or null")
         if not isinstance(error, str | None):
             raise DataError(f"error is {error!r:.80}, not a string or null")
-        marks = (bool(data.get(mark, False)) for mark in ("simulated", "limited"))
+        marks = (bool(data.get(mark, False)) for mark in ("uses_ground_truth", "limited"))
         return cls(data["id"], data["condition"], labels, numbers, error, *marks)
 
 
@@ -146,8 +146,8 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
     """The standard result rows: one for each model, condition and metric, in order of first appearance.
 
     `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
-    that failed; an episode that is in neither was not run or had no number for this metric. `simulated` is there, and
-    true, where players were told the right answer; `limited` counts the episodes in which a limit was reached, where
+    that failed; an episode that is in neither was not run or had no number for this metric. `uses_ground_truth` is there,
+    and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached, where
     there are some.
     """
     found = []
@@ -169,7 +169,7 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
                     "stderr": finite(stat.stderr),
                     "n": stat.n,
                     "failed": failed,
-                    **({"simulated": True} if any(score.simulated for score in group) else {}),
+                    **({"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}),
                     **({"limited": limited} if limited else {}),
                 }
             )

@@ -110,7 +110,7 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
 RESERVED: Final = frozenset(
-    {"value", "stderr", "n", "failed", "missing", "low", "high", "std", "simulated", "overall", "published"}
+    {"value", "stderr", "n", "failed", "missing", "low", "high", "std", "uses_ground_truth", "overall", "published"}
 )
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 

@@ -52,7 +52,7 @@ class Cell:
         missing: episodes without error that have no number, and planned ones that never ran.
         low, high: 95 % Wilson or t interval, if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
-        simulated: whether players of some of the episodes were told the right answer (`harness.simulation`).
+        uses_ground_truth: whether players of some of the episodes were told the right answer (`harness.simulation`).
     """
 
     value: float | None = None
@@ -63,7 +63,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     std: float | None = None
-    simulated: bool = False
+    uses_ground_truth: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class Row:
     published: str | None = None
 
     @property
-    def simulated(self) -> bool:
+    def uses_ground_truth(self) -> bool:
         """Whether all its episodes are simulated: the row is marked as a whole then, else cell by cell."""
         played = [cell for cell in self.cells if cell.n or cell.failed or cell.missing]
-        return bool(played) and all(cell.simulated for cell in played)
+        return bool(played) and all(cell.uses_ground_truth for cell in played)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +117,20 @@ class Table:
         return set(self.error.values()) if isinstance(self.error, Mapping) else {self.error}
 
     @property
-    def simulated(self) -> bool:
+    def uses_ground_truth(self) -> bool:
         """Whether any number comes of players that were told the right answer."""
-        return any(cell.simulated for row in self.rows for cell in row.cells)
+        return any(cell.uses_ground_truth for row in self.rows for cell in row.cells)
 
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
         high in a table that asks for intervals, std in one that asks for standard deviations (None where they do
-        not belong to the row's metric), simulated in one that has such numbers. In a table of tests the label
+        not belong to the row's metric), uses_ground_truth in one that has such numbers. In a table of tests the label
         `statistic` says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.
         """
-        told = self.simulated
+        told = self.uses_ground_truth
         return [
             self._tidy(row, column, cell, told)
             for row in self.rows
@@ -149,14 +149,16 @@ class Table:
         if "std" not in self.kinds:
             del numbers["std"]
         if not told:
-            del numbers["simulated"]
+            del numbers["uses_ground_truth"]
         origin = {"overall": column.overall, "published": row.published}
         return {**labels, **drawn, "metric": column.metric or row.metric, **numbers, **origin}
 
     def to_json(self) -> dict[str, Any]:
-        """The whole table as a JSON object; its cells have `std` if the table asks for it, `simulated` if any is."""
+        """The whole table as a JSON object; its cells have `std` if the table asks for it, and
+        `uses_ground_truth` if any does."""
         made = {"schema": SCHEMA, **asdict(self)}
-        unsaid = [*(["std"] if "std" not in self.kinds else []), *([] if self.simulated else ["simulated"])]
+        unsaid = [] if "std" in self.kinds else ["std"]
+        unsaid += [] if self.uses_ground_truth else ["uses_ground_truth"]
         for cell in (cell for row in made["rows"] for cell in row["cells"]):
             for name in unsaid:
                 del cell[name]

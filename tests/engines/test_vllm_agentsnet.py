@@ -22,7 +22,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
 
     run = Run.load(folder)
     assert len(run.scores) == 15 and not run.failed
-    assert run.meta["constrained"] is True and run.meta["simulated"] is False
+    assert run.meta["constrained"] is True and run.meta["policies_only"] is False
     numbers = [score.numbers for score in run.scores]
     assert sum(n["engine_errors"] for n in numbers) == 0
     assert sum(n["parse_failures"] for n in numbers) <= 0.05 * sum(n["calls"] for n in numbers)

@@ -60,27 +60,27 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_the_run_its_scores_its_rows_and_its_journal_say_so(run: Run) -> None:
-    assert run.meta["told_the_answer"] is True and run.meta["simulated"] is True
+    assert run.meta["uses_ground_truth"] is True and run.meta["policies_only"] is True
     assert run.meta["model"] == "simulated (weak experts)"
-    assert all(score.simulated for score in run.scores)
-    assert all(row["simulated"] is True for row in json.loads((run.folder / "results.json").read_text()))
+    assert all(score.uses_ground_truth for score in run.scores)
+    assert all(row["uses_ground_truth"] is True for row in json.loads((run.folder / "results.json").read_text()))
     ends = [json.loads(line) for line in (run.folder / "journal.jsonl").read_text().splitlines() if '"end"' in line]
-    assert len(ends) == 16 and all(end["simulated"] is True for end in ends)
-    assert all(json.loads(line)["simulated"] for line in (run.folder / "scores.jsonl").read_text().splitlines())
+    assert len(ends) == 16 and all(end["uses_ground_truth"] is True for end in ends)
+    assert all(json.loads(line)["uses_ground_truth"] for line in (run.folder / "scores.jsonl").read_text().splitlines())
     assert (run.folder / "tables.md").read_text().count(NOTE) == len(TABLES)
 
 
 def test_a_run_without_them_has_no_trace_of_the_mark(tmp_path: Path) -> None:
     plain = played(tmp_path / "run", baseline="calculator")
-    assert plain.meta["told_the_answer"] is False
+    assert plain.meta["uses_ground_truth"] is False
     kept = "".join((plain.folder / name).read_text() for name in ("journal.jsonl", "scores.jsonl", "results.json"))
-    assert "simulated" not in kept
+    assert "simulated" not in kept and "uses_ground_truth" not in kept
     for form in FORMATS:
         assert not any("simulated" in render(table, form) or "‡" in render(table, form) for table in plain.tables)
 
 
 def test_the_mark_survives_reading_rescoring_and_going_on(run: Run, tmp_path: Path) -> None:
-    assert all(score.simulated for score in Run.load(run.folder, BUILTIN).scores)
+    assert all(score.uses_ground_truth for score in Run.load(run.folder, BUILTIN).scores)
     again = rescored(run.folder, BUILTIN)
     assert again.scores == run.scores and again.meta["model"] == run.meta["model"]
     torn = tmp_path / "torn"
@@ -112,9 +112,9 @@ def test_no_renaming_takes_the_word_away(run: Run) -> None:
 
 def test_csv_and_json_say_it_of_every_number(run: Run) -> None:
     for table in run.tables:
-        assert {row["simulated"] for row in csv.DictReader(io.StringIO(render(table, "csv")))} == {"True"}
+        assert {row["uses_ground_truth"] for row in csv.DictReader(io.StringIO(render(table, "csv")))} == {"True"}
         data = json.loads(render(table, "json"))
-        assert all(cell["simulated"] is True for row in data["rows"] for cell in row["cells"])
+        assert all(cell["uses_ground_truth"] is True for row in data["rows"] for cell in row["cells"])
 
 
 def test_figures_say_it(run: Run, tmp_path: Path) -> None:
@@ -150,14 +150,16 @@ def test_a_leaderboard_shows_who_is_simulated_and_who_is_not(run: Run, tmp_path:
     first, second, *_ = leaderboard([scores(real), scores(run)])
     names = [line.split("  ")[0] for line in render(first).splitlines()]
     assert "a-model" in names and "simulated (weak experts) ‡" in names
-    assert [row.simulated for row in first.rows] == [False, True]
-    assert [(row.names[0], row.simulated) for row in second.rows] == [
+    assert [row.uses_ground_truth for row in first.rows] == [False, True]
+    assert [(row.names[0], row.uses_ground_truth) for row in second.rows] == [
         ("a-model", False), ("a-model", False), ("GPT-9", True), ("GPT-9", True)]  # fmt: skip
     assert render(second).count("GPT-9 (simulated) ‡") == 2
     assert all(NOTE in table.notes[0] for table in (first, second))
     twin = replace(scores(real), run={**real.meta, "run": "other"}, scores=[named_as(s, run) for s in real.scores])
     apart = leaderboard([twin, scores(run)])[0]
-    assert [row.simulated for row in apart.rows] == [False, True], "a model of the same name keeps a row of its own"
+    assert [row.uses_ground_truth for row in apart.rows] == [False, True], (
+        "a model of the same name keeps a row of its own"
+    )
 
 
 def named_as(score: EpisodeScore, run: Run) -> EpisodeScore:
@@ -173,18 +175,18 @@ def test_columns_and_tests_between_both_are_marked_cell_by_cell(run: Run, tmp_pa
     ]  # fmt: skip
     tables = [TableSpec.parse(entry) for entry in entries]
     columns, tests = leaderboard([replace(scores(each), tables=tables) for each in (real, run)])
-    assert [[cell.simulated for cell in row.cells] for row in columns.rows] == [[False, True]] * 2
+    assert [[cell.uses_ground_truth for cell in row.cells] for row in columns.rows] == [[False, True]] * 2
     lines = [line for line in render(columns).splitlines() if line[:1] in "23" and "‡" in line]
     assert len(lines) == 2 and all(line.rstrip().endswith("‡") and line.count("‡") == 1 for line in lines)
-    assert all(cell.simulated for row in tests.rows for cell in row.cells) and NOTE in render(tests)
+    assert all(cell.uses_ground_truth for row in tests.rows for cell in row.cells) and NOTE in render(tests)
 
 
 def test_a_real_model_beside_simulated_ones_is_marked_too(tmp_path: Path) -> None:
     seats = {"default": "model", "weak": {"policy": PANEL, "seats": ["Agent-1", "Agent-2"]}}
     mixed = played(tmp_path / "run", Mock(text="The answer is 3.", model="a-model"), seats=seats, baseline=None)
     assert mixed.meta["model"] == "a-model + simulated (weak experts)"
-    assert (mixed.meta["told_the_answer"], mixed.meta["simulated"]) == (True, False)
-    assert all(score.simulated for score in mixed.scores) and NOTE in render(mixed.tables[0])
+    assert (mixed.meta["uses_ground_truth"], mixed.meta["policies_only"]) == (True, False)
+    assert all(score.uses_ground_truth for score in mixed.scores) and NOTE in render(mixed.tables[0])
 
 
 def test_in_a_run_with_both_only_what_is_simulated_is_marked_and_the_name_has_the_word(tmp_path: Path) -> None:
@@ -194,15 +196,18 @@ def test_in_a_run_with_both_only_what_is_simulated_is_marked_and_the_name_has_th
     both = played(tmp_path / "run", baseline="${who.player}", matrix={"who": who}, task=task, tables=tables)
     assert both.meta["model"] == "calculator + simulated (weak experts)"
     each, together = both.tables
-    assert [(row.names, row.simulated) for row in each.rows] == [(("told",), True), (("not",), False)]
-    assert [row.simulated for row in together.rows] == [True], "a mean that some told players are in is marked"
+    assert [(row.names, row.uses_ground_truth) for row in each.rows] == [(("told",), True), (("not",), False)]
+    assert [row.uses_ground_truth for row in together.rows] == [True], "a mean that some told players are in is marked"
 
 
 def test_panels_of_many_labels_are_called_simulated(tmp_path: Path) -> None:
     who = [{"name": name, "player": {**PANEL, "label": name}} for name in ("one", "two")]
     made = planned(body("${who.player}", matrix={"who": who}, task={"use": "arithmetic", "size": 2}, tables=[]))
     assert made.model == "simulated"
-    assert [condition.groups[0].simulated for condition in made.conditions] == ["simulated (one)", "simulated (two)"]
+    assert [condition.groups[0].ground_truth_label for condition in made.conditions] == [
+        "simulated (one)",
+        "simulated (two)",
+    ]
 
 
 def planned(data: dict[str, Any]) -> Plan:

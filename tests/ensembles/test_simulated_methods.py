@@ -207,5 +207,5 @@ def test_the_files_that_ship_are_what_fit_makes_of_the_spec(tmp_path: Path) -> N
 def test_quick_validates_and_its_plan_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "darkforest_quick"]) == 0
     plan = resolve.plan(spec.load("darkforest_quick", BUILTIN), BUILTIN)
-    assert plan.model == "simulated" and all(condition.simulated for condition in plan.conditions)
+    assert plan.model == "simulated" and all(condition.uses_ground_truth for condition in plan.conditions)
     assert isinstance(next(iter(plan.conditions[0].task.cases(1, 0))), Case)
