@@ -32,6 +32,7 @@ from harness.api import (
 from harness.errors import Place, PromptError, SpecError, near
 from harness.plan import Condition, Plan
 from harness.players import begins_anew
+from harness.plugin_errors import describe
 from harness.prompts import PromptSet
 from harness.worlds import SteppedTask
 
@@ -113,7 +114,7 @@ def examine(plan: Plan) -> list[SpecError]:
             told = repr([(condition.task.brief(example, s), condition.task.reply(example, s)) for s in example.seats])
             told = re.sub(r"\d+", "0", told)
         except Exception as error:
-            problem = SpecError(f"{condition.id}: {type(error).__name__}: {error}", place=plan.spec.place("task"))
+            problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
             found.setdefault(str(error), problem)
             continue
         key = (type(condition.task), told, id(condition.protocol), *(g.prompts.name for g in condition.groups))
@@ -140,7 +141,7 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         if lacking:
             raise RuntimeError(f"{type(condition.task).__name__}.grade gives no {', '.join(lacking)}")
     except Exception as error:
-        yield SpecError(f"condition {condition.id}: {type(error).__name__}: {error}", place=place)
+        yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
         return
     groups = {group.name: group for group in condition.groups}
     briefed: dict[str, Mapping[str, Any]] = {}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import traceback
 from collections.abc import Callable, Container, Mapping
-from pathlib import Path
 from typing import Any
 
 from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
@@ -83,13 +81,6 @@ def turns(batch: Any, protocol: Protocol, seats: Container[str]) -> list[Turn]:
             raise RuntimeError(f"{name} asks {turn.seat!r} twice in one batch; who speaks twice has two batches")
         asked.add(turn.seat)
     return list(batch)
-
-
-def told(error: BaseException) -> str:
-    """A plugin's error in a line, with the place where it was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
 
 
 def outcome(value: Any, protocol: Protocol) -> Outcome:

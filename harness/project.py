@@ -20,12 +20,11 @@ from typing import Any
 
 from harness import api, params, yamls
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
+from harness.plugin_errors import MOUNT
 from harness.prompts import SUFFIX, PromptSet
 
 BUILTIN = "harness_builtin"
 MARKER = "harness.yaml"
-MOUNT = "_harness_project_"
-"""How the names of all modules begin that are plugins."""
 
 
 @dataclass(frozen=True)

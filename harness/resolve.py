@@ -16,6 +16,7 @@ from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
 from harness.limits import Limits, read_limits
 from harness.plan import Condition, Group, Plan
+from harness.plugin_errors import describe
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
 from harness.simulation import WORD, Simulant
@@ -303,4 +304,4 @@ def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
     except (ValueError, TypeError) as error:  # how a __post_init__ says what it thinks of its parameters
         raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
     except Exception as error:
-        raise SpecError(f"{cls.__name__} fails: {type(error).__name__}: {error}", place=place_of()) from error
+        raise SpecError(f"{cls.__name__} fails: {describe(error)}", place=place_of()) from error

@@ -26,8 +26,9 @@ from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.plan import Condition, Group, Plan, episode_id
-from harness.play import Recorded, play, told
+from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
+from harness.plugin_errors import ERRORS, ErrorLog
 from harness.samples import sample
 from harness.score import grade, labels, score
 from harness.simulation import seed_of
@@ -203,12 +204,16 @@ class Episodes:
     Args:
         work: what the run is. Only episodes that are taken are played.
         worker: number of the process among several; its files are called after it.
+
+    Attributes:
+        errors: where to write down what a plugin raised (`ErrorLog.record`), also where it fails no episode.
     """
 
     def __init__(self, work: Work, worker: int | None = None) -> None:
         self.work, self.plan, self.folder, self.options = work, work.plan, work.folder, work.options
         self.moves, self.on_score, self.tally, self.worker = work.moves, work.on_score, work.tally, worker
         self.engines: dict[str, Engine] = {}
+        self.errors = ErrorLog(self._file(ERRORS))
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
         self.open: set[int] = set()  # numbers of the tasks that play an episode just now
         self.shares = bool(self.plan.spec.get("share_calls", False))
@@ -354,7 +359,7 @@ class Episodes:
         except (EngineFatalError, StorageError, BudgetSpentError, SetupError):
             raise
         except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
-            error = told(failure)
+            error = self.errors.record(failure, "play", name)
         episode = Episode(
             name,
             condition.id,
@@ -367,9 +372,9 @@ class Episodes:
             error=error,
         )
         if condition.task.grading != "quick":  # others go on meanwhile
-            graded = await asyncio.to_thread(grade, episode, condition, case)
+            graded = await asyncio.to_thread(grade, episode, condition, case, self.errors)
         else:
-            graded = grade(episode, condition, case)
+            graded = grade(episode, condition, case, self.errors)
         self._finish(graded, condition, case, players)
 
     def _player(self, condition: Condition, case: Case, episode: str, seat: str, seed: int, told: int) -> Player:
@@ -382,7 +387,7 @@ class Episodes:
         return ModelPlayer(engine, group.prompts, group.sampling, condition.constrained, episode, seat, seed)
 
     def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
-        scored = score(episode, self.plan.metrics, condition.uses_ground_truth)
+        scored = score(episode, self.plan.metrics, condition.uses_ground_truth, self.errors)
         marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
         line = store.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
 

@@ -14,7 +14,10 @@ from harness.api import Case, Episode, Metric
 from harness.errors import DataError
 from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
+from harness.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore
+
+_UNLOGGED = ErrorLog()
 
 
 def labels(plan: Plan, condition: Condition, case: Case) -> dict[str, Any]:
@@ -31,7 +34,9 @@ def _number(value: Any) -> float | None:
     raise TypeError(f"gave {value!r:.80}, which is no number")
 
 
-def measure(episode: Episode, metrics: Mapping[str, Metric]) -> tuple[dict[str, float | None], str | None]:
+def measure(
+    episode: Episode, metrics: Mapping[str, Metric], errors: ErrorLog = _UNLOGGED
+) -> tuple[dict[str, float | None], str | None]:
     """(metric → number or None, error). A failed episode has no numbers; a metric that raises fails it."""
     if episode.error is not None:
         return dict.fromkeys(metrics), episode.error
@@ -40,11 +45,13 @@ def measure(episode: Episode, metrics: Mapping[str, Metric]) -> tuple[dict[str, 
         try:
             measured[name] = _number(metric.measure(episode))
         except (Exception, SystemExit) as error:
-            return dict.fromkeys(metrics), f"metric {name}: {type(error).__name__}: {error}"
+            return dict.fromkeys(
+                metrics
+            ), f"metric {name}: {errors.record(error, f'metric {name}', episode.id, plugin=metric)}"
     return measured, None
 
 
-def grade(episode: Episode, condition: Condition, case: Case) -> Episode:
+def grade(episode: Episode, condition: Condition, case: Case, errors: ErrorLog = _UNLOGGED) -> Episode:
     """The episode with its task's grade, or with the error that grading raised."""
     if episode.error is not None or episode.outcome is None:
         return episode
@@ -55,7 +62,7 @@ def grade(episode: Episode, condition: Condition, case: Case) -> Episode:
             raise RuntimeError(f"no {', '.join(lacking)} in it")
         return replace(episode, grade={name: _number(value) for name, value in given.items()})
     except (Exception, SystemExit) as error:
-        return replace(episode, error=f"grade: {type(error).__name__}: {error}")
+        return replace(episode, error=f"grade: {errors.record(error, 'grade', episode.id, plugin=condition.task)}")
 
 
 def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
@@ -63,6 +70,8 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
 
     Raises `DataError` when the journal holds episodes that the plan does not know.
     """
+    forget_scoring(folder)
+    errors = ErrorLog(folder / ERRORS)
     known = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
     for end, batches in store.batches(*store.journals(folder)):
@@ -81,15 +90,20 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
             roles=case.roles,
             batches=batches,
             outcome=store.outcome_of(end["outcome"]),
-            error=end["error"],
+            # What came to an outcome was played well: its error is of grading or measuring, which is done again here.
+            error=end["error"] if end["outcome"] is None else None,
         )
         # Who sat there is told by the journal: the plan is made with a model in the baseline's place.
-        scored[name] = score(grade(episode, condition, case), plan.metrics, end.get("uses_ground_truth", False))
+        scored[name] = score(
+            grade(episode, condition, case, errors), plan.metrics, end.get("uses_ground_truth", False), errors
+        )
     return [scored[name] for name in known if name in scored]
 
 
-def score(episode: Episode, metrics: Mapping[str, Metric], uses_ground_truth: bool = False) -> EpisodeScore:
+def score(
+    episode: Episode, metrics: Mapping[str, Metric], uses_ground_truth: bool = False, errors: ErrorLog = _UNLOGGED
+) -> EpisodeScore:
     """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players were told the right answer."""
-    numbers, error = measure(episode, metrics)
+    numbers, error = measure(episode, metrics, errors)
     limited = any(move.error_kind == LIMITED for move in episode.moves())
     return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, uses_ground_truth, limited)

@@ -150,7 +150,7 @@ def loose(project: Project, folder: Path, how: str, model: Any = None, **changes
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ("exits", "SystemExit: enough (odd.py:17)"),
+        ("exits", "SystemExit: enough (registry/protocols/odd.py:17)"),
         ("yields a turn", "TypeError: Odd yielded Turn("),
         ("yields words", "TypeError: Odd yielded 'S0' in a batch, not a Turn"),
         ("asks a stranger", "RuntimeError: Odd asks 'Zed', who has no seat"),
@@ -174,10 +174,10 @@ def test_a_batch_of_nobody_is_a_batch(project: Project, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ("grade exits", "grade: SystemExit: 1"),
+        ("grade exits", "grade: SystemExit: 1 (registry/tasks/loose.py:"),
         ("grade lacks", "grade: RuntimeError: no agreed in it"),
-        ("grades words", "grade: TypeError: gave 'x', which is no number"),
-        ("parse exits", "RuntimeError: SystemExit: 1"),
+        ("grades words", "grade: TypeError: gave 'x', which is no number (registry/tasks/loose.py)"),
+        ("parse exits", "RuntimeError: SystemExit: 1 (registry/tasks/loose.py:"),
         ("parses a set", "TypeError: Object of type set is not JSON serializable"),
     ],
 )
@@ -214,8 +214,8 @@ def test_cases_are_looked_at_before_anything_is_written(
         ("3", 3, None),
         ("float('nan')", None, None),
         ("float('inf')", None, None),
-        ("'1'", None, "metric m: TypeError: gave '1', which is no number"),
-        ("exit", None, "metric m: SystemExit: 3"),
+        ("'1'", None, "metric m: TypeError: gave '1', which is no number (metrics/fussy.py)"),
+        ("exit", None, "metric m: SystemExit: 3 (metrics/fussy.py:14)"),
     ],
 )
 def test_whatever_a_metric_gives(

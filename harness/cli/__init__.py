@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
         print("\nstopped.", file=sys.stderr)
         return INTERRUPTED
     except (Exception, SystemExit) as error:
-        return _told(error)
+        return _told(error, options.debug)
 
 
 @contextlib.contextmanager
@@ -80,26 +80,27 @@ def _terminated_as_interrupted() -> Iterator[list[int]]:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def _told(error: BaseException) -> int:
+def _told(error: BaseException, debug: bool) -> int:
     """Tell a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.errors import UserError
-    from harness.project import MOUNT
+    from harness.plugin_errors import describe, plugin_frames
     from harness.run import BudgetReachedError, RunStoppedError
 
+    plugins = plugin_frames(error)
+    if not (plugins or isinstance(error, UserError | OSError)):
+        raise error
+    if debug:
+        traceback.print_exception(error)
     if isinstance(error, UserError):
         print(f"{'stopped' if isinstance(error, BudgetReachedError) else 'error'}: {error}", file=sys.stderr)
         return 1 if isinstance(error, RunStoppedError) else 2
-    lines = list(traceback.walk_tb(error.__traceback__))
-    own = [(f.f_code.co_filename, line) for f, line in lines if str(f.f_globals.get("__name__")).startswith(MOUNT)]
-    if own:
-        file, line = own[-1]
-        print(f"error: {file}:{line}: the plugin fails: {type(error).__name__}: {error}", file=sys.stderr)
+    if plugins:
+        print(f"error: a plugin fails: {describe(error)}\n  --debug shows the whole traceback.", file=sys.stderr)
         return 2
     if isinstance(error, OSError):  # a full disk, a file that may not be read
         _give_up_stdout()
         print(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
-        return 2
-    raise error
+    return 2
 
 
 def _usable_streams() -> None:

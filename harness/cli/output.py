@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.evaluation import Run
+from harness.plugin_errors import ERRORS, tracebacks
 from harness.project import find
 from harness.report import load_published, page, render
 from harness.store import write_atomically
@@ -23,11 +24,16 @@ def published(wanted: bool) -> list[Published]:
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables, and on stderr what failed."""
     show(chosen(run.with_published(published(options.with_published)), options), options.format, run.spec.name)
-    failed = run.failed
+    failed, log = run.failed, run.folder / ERRORS
+    if options.debug:
+        for text in tracebacks(run.folder):
+            print(text, file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
         for score in failed[:3]:
             print(f"  {score.id}: {score.error}", file=sys.stderr)
+        if not options.debug and any(tracebacks(run.folder)):
+            print(f"  The tracebacks are in {log}; --debug prints them.", file=sys.stderr)
 
 
 def chosen(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:

@@ -88,6 +88,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     made = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     made.set_defaults(function=function)
+    made.add_argument("--debug", action="store_true", help="print whole tracebacks of errors, also those of plugins")
     return made
 
 

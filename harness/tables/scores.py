@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from harness.api import Metric, Statistic
 from harness.errors import DataError, Place, PluginError
+from harness.plugin_errors import describe
 
 from .table import SCHEMA, text
 
@@ -127,7 +128,7 @@ def aggregate(metric: Metric, values: Sequence[float]) -> Statistic:
     try:
         made = metric.aggregate(values)
     except Exception as error:
-        message = f"{type(metric).__name__}.aggregate fails: {type(error).__name__}: {error}"
+        message = f"{type(metric).__name__}.aggregate fails: {describe(error)}"
         raise PluginError(message, hint="Mend it, then `harness score RUN`: no episode is lost.") from error
     if not isinstance(made, Statistic):
         raise PluginError(f"{type(metric).__name__}.aggregate gives {made!r:.80}, not a Statistic")
@@ -146,9 +147,9 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
     """The standard result rows: one for each model, condition and metric, in order of first appearance.
 
     `labels` holds those that all episodes of the condition share. `n` counts the numbers, `failed` the episodes
-    that failed; an episode that is in neither was not run or had no number for this metric. `uses_ground_truth` is there,
-    and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached, where
-    there are some.
+    that failed; an episode that is in neither was not run or had no number for this metric. `uses_ground_truth` is
+    there, and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached,
+    where there are some.
     """
     found = []
     for (model, condition), group in by_condition(scores).items():
