@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 from harness import histories
 from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
 from harness.errors import PluginError
+from harness.peers import peer_text
 from harness.replies import Considered, considered
 from harness.replies.considered import Style
 from harness.votes import canonical
@@ -35,6 +36,11 @@ class Opinion:
     confidence: float | None = None
     malformed: bool = False
     text: str = ""
+
+    @property
+    def peer_text(self) -> str:
+        """The reply as other seats are shown it, on lines of its own."""
+        return peer_text(self.text, block=True)
 
 
 @dataclass(kw_only=True)
@@ -160,4 +166,4 @@ def _in_words(answer: Action, confidence: float | None) -> str:
 
 def shown(opinions: Sequence[Opinion]) -> list[Mapping[str, Any]]:
     """Opinions as templates get them: text, answer, confidence, and nobody's name."""
-    return [{"text": o.text, "answer": o.answer, "confidence": o.confidence} for o in opinions]
+    return [{"text": o.peer_text, "answer": o.answer, "confidence": o.confidence} for o in opinions]

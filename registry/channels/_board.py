@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.api import Case, Facts, Move, OpenChannel
+from harness.peers import peer_text
 from harness.replies import Verb
 
 from ._courier import RELIABLE, Courier
@@ -23,7 +24,7 @@ MAX_PATH = 200
 class Letter:
     """One message or file version: who wrote it in which round, and what its writer knew then (bit i: seat i).
 
-    `shown` is how every reader sees it: made once, however many they are.
+    `text` is what was written, `shown` how every reader sees it: prepared once, however many they are.
     """
 
     sender: str
@@ -34,7 +35,8 @@ class Letter:
     shown: Facts = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shown", {"from": self.sender, "round": self.round, "text": self.text})
+        shown = {"from": self.sender, "round": self.round, "text": peer_text(self.text)}
+        object.__setattr__(self, "shown", shown)
 
 
 class Board(OpenChannel):
@@ -209,11 +211,7 @@ def path_of(text: str) -> str:
 
 
 def told(letters: Sequence[Letter]) -> str:
-    """Messages as the result of a call. What follows a message's first line is indented: it can be no other message."""
+    """Messages as the result of a call, one below the other."""
     if not letters:
         return "no new messages"
-    return "\n".join(f"[round {letter.round}] {letter.sender}: {_indented(letter.text)}" for letter in letters)
-
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n  ") if "\n" in text else text
+    return "\n".join(f"[round {letter.round}] {letter.sender}: {letter.shown['text']}" for letter in letters)

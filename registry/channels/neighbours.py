@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from harness.api import Case, Channel, Facts, Move, OpenChannel, plugin
+from harness.peers import peer_text
 
 from ._courier import RELIABLE, Courier
 
@@ -62,8 +63,9 @@ class OpenNeighbours(OpenChannel):
             lost = self.courier.lost(reached)
             for name in reached:
                 if name not in lost:
+                    text = peer_text(sent[name], block=True)
                     for late in self.courier.delays():
-                        self._due.setdefault(self._round + late, []).append((name, move.seat, sent[name]))
+                        self._due.setdefault(self._round + late, []).append((name, move.seat, text))
         for receiver, sender, text in self._due.pop(self._round, ()):
             self._inboxes.setdefault(receiver, {})[sender] = text
         self._round += 1

@@ -79,7 +79,7 @@ class OpenStore(Board):
                 self.learn((there.letter,))
                 readers = self.reads.setdefault(there.letter.sender, {})
                 readers[seat] = readers.get(seat, 0) + 1
-            return there.letter.text
+            return str(there.letter.shown["text"])
         if call["call"] == "delete_file":
             if there is None:
                 raise RefusedError(f"there is no file {path!r}")

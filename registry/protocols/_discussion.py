@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import PluginError, near
 from harness.panels import Opinion, shown
+from harness.peers import peer_text
 
 FIELDS = ("question", "rationale", "answer")
 
@@ -39,7 +40,7 @@ def as_text(group: Sequence[Opinion]) -> dict[str, Any]:
     """A group as templates get it: the answer in the words of its first member, and every member's reply."""
     answer = group[0].answer
     return {
-        "answer": answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
+        "answer": peer_text(answer) if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "count": len(group),
         "members": shown(group),
     }

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError
 from harness.panels import Opinion, Panel, leading, unanimous
+from harness.peers import peer_text
 from harness.replies import FreeText
 from harness.votes import Ties, canonical, how, majority
 
@@ -86,7 +87,13 @@ class Debate(Panel):
         whole = self.summarise == "none"
         texts = [other.text for other in others] if whole else []
         heard = leading(others) if whole or digest else None
-        view = {"replies": texts, "digest": digest, "restate": self.restate, "leading": heard}
+        shown = [other.peer_text for other in others] if whole else []
+        view = {
+            "replies": shown,
+            "digest": peer_text(digest, block=True) if digest else digest,
+            "restate": self.restate,
+            "leading": heard,
+        }
         crossing = texts if whole else [digest] if digest else []
         return self.ask(task, case, own.seat, "debate", view, crossing=crossing)
 
@@ -100,8 +107,9 @@ class Debate(Panel):
         digests: dict[str, str | None] = {}
         spent = 0
         for reader in before[:1] if self.summarise == "shared" else before:
-            texts = [o.text for o in (before if self.summarise == "shared" else _others(before, reader)) if o.text]
-            asked = self.ask(task, case, self.summariser, "digest", {"replies": texts}, crossing=texts, fresh=True)
+            read = [o for o in (before if self.summarise == "shared" else _others(before, reader)) if o.text]
+            texts, view = [o.text for o in read], {"replies": [o.peer_text for o in read]}
+            asked = self.ask(task, case, self.summariser, "digest", view, crossing=texts, fresh=True)
             [move] = yield [replace(asked, reply=FreeText(), repairs=0)]
             digests[reader.seat] = move.action if isinstance(move.action, str) else None
             spent += sum(map(len, texts))

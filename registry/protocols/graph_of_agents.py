@@ -278,7 +278,7 @@ class _Episode:
     def view(self, texts: Sequence[Opinion], slots: Sequence[int], labels: Any = None) -> dict[str, Any]:
         """Others' replies as written, by number; `relevance` is None where there is none."""
         others = [
-            {"number": slot + 1, "relevance": (labels or {}).get(slot), "text": texts[slot].text} for slot in slots
+            {"number": slot + 1, "relevance": (labels or {}).get(slot), "text": texts[slot].peer_text} for slot in slots
         ]
         return {"others": others, "leading": leading([texts[slot] for slot in slots])}
 

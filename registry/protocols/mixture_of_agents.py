@@ -81,7 +81,7 @@ class MixtureOfAgents(Panel):
 
     def _turn(self, task: Task, case: Case, seat: str, references: Sequence[Opinion]) -> Turn:
         """A turn that sees a layer; the bare question where that has nothing to show."""
-        texts = [opinion.text for opinion in references]
+        texts = [opinion.peer_text for opinion in references]
         system = self.slot == "system"
         view = {"references": [] if system else texts, "leading": leading(references)}
         crossing = [opinion.text for opinion in references if opinion.seat != seat]

@@ -15,6 +15,7 @@ from harness.api import Case, Completion, Move, Outcome, Request, Task, Turn
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.errors import PluginError
+from harness.peers import peer_text
 from harness.play import play
 from harness.players import ModelPlayer
 from harness.replies import Choice
@@ -145,7 +146,7 @@ def test_the_channel_carries_messages_to_neighbours_only(
     for seat, near in topology.items():
         view = channel.view(seat)
         assert view == channel.view(seat)
-        assert view["inbox"] == {name: sent[name][seat] for name in near if seat in sent[name]}
+        assert view["inbox"] == {name: peer_text(sent[name][seat], block=True) for name in near if seat in sent[name]}
         assert [*view["inbox"]] == [name for name in near if name in view["inbox"]]
         assert view["silent"] == [name for name in near if name not in view["inbox"]]
 

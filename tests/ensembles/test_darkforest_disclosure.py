@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.peers import peer_text
 from tests.ensembles.darkforest_kit import A, B, C, belief, disclosure, opinion
 
 Policy, disclose = disclosure.Policy, disclosure.disclose
@@ -81,7 +82,7 @@ def test_every_field_by_itself(fields: tuple[str, ...], text: str) -> None:
 
 
 def test_whole_replies() -> None:
-    assert "Agent-1's whole reply: fur\ncat" in shown("trace")
+    assert "Agent-1's whole reply: fur\n    cat" in shown("trace")
     assert "Agent-1's whole reply: fur …" in shown("trace", trace=3)
 
 
@@ -102,10 +103,10 @@ def test_long_answers_are_written_once() -> None:
     program = "def f(x):\n    return x"
     said = [opinion(A, program), opinion(B, program), opinion(C, None)]
     text = shown(*disclosure.SUMMARY, said=said)
-    assert text.count(program) == 2, "as the candidate, and as the leading one"
-    assert "1. (given by Agent-0, Agent-1, posterior 1.0)\ndef f(x):" in text
+    assert text.count(peer_text(program, block=True)) == 2, "as the candidate, and as the leading one"
+    assert "1. (given by Agent-0, Agent-1, posterior 1.0)\n  def f(x):" in text
     assert "- Agent-0: candidate 1\n- Agent-1: candidate 1\n- Agent-2: no answer that could be read" in text
-    assert shown("answer", said=said).count(program) == 2
+    assert shown("answer", said=said).count(peer_text(program, block=True)) == 2
 
 
 def test_an_answer_without_end_is_cut() -> None:

@@ -70,10 +70,10 @@ def test_shared_kv() -> None:
     assert returned(played, 0, 1) == [
         "no files",
         f"wrote plan len=121 preview={'x' * 120}",
-        "wrote a.txt len=4 preview= 1\n2",
+        "wrote a.txt len=4 preview= 1\n  2",
     ]
     plan, a = "id=0 path=plan len=121 updated=round 1", "id=1 path=a.txt len=4 updated=round 1"
-    assert returned(played, 1, 1) == [f"{plan} | {a}", plan, "no files", "content= 1\n2", "acknowledged"]
+    assert returned(played, 1, 1) == [f"{plan} | {a}", plan, "no files", "content= 1\n  2", "acknowledged"]
     missing = "error: there is no file 'plan'"
     assert returned(played, 1, 2) == ["removed plan", f"read_file -> {missing}", f"delete_file -> {missing}", a]
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.api import Case
 
 from .._board import Board, Letter
+
+_JOINER = re.compile(r"\|(?=\s*(?:broadcast\s+)?from\b)", re.IGNORECASE)
+"""What would begin another row within a message."""
 
 
 class Rows(Board):
@@ -34,7 +39,9 @@ class Rows(Board):
         """The seat's unread rows in order of insertion, joined by " | "; they are read then."""
         letters, self._unread[seat] = self._unread[seat], []
         self.learn(letters)
-        return " | ".join(f"{self.word} {letter.sender}: {letter.text}" for letter in letters) or "no new messages"
+        return (
+            " | ".join(f"{self.word} {letter.sender}: {_in_a_row(letter)}" for letter in letters) or "no new messages"
+        )
 
     def deliver(self) -> None:
         """Rows that were late."""
@@ -43,3 +50,8 @@ class Rows(Board):
     def _put(self, rows: list[tuple[str, Letter]]) -> None:
         for receiver, letter in rows:
             self._unread[receiver].append(letter)
+
+
+def _in_a_row(letter: Letter) -> str:
+    """The message, with no joiner in it that another row could seem to follow."""
+    return _JOINER.sub(r"\\|", letter.shown["text"])

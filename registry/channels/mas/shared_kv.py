@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from harness.api import Case, Channel, Range, plugin
+from harness.peers import peer_text
 from harness.replies import Verb
 
 from .._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
 
 PREVIEW = 120
+_JOINER = re.compile(r"\|(?=\s*id=)", re.IGNORECASE)
 
 
 @plugin
@@ -72,7 +75,7 @@ class OpenSharedKV(Board):
             text = self.checked(call["content"], "content")
             self.note(seat, "*", text)
             self._change(seat, path, text)
-            return f"wrote {path} len={len(text)} preview={text[:PREVIEW]}"
+            return f"wrote {path} len={len(text)} preview={peer_text(text[:PREVIEW])}"
         row = self._rows.get(path)
         if row is None:
             raise RefusedError(f"there is no file {path!r}")
@@ -84,7 +87,7 @@ class OpenSharedKV(Board):
             self.learn((row.letter,))
             readers = self.reads.setdefault(row.letter.sender, {})
             readers[seat] = readers.get(seat, 0) + 1
-        return f"content={row.letter.text}"
+        return f"content={row.letter.shown['text']}"
 
     def submitted(self, seat: str, text: str) -> str:
         """A marker tells who reads it that the seat is offline, and what it submitted."""
@@ -144,4 +147,6 @@ class OpenSharedKV(Board):
 
 
 def _line(path: str, row: Row) -> str:
-    return f"id={row.id} path={path} len={len(row.letter.text)} updated=round {row.letter.round}"
+    """A row of the list; what would begin another one within a key is escaped."""
+    key = _JOINER.sub(r"\\|", path)
+    return f"id={row.id} path={key} len={len(row.letter.text)} updated=round {row.letter.round}"

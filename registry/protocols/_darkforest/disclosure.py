@@ -12,6 +12,7 @@ from typing import Literal
 
 from harness.api import Action
 from harness.panels import Opinion
+from harness.peers import peer_text
 
 from .belief import Belief, Cluster, Theta, stated
 from .excerpt import Reader, excerpt, in_a_line
@@ -192,7 +193,8 @@ class _Evidence:
             yield f"- {opinion.seat}: " + ", ".join([*([number] if number else []), *notes])
         for field, text in (("reasoning", self._excerpt(opinion)), ("trace", self._trace(opinion))):
             if text:
-                yield f"  {opinion.seat}'s {'reasoning' if field == 'reasoning' else 'whole reply'}: {text}"
+                what = "reasoning" if field == "reasoning" else "whole reply"
+                yield f"  {opinion.seat}'s {what}: {peer_text(text, indent='    ')}"
 
     def _notes(self, opinion: Opinion) -> Iterator[str]:
         if self.has("option") and (text := _option(opinion.answer, self.options)):
@@ -246,7 +248,7 @@ def _said(head: str, answer: Action, notes: Sequence[str]) -> Iterator[str]:
         yield f"{head}{text}" + (f" ({behind})" if behind else "")
     else:
         yield f"{head}({behind})" if behind else head.rstrip()
-        yield text[:MAX_ANSWER] + (" …" if len(text) > MAX_ANSWER else "")
+        yield peer_text(text[:MAX_ANSWER] + (" …" if len(text) > MAX_ANSWER else ""), block=True)
 
 
 def _words(answer: Action) -> str:
@@ -254,7 +256,7 @@ def _words(answer: Action) -> str:
 
 
 def _short(text: str) -> bool:
-    return len(text) <= SHORT and "\n" not in text
+    return len(text) <= SHORT and len(text.splitlines()) <= 1
 
 
 def _option(answer: Action, options: Sequence[str] | None) -> str | None:
