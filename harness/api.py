@@ -10,7 +10,7 @@ import itertools
 import random
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
@@ -271,6 +271,12 @@ class Protocol(ABC):
     @abstractmethod
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """One episode. If every seat plays `reply.idle`, it must last as long as it ever can."""
+
+    def shape(self, task: Task, case: Case) -> Hashable | None:
+        """What alone decides how an episode goes in which every seat plays `reply.idle`, so that `harness plan` plays
+        one for all cases of the same shape: the same seats get the same turns, but for their briefs and what the first
+        turns show. None, the default: every case is played to be counted."""
+        return None
 
 
 class Channel(ABC):

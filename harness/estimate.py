@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from harness.api import Case, Turn
+from harness.api import Case, Facts, Turn
 from harness.check import Drive, drive
 from harness.errors import PluginError
 from harness.limits import LARGEST, Limits
@@ -36,26 +37,111 @@ class Estimate:
     output_tokens: int
 
 
+@dataclass(frozen=True)
+class _Length:
+    """What one case asks of models where all agents are idle.
+
+    `turns` are those of up to four agents, `later` the tokens of those within a conversation: (id of the prompt set,
+    agent, number of the turn) → tokens.
+    """
+
+    asked: int
+    calls: int
+    turns: Mapping[str, Sequence[Turn]]
+    later: dict[tuple[int, str, int], int] = field(default_factory=dict)
+
+
+class _Estimator:
+    """Plays a case for every length there is, and remembers it: `Protocol.shape` says which cases are alike."""
+
+    def __init__(self, plan: Plan, reply: int) -> None:
+        self.plan, self.reply = plan, reply
+        self._lengths: dict[Hashable, _Length] = {}
+
+    def length(self, condition: Condition, case: Case) -> _Length:
+        """What the case, with its groups seated, asks of models."""
+        policies = {group.name for group in condition.groups if group.policy is not None and self.plan.engines}
+        seats = condition.protocol.seats(case) if policies else ()
+        spared = frozenset(seat for seat in seats if case.roles.get(seat, "default") in policies)
+        shape = condition.protocol.shape(condition.task, case)
+        key = (id(condition.protocol), shape, spared, condition.limits)
+        if shape is not None and key in self._lengths:
+            return self._lengths[key]
+        driven = [turn for turn in _driven(condition, case).turns() if turn.seat not in spared]
+        asked, calls = _within(condition.limits, driven)
+        few = {turn.seat: [t for t in asked if t.seat == turn.seat] for turn in asked[:4]}
+        length = _Length(len(asked), calls, few)
+        if shape is not None:
+            self._lengths[key] = length
+        return length
+
+    def input_tokens(self, condition: Condition, case: Case, length: _Length) -> float:
+        """Mean input tokens a turn. What agents know from the start is this case's own, the rest any such case's."""
+        briefs = _briefs(condition, case)
+        groups = {group.name: group for group in condition.groups}
+        total = count = 0
+        for seat, turns in length.turns.items():
+            prompts = groups[case.roles.get(seat, "default")].prompts
+            thread = 0
+            for i, turn in enumerate(turns):
+                if turn.fresh:
+                    thread = 0
+                opens = i == 0 or turn.fresh
+                if opens:
+                    turn = replace(turn, brief={**turn.brief, **briefs.get(seat, {})})
+                    if "system" in prompts.files:
+                        thread += len(prompts.render("system", turn.brief)) // CHARS_PER_TOKEN
+                key = (id(prompts), seat, i)
+                if opens or key not in length.later:
+                    length.later[key] = len(prompts.render(turn.name, {**turn.brief, **turn.view})) // CHARS_PER_TOKEN
+                thread += length.later[key]
+                # Idle seats send nothing; a model's seat reads about as much as it writes.
+                thread += self.reply if i and not turn.fresh else 0
+                total, count = total + thread, count + 1
+                thread += self.reply
+        return total / count if count else 0.0
+
+
 def estimate(plan: Plan) -> Estimate:
-    """Play every case once with idle seats and count what a model in every seat would be asked."""
+    """Play a case of every length with idle seats and count what a model in every seat would be asked."""
     limit = plan.sampling.get("max_tokens")
     reply = min(REPLY_TOKENS, limit) if isinstance(limit, int) else REPLY_TOKENS
     episodes = turns = calls = tokens = 0
-    for condition in plan.conditions:
-        per_turn: float | None = None
-        for case in condition.task.cases(plan.limit, plan.seed):
-            seated = condition.seated(case, plan.seed)
-            asked = list(_driven(condition, seated).turns())
-            policies = {group.name for group in condition.groups if group.policy is not None and plan.engines}
-            asked = [turn for turn in asked if seated.roles.get(turn.seat, "default") not in policies]
-            asked, most = _within(condition.limits, asked)
-            if per_turn is None:  # one case stands for its condition: rendering all would take as long as a run
-                per_turn = _input_tokens(condition, seated, asked, reply)
-            episodes += plan.repeats
-            turns += plan.repeats * len(asked)
-            calls += plan.repeats * most
-            tokens += int(plan.repeats * len(asked) * per_turn)
+    estimator = _Estimator(plan, reply)
+    for conditions in _by_task(plan.conditions):
+        per_turn: dict[str, float] = {}
+        for case in conditions[0].task.cases(plan.limit, plan.seed):
+            for condition in conditions:
+                seated = condition.seated(case, plan.seed)
+                length = estimator.length(condition, seated)
+                if condition.id not in per_turn:
+                    # One case stands for its condition: rendering all would take as long as a run.
+                    per_turn[condition.id] = estimator.input_tokens(condition, seated, length)
+                episodes += plan.repeats
+                turns += plan.repeats * length.asked
+                calls += plan.repeats * length.calls
+                tokens += int(plan.repeats * length.asked * per_turn[condition.id])
     return Estimate(len(plan.conditions), episodes, turns, calls, tokens, turns * reply)
+
+
+def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
+    """Conditions with the same task together: its cases are drawn once for all of them."""
+    groups: dict[int, list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault(id(condition.task), []).append(condition)
+    return groups.values()
+
+
+def _briefs(condition: Condition, case: Case) -> Mapping[str, Facts]:
+    """What each agent of the first batch knows from the start."""
+    protocol = condition.protocol
+    game = protocol.play(condition.task, case, protocol.seats(case), random.Random(0))
+    try:
+        return {turn.seat: turn.brief for turn in next(game)}
+    except StopIteration:
+        return {}
+    finally:
+        game.close()
 
 
 def _within(limits: Limits, asked: Sequence[Turn]) -> tuple[list[Turn], int]:
@@ -77,23 +163,3 @@ def _driven(condition: Condition, case: Case) -> Drive:
         return drive(condition.protocol, condition.task, case)
     except (RuntimeError, TypeError) as error:
         raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
-
-
-def _input_tokens(condition: Condition, case: Case, asked: Sequence[Turn], reply: int) -> float:
-    """Mean input tokens a turn over up to four seats of one case."""
-    groups = {group.name: group for group in condition.groups}
-    total = count = 0
-    for seat in dict.fromkeys(turn.seat for turn in asked[:4]):
-        prompts = groups[case.roles.get(seat, "default")].prompts
-        thread = 0
-        for i, turn in enumerate(turn for turn in asked if turn.seat == seat):
-            if turn.fresh:
-                thread = 0
-            if (i == 0 or turn.fresh) and "system" in prompts.files:
-                thread += len(prompts.render("system", turn.brief)) // CHARS_PER_TOKEN
-            thread += len(prompts.render(turn.name, {**turn.brief, **turn.view})) // CHARS_PER_TOKEN
-            # Idle seats send nothing; a model's seat reads about as much as it writes.
-            thread += reply if i and not turn.fresh else 0
-            total, count = total + thread, count + 1
-            thread += reply
-    return total / count if count else 0.0

@@ -60,6 +60,10 @@ class ActionRounds(Protocol):
         """Yields one batch a round (`calls_per_round` at most), of a turn for everybody who is still at it."""
         return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
 
+    def shape(self, task: Task, case: Case) -> tuple[str, ...]:
+        """All agents act in every round, whatever the task is."""
+        return case.seats
+
     def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         game = _Game(self, task, case, rng)
         for number in range(0 if self.planning else 1, self.max_rounds + 1):

@@ -61,6 +61,10 @@ class CommandRounds(Protocol):
         """Yields one batch a round, of a turn for everybody who has not submitted."""
         return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
 
+    def shape(self, task: Task, case: Case) -> tuple[str, ...]:
+        """All agents act in every round, whatever the task is."""
+        return case.seats
+
     def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         bench = _Bench(self, task, case, rng)
         for number in range(1, self.max_rounds + 1):

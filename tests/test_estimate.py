@@ -1,0 +1,54 @@
+"""`harness plan`: what it says without playing every case is what playing every case gives."""
+
+from collections.abc import Hashable
+
+import pytest
+
+from harness import resolve, spec
+from harness.check import drive
+from harness.engines.mock import Mock
+from harness.estimate import estimate
+from harness.project import builtin
+
+PROJECT = builtin()
+SMALL = {
+    "silo_camoc": ["matrix.agents=[2,5]", "matrix.problem=[checksum_xor,matrix_multiply]", "protocol.max_rounds=3"],
+    "silo_scaffolds": ["matrix.agents=[5]", "matrix.problem=[global_maximum,load_balance]", "protocol.max_rounds=3"],
+    "silo_quick": ["protocol.calls_per_round=2", "protocol.repairs=2", "protocol.max_rounds=4"],
+    "mas_quick": [],
+    "agentsnet_byzantine": ["limits.calls_per_seat=5"],
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_cases_of_one_shape_are_played_alike(name: str) -> None:
+    plan = resolve.plan(spec.load(name, PROJECT, SMALL[name], limit=2), PROJECT, Mock())
+    first: dict[Hashable, object] = {}
+    for condition, case, _ in plan.episodes():
+        shape = condition.protocol.shape(condition.task, case)
+        if shape is None:
+            continue
+        briefed: set[str] = set()
+        seen = []
+        for turn in drive(condition.protocol, condition.task, case).turns():
+            opens = turn.fresh or turn.seat not in briefed
+            briefed.add(turn.seat)
+            seen.append((turn.seat, turn.name, turn.repairs, turn.fresh, None if opens else turn.view))
+        assert first.setdefault((id(condition.protocol), shape), seen) == seen
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_turns_are_those_of_all_cases(name: str) -> None:
+    plan = resolve.plan(spec.load(name, PROJECT, SMALL[name], limit=2), PROJECT, Mock())
+    turns = calls = 0
+    for condition, case, _ in plan.episodes():
+        policies = {group.name for group in condition.groups if group.policy is not None}
+        asked: dict[str, list[int]] = {}
+        for turn in drive(condition.protocol, condition.task, case).turns():
+            if case.roles.get(turn.seat, "default") not in policies:
+                asked.setdefault(turn.seat, []).append(1 + turn.repairs)
+        most = condition.limits.calls_per_seat or 10**9
+        turns += sum(min(most, len(each)) for each in asked.values())
+        calls += sum(min(most, sum(each)) for each in asked.values())
+    found = estimate(plan)
+    assert (found.turns, found.calls, found.episodes) == (turns, calls, len(list(plan.episodes())))
