@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import random
 import statistics
 from abc import ABC, abstractmethod
@@ -308,20 +309,65 @@ class Policy(ABC):
         """A legal action, from `turn.brief`, `turn.view` and `turn.reply` alone; `rng` is its only chance."""
 
 
-class Metric(ABC):
-    """One number per episode, and how numbers become a statistic."""
+UNBOUNDED = (-math.inf, math.inf)
 
+
+class Metric(ABC):
+    """One number per episode, and how numbers become a statistic. What is one share of all episodes together, not a
+    mean of their shares, is a `RatioMetric`."""
+
+    bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
     needs: ClassVar[tuple[str, ...]] = ()  # names among the task's grades, the protocol's facts, or the world's
 
     @abstractmethod
-    def measure(self, episode: Episode) -> float | None:
-        """The episode's number, or None where it has none."""
+    def measure(self, episode: Episode) -> Any:
+        """The episode's number (a float; of a `RatioMetric` its parts), or None where it has none."""
 
-    def aggregate(self, numbers: Sequence[float]) -> Statistic:
+    def aggregate(self, numbers: Sequence[Any]) -> Statistic:
         """Mean and standard error of the mean with ddof = 1 (AgentsNet, Appendix C, eq. 1 and 2)."""
         n = len(numbers)
         stderr = statistics.stdev(numbers) / n**0.5 if n > 1 else None
         return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
+
+
+Parts = tuple[float, float]
+"""Numerator and denominator of one episode: 3 of 7 decisions."""
+
+
+class RatioMetric(Metric):
+    """One ratio of all that happened in all episodes: the sum of numerators over the sum of denominators.
+
+    An episode in which more happened weighs more. Its standard error takes episodes, not what happens in them, as
+    the independent observations (`linearised`).
+    """
+
+    @abstractmethod
+    def parts(self, episode: Episode) -> Parts | None:
+        """The episode's (numerator, denominator); None, or a denominator of 0, where there is nothing to count."""
+
+    def measure(self, episode: Episode) -> Parts | None:
+        """The parts; None where there is nothing to count. Raises `ValueError` for a negative denominator."""
+        found = self.parts(episode)
+        if found is not None and found[1] < 0:
+            raise ValueError(f"the denominator is {found[1]!r}, below 0")
+        return found if found is not None and found[1] else None
+
+    def aggregate(self, numbers: Sequence[Parts]) -> Statistic:
+        """Σ numerators / Σ denominators with the standard error of the linearised ratio; `n` counts episodes."""
+        return super().aggregate(linearised(numbers))
+
+
+def linearised(parts: Sequence[Parts]) -> list[float]:
+    """Values zᵢ = r + (aᵢ − r·bᵢ)/b̄, whose mean is r = Σa/Σb and whose standard error of the mean is that of r.
+
+    So everything made for means (intervals, t tests) serves ratios, with each episode as one observation (Cochran,
+    Sampling Techniques, 3rd ed. 1977, Section 2.11: variance Σ(aᵢ − r·bᵢ)²/(n − 1)/n/b̄²). Empty where Σb is 0.
+    """
+    below = math.fsum(b for _, b in parts)
+    if not below:
+        return []
+    ratio, mean = math.fsum(a for a, _ in parts) / below, below / len(parts)
+    return [ratio + (a - ratio * b) / mean for a, b in parts]
 
 
 class Thread:

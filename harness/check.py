@@ -25,6 +25,7 @@ from harness.api import (
     Outcome,
     Policy,
     Protocol,
+    RatioMetric,
     Reply,
     Task,
     Turn,
@@ -349,13 +350,17 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
 
 
 def check_metric(metric: Metric) -> list[str]:
-    """Gives a number or None for an episode that holds next to nothing, and aggregates nothing and one."""
+    """Gives a number (a `RatioMetric`: two) or None for an episode that holds next to nothing, and aggregates nothing
+    and one."""
     broken = []
     empty = Episode("e", "c", "x", 0, {}, {}, [], Outcome(), dict.fromkeys(metric.needs))
-    value = metric.measure(empty)
-    if not (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))):
+    ratio = isinstance(metric, RatioMetric)
+    value = metric.parts(empty) if isinstance(metric, RatioMetric) else metric.measure(empty)
+    found = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
+    if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in found):
         broken.append(f"measures {value!r}")
     for numbers in ([], [1.0], [0.0, 1.0]):
-        if metric.aggregate(numbers).n != len(numbers):
-            broken.append(f"aggregates {len(numbers)} numbers into n = {metric.aggregate(numbers).n}")
+        values = [(number, 2.0) for number in numbers] if ratio else numbers
+        if metric.aggregate(values).n != len(numbers):
+            broken.append(f"aggregates {len(numbers)} numbers into n = {metric.aggregate(values).n}")
     return broken

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import store
-from harness.api import Case, Episode, Metric
+from harness.api import Case, Episode, Metric, RatioMetric
 from harness.errors import DataError
 from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
 from harness.plugin_errors import ERRORS, ErrorLog, forget_scoring
-from harness.tables import EpisodeScore
+from harness.tables import EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()
 
@@ -34,16 +34,25 @@ def _number(value: Any) -> float | None:
     raise TypeError(f"gave {value!r:.80}, which is no number")
 
 
+def _measured(metric: Metric, episode: Episode) -> Number:
+    """What the metric gives, as JSON keeps it: a number, or the two parts of a `RatioMetric`."""
+    found = metric.measure(episode)
+    if not isinstance(metric, RatioMetric) or found is None:
+        return _number(found)
+    over, under = (_number(part) for part in found)
+    return None if over is None or not under else (over, under)
+
+
 def measure(
     episode: Episode, metrics: Mapping[str, Metric], errors: ErrorLog = _UNLOGGED
-) -> tuple[dict[str, float | None], str | None]:
-    """(metric → number or None, error). A failed episode has no numbers; a metric that raises fails it."""
+) -> tuple[dict[str, Number], str | None]:
+    """(metric → number, parts or None; error). A failed episode has no numbers; a metric that raises fails it."""
     if episode.error is not None:
         return dict.fromkeys(metrics), episode.error
-    measured: dict[str, float | None] = {}
+    measured: dict[str, Number] = {}
     for name, metric in metrics.items():
         try:
-            measured[name] = _number(metric.measure(episode))
+            measured[name] = _measured(metric, episode)
         except (Exception, SystemExit) as error:
             return dict.fromkeys(
                 metrics

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.api import Statistic
+from harness.api import UNBOUNDED, Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,11 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
     return Interval(0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half, level)
 
 
-def t_interval(numbers: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student t interval of the mean; None below two observations."""
+def t_interval(
+    numbers: Sequence[float], level: float = 0.95, *, within: tuple[float, float] = UNBOUNDED
+) -> Interval | None:
+    """Student t interval of the mean, cut to where a mean can lie at all (a share: 0 to 1), which costs no coverage;
+    None below two observations."""
     _check_level(level)
     stat = mean(numbers)
     if stat.value is None or stat.stderr is None:
@@ -106,7 +109,8 @@ def t_interval(numbers: Sequence[float], level: float = 0.95) -> Interval | None
     from scipy.stats import t
 
     half = float(t.ppf((1 + level) / 2, stat.n - 1)) * stat.stderr
-    return Interval(stat.value - half, stat.value + half, level)
+    low, high = within
+    return Interval(max(low, stat.value - half), min(high, stat.value + half), level)
 
 
 def bootstrap(

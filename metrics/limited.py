@@ -7,5 +7,7 @@ from harness.api import Episode, Metric, plugin
 class Limited(Metric):
     """Whether a limit of the spec (`limits:`) kept a seat from being asked; its mean is the share of such episodes."""
 
+    bounds = (0, 1)
+
     def measure(self, episode: Episode) -> float | None:
         return float(any(move.error_kind == "limit" for move in episode.moves()))

@@ -15,6 +15,8 @@ class PassAtK(Metric):
     Missing where fewer than k answers were asked for.
     """
 
+    bounds = (0, 1)
+
     k: Annotated[int, Range(ge=1)] = 1
 
     needs = ("samples", "correct")

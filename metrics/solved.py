@@ -12,6 +12,7 @@ class Solved(Metric):
     AgentsNet, Section 5.1: one wrong, missing or invalid answer makes the instance unsolved.
     """
 
+    bounds = (0, 1)
     needs = ("solved",)
 
     def measure(self, episode: Episode) -> float | None:

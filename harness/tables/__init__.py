@@ -6,7 +6,7 @@ table = build(spec, scores, metrics)
 
 from .build import build
 from .costs import PRICES_SCHEMA, Price, Prices, read_prices
-from .scores import NOT_RUN, EpisodeScore, load_scores, rows
+from .scores import NOT_RUN, EpisodeScore, Number, load_scores, rows
 from .spec import JSON_SCHEMA, TableSpec, check
 from .table import (
     INTERVALS,
@@ -36,6 +36,7 @@ __all__ = [
     "EpisodeScore",
     "ErrorKind",
     "Form",
+    "Number",
     "Price",
     "Prices",
     "Published",

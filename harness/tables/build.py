@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from harness import stats
-from harness.api import Metric, Statistic
+from harness.api import UNBOUNDED, Metric, RatioMetric, Statistic, linearised
 from harness.errors import SpecError, near
 
 from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
 from .notes import notes
-from .scores import EpisodeScore, aggregate, by_condition, finite, numbers
+from .scores import EpisodeScore, aggregate, by_condition, finite, numbers, refuse_bare_shares
 from .spec import Means, TableSpec
 from .table import Cell, Column, ErrorKind, Published, Record, Table, error_of, text
 
@@ -48,6 +48,8 @@ def build(
     """
     _refuse_unknown(table, scores, metrics)
     chosen = [score for score in scores if meets(score.labels, table.where)]
+    for name in (name for name in table.cells if name in metrics):
+        refuse_bare_shares(metrics[name], chosen, name)
     if table.compare:
         return compare(table, table.compare, chosen)
     prices = prices or {}
@@ -172,7 +174,7 @@ def _cell(
         how = table.overall or table.aggregate
     failed = sum(score.failed for score in scores)
     if name in table.ratios:
-        made = _ratio(scores, table.ratios[name], failed)
+        made = _ratio(table, scores, name, failed)
     elif name in table.losses:
         made = _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
     elif name in table.costs:
@@ -186,28 +188,24 @@ def _statistic(
     table: TableSpec, metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means, failed: int
 ) -> Cell:
     """A metric's mean, or whatever else its statistic is."""
-    values = numbers(scores, name)
-    stat = _mean(metric, scores, name, how)
-    spread = _spread(error_of(table.error, name), values, stat)
-    return Cell(
-        value=finite(stat.value),
-        stderr=finite(stat.stderr),
-        n=stat.n,
-        failed=failed,
-        missing=len(scores) - failed - len(values),
-        low=spread.get("low"),
-        high=spread.get("high"),
-        std=spread.get("std"),
-    )
+    values, stat = numbers(scores, name), _mean(metric, scores, name, how)
+    kind = error_of(table.error, name)
+    if isinstance(metric, RatioMetric):
+        kind = kind if kind == "t" else None  # parts have no deviation, and no interval of 0s and 1s
+    missing = len(scores) - failed - len(values)
+    made = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, missing)
+    return _spread(made, kind, values, metric.bounds)
 
 
-def _ratio(scores: Sequence[EpisodeScore], names: Sequence[str], failed: int) -> Cell:
+def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, failed: int) -> Cell:
     """Sum over sum, of the episodes that have both numbers."""
-    over, under = names
+    over, under = table.ratios[name]
     pairs = [(a, b) for s in scores if (a := s.number(over)) is not None and (b := s.number(under)) is not None]
-    below = math.fsum(b for _, b in pairs)
-    value = math.fsum(a for a, _ in pairs) / below if below else None
-    return Cell(finite(value), None, len(pairs), failed, len(scores) - failed - len(pairs))
+    values = linearised(pairs)
+    stat = stats.mean(values)
+    missing = len(scores) - failed - len(pairs)
+    made = Cell(finite(stat.value), finite(stat.stderr), len(pairs), failed, missing)
+    return _spread(made, "t", values) if error_of(table.error, name) == "t" else made
 
 
 def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:
@@ -217,26 +215,28 @@ def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], ho
     return Cell(finite(value), None, min(before.n, after.n), failed, 0)
 
 
-def _spread(kind: ErrorKind | None, values: Sequence[float], stat: Statistic) -> dict[str, float | None]:
-    """`std`, or `low` and `high`, of pooled numbers; nothing where the cell's value is not their mean (a total)."""
-    if kind is None or kind == "sem" or not values or stat.value is None:
-        return {}
-    if not math.isclose(stat.value, statistics.fmean(values), abs_tol=1e-12):
-        return {}
+def _spread(
+    cell: Cell, kind: ErrorKind | None, values: Sequence[float], bounds: tuple[float, float] = UNBOUNDED
+) -> Cell:
+    """With `std`, or `low` and `high`, of pooled numbers; as it is where its value is not their mean (a total)."""
+    if kind is None or kind == "sem" or not values or cell.value is None:
+        return cell
+    if not math.isclose(cell.value, statistics.fmean(values), abs_tol=1e-12):
+        return cell
     if kind == "std":
-        return {"std": stats.std(values)}
+        return replace(cell, std=stats.std(values))
     if kind == "t":
-        interval = stats.t_interval(values)
+        interval = stats.t_interval(values, within=bounds)
     else:
         interval = stats.wilson(values.count(1), len(values)) if all(x in (0, 1) for x in values) else None
-    return {"low": interval.low, "high": interval.high} if interval else {}
+    return replace(cell, low=interval.low, high=interval.high) if interval else cell
 
 
 def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means) -> Statistic:
     if how == "pooled":
-        return aggregate(metric, numbers(scores, name))
+        return aggregate(metric, list(scores), name)
     groups = by_condition(scores).values()
-    return stats.mean_of_conditions(aggregate(metric, numbers(group, name)) for group in groups)
+    return stats.mean_of_conditions(aggregate(metric, group, name) for group in groups)
 
 
 def _share(cell: Cell, parts: int) -> Cell:

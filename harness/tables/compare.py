@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from harness import stats
+from harness.api import Parts, linearised
 from harness.errors import near
 
 from .axis import Axis, Key
 from .notes import left_out, limited, uses_ground_truth, without_number
-from .scores import EpisodeScore, finite, numbers
+from .scores import EpisodeScore, all_parts, finite, numbers
 from .spec import Compare, TableSpec
 from .table import Cell, Column, Form, Row, Table, text
 
@@ -135,17 +137,28 @@ def _test(
         stats.welch(numbers(other, metric), numbers(base, metric)),
         len(both),
         len(before.keys() | after.keys()),
-        stats.paired_t([after[pair] for pair in both], [before[pair] for pair in both]),
+        stats.paired_t(_values([after[pair] for pair in both]), _values([before[pair] for pair in both])),
     )
 
 
-def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[str]) -> dict[Key, float]:
-    """Pairing key → mean of the numbers of its episodes."""
+def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[str]) -> dict[Key, float | Parts]:
+    """Pairing key → mean of the numbers of its episodes; of parts their sums."""
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:
         groups.setdefault(tuple(text(score.labels.get(label)) for label in paired_by), []).append(score)
-    means = {key: stats.mean(numbers(group, metric)).value for key, group in groups.items()}
-    return {key: mean for key, mean in means.items() if mean is not None}
+    found: dict[Key, float | Parts] = {}
+    for key, group in groups.items():
+        if parts := all_parts(group, metric):
+            found[key] = math.fsum(a for a, _ in parts), math.fsum(b for _, b in parts)
+        elif (mean := stats.mean(numbers(group, metric)).value) is not None:
+            found[key] = mean
+    return found
+
+
+def _values(sides: Sequence[float | Parts]) -> list[float]:
+    """One number a pair, so that their mean is that of the side: of parts the ratio of all pairs together."""
+    parts = [side for side in sides if isinstance(side, tuple)]
+    return linearised(parts) if parts else [side for side in sides if not isinstance(side, tuple)]
 
 
 def _holm(tests: Sequence[stats.Comparison]) -> list[float | None]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.api import Metric, Statistic
+from harness.api import Metric, Parts, RatioMetric, Statistic, linearised
 from harness.errors import DataError, Place, PluginError
 from harness.plugin_errors import describe
 
@@ -17,6 +17,9 @@ from .table import SCHEMA, text
 
 NOT_RUN: Final = "not run"
 """The `EpisodeScore.error` of an episode that was planned and never finished."""
+
+Number = float | Parts | None
+"""What a metric has for an episode: a number; numerator and denominator of a `RatioMetric`; or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class EpisodeScore:
         id: `condition/case/repeat`, unique in its run.
         condition: the cell of the spec's matrix it belongs to.
         labels: what tables group by: swept values, case labels, and "model".
-        numbers: metric → number, None where the metric has none for this episode.
+        numbers: metric → number, None where the metric has none for this episode; of a `RatioMetric` its two parts,
+            numerator and denominator.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
         uses_ground_truth: whether players knew the right answer (`harness.simulation`); tables say so at its numbers.
         limited: whether a seat was not asked (again) because a limit of the spec (`harness.limits`) was reached.
@@ -36,7 +40,7 @@ class EpisodeScore:
     id: str
     condition: str
     labels: Mapping[str, Any] = field(default_factory=dict)
-    numbers: Mapping[str, float | None] = field(default_factory=dict)
+    numbers: Mapping[str, Number] = field(default_factory=dict)
     error: str | None = None
     uses_ground_truth: bool = False
     limited: bool = False
@@ -52,13 +56,24 @@ class EpisodeScore:
         return self.error is not None and self.error != NOT_RUN
 
     def number(self, metric: str) -> float | None:
-        """The metric's number, or None if the episode failed, has none, or it is not finite."""
+        """The metric's number, of parts their quotient; None if the episode failed, has none, or it is not finite."""
         found = self.numbers.get(metric)
+        if isinstance(found, Sequence):
+            parts = self.parts(metric)
+            found = parts[0] / parts[1] if parts else None
         return found if self.error is None and found is not None and math.isfinite(found) else None
+
+    def parts(self, metric: str) -> Parts | None:
+        """Numerator and denominator of a `RatioMetric`; None as for `number`, and for every other metric."""
+        found = self.numbers.get(metric)
+        if self.error is not None or not isinstance(found, Sequence):
+            return None
+        over, under = found
+        return (over, under) if math.isfinite(over) and math.isfinite(under) and under > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; numbers that are not finite become null."""
-        numbers = {name: x if x is None or math.isfinite(x) else None for name, x in self.numbers.items()}
+        numbers = {name: x if _is_number(x) else None for name, x in self.numbers.items()}
         labels = dict(self.labels)
         told = {mark: True for mark in ("uses_ground_truth", "limited") if getattr(self, mark)}
         return {
@@ -87,8 +102,9 @@ class EpisodeScore:
         if not isinstance(labels, dict) or not isinstance(numbers, dict):
             raise DataError("labels and numbers of a score are objects")
         for name, number in numbers.items():
-            if isinstance(number, bool) or not isinstance(number, int | float | None):
-                raise DataError(f"{name} is {number!r:.80}, not a number or null")
+            plain = isinstance(number, int | float | None) and not isinstance(number, bool)
+            if not plain and not (isinstance(number, list) and _is_number(number)):
+                raise DataError(f"{name} is {number!r:.80}, not a number, [numerator, denominator] or null")
         if not isinstance(error, str | None):
             raise DataError(f"error is {error!r:.80}, not a string or null")
         marks = (bool(data.get(mark, False)) for mark in ("uses_ground_truth", "limited"))
@@ -116,13 +132,35 @@ def load_scores(path: Path) -> list[EpisodeScore]:
     return scores
 
 
+def _is_number(value: Any) -> bool:
+    """Whether JSON keeps the value: a finite number, or two of which the second is above 0."""
+    if isinstance(value, list | tuple):
+        return len(value) == 2 and all(map(_is_number, value)) and value[1] > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:
-    """The numbers there are, in order."""
+    """The numbers there are, in order; of parts the values whose mean is the ratio of all of `scores` together."""
+    scores = list(scores)
+    if parts := all_parts(scores, metric):
+        return linearised(parts)
     return [x for score in scores if (x := score.number(metric)) is not None]
 
 
-def aggregate(metric: Metric, values: Sequence[float]) -> Statistic:
-    """The metric's own statistic; nothing where there are no values. Raises `PluginError` if it fails."""
+def all_parts(scores: Iterable[EpisodeScore], metric: str) -> list[Parts]:
+    """Numerator and denominator of every episode that has them, in order."""
+    return [parts for score in scores if (parts := score.parts(metric)) is not None]
+
+
+def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Statistic:
+    """The metric's own statistic of what the episodes have under `name`; nothing where they have nothing.
+
+    Raises:
+        PluginError: if the metric fails.
+        DataError: as `refuse_bare_shares`.
+    """
+    refuse_bare_shares(metric, scores, name)
+    values: Sequence[Any] = all_parts(scores, name) if isinstance(metric, RatioMetric) else numbers(scores, name)
     if not values:
         return Statistic(None, None, 0)
     try:
@@ -133,6 +171,16 @@ def aggregate(metric: Metric, values: Sequence[float]) -> Statistic:
     if not isinstance(made, Statistic):
         raise PluginError(f"{type(metric).__name__}.aggregate gives {made!r:.80}, not a Statistic")
     return made
+
+
+def refuse_bare_shares(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> None:
+    """Raise `DataError` for a ratio's shares without the counts behind them: their mean is another number."""
+    if not isinstance(metric, RatioMetric):
+        return
+    bare = next((s for s in scores if s.number(name) is not None and s.parts(name) is None), None)
+    if bare is not None:
+        message = f"{name} of {bare.id} is a share without the counts behind it: an older version wrote the scores"
+        raise DataError(message, hint="`harness score RUN` counts again, from the journal.")
 
 
 def by_condition(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str], list[EpisodeScore]]:
@@ -157,7 +205,7 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
         failed = sum(score.failed for score in group)
         limited = sum(score.limited for score in group)
         for name, metric in metrics.items():
-            stat = aggregate(metric, numbers(group, name))
+            stat = aggregate(metric, group, name)
             found.append(
                 {
                     "schema": SCHEMA,

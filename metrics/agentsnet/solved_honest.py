@@ -15,6 +15,7 @@ class SolvedHonest(Metric):
     For problems in which nobody is named, and without byzantine seats, this is `solved`.
     """
 
+    bounds = (0, 1)
     needs = ("solved",)
 
     def measure(self, episode: Episode) -> float | None:

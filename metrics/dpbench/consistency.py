@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-from harness.api import Episode, Metric, plugin
+from harness.api import Episode, Parts, RatioMetric, plugin
 
 from ._intent import ListName, intent, phrases
 from ._table import decisions
 
 
 @plugin
-class Consistency(Metric):
+class Consistency(RatioMetric):
     """Share of messages with a stated intent whose own reply also acts on it (DPBench, Section 3.2).
 
-    Message and action of the same reply are compared, every decision once. Messages in which no keyword stands are
-    left out (`dpbench/intent_share` says how many are not); an episode without any intent has no number. The number
+    One share of the decisions of all episodes together, as published (Table 4): an episode with more messages weighs
+    more. Message and action of the same reply are compared, every decision once. Messages in which no keyword stands
+    are left out (`dpbench/intent_share` says how many are not); an episode without any intent has no number. The share
     depends much on the list: the published 28.9 % of sim5c is 18.5 % of the same messages with the other one.
 
     Attributes:
@@ -20,11 +21,13 @@ class Consistency(Metric):
             wherever it stands, in any case.
     """
 
+    bounds = (0, 1)
     keywords: ListName | dict[str, list[str]] = "kw-0.1"
 
     def __post_init__(self) -> None:
         self._phrases = phrases(self.keywords)
 
-    def measure(self, episode: Episode) -> float | None:
+    def parts(self, episode: Episode) -> Parts | None:
+        """Decisions that act on the intent stated beside them, of all that stand beside one."""
         stated = [(found, act) for message, act in decisions(episode) if (found := intent(message, self._phrases))]
-        return sum(found == act for found, act in stated) / len(stated) if stated else None
+        return sum(found == act for found, act in stated), len(stated)

@@ -12,6 +12,7 @@ class DeadlockRate(Metric):
     0 in every episode whose protocol breaks deadlocks instead of ending; `dpbench/deadlock_events` counts these.
     """
 
+    bounds = (0, 1)
     needs = ("end",)
 
     def measure(self, episode: Episode) -> float | None:

@@ -16,6 +16,8 @@ class Fairness(Metric):
             which lifts the mean where deadlocks come early; "missing": it has no number.
     """
 
+    bounds = (0, 1)
+
     no_meals: Literal["one", "missing"] = "one"
 
     needs = ("eaten",)

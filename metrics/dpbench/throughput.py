@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from harness.api import Episode, Metric, plugin
 
 from .._numbers import fact
@@ -14,6 +16,7 @@ class Throughput(Metric):
     simultaneous order; `dpbench/meals_per_round` does not depend on this.
     """
 
+    bounds = (0, math.inf)
     needs = ("eaten", "timesteps")
 
     def measure(self, episode: Episode) -> float | None:

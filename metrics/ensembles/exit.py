@@ -11,6 +11,8 @@ class Exit(Metric):
     With `other: true` those that came to it in any other way: name the regular ways and what remains is degenerate.
     """
 
+    bounds = (0, 1)
+
     ways: list[str]
     other: bool = False
 

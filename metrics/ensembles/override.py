@@ -18,6 +18,8 @@ class Override(Metric):
     `of`: the grade by which an answer is right if it is 1: `score` of data sets, `success` of sharded tasks, …
     """
 
+    bounds = (0, 1)
+
     which: Literal["all", "wrong", "harmful"] = "all"
     of: str = "score"
 

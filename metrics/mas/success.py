@@ -15,6 +15,8 @@ class Success(Metric):
     check says of all submissions together (Appendix F.2, CHECK), which comes to the same.
     """
 
+    bounds = (0, 1)
+
     of: Literal["agents", "run", "check"] = "agents"
 
     needs = ("success", "check")

@@ -31,6 +31,8 @@ class Behaviour(Metric):
     strategy, coordinator, leader, aggregate, collect, let's, each agent should, step 1, tree, ring, chain, round 1.
     """
 
+    bounds = (0, 1)
+
     kind: Literal["verification", "strategy"]
     among: Among = "all"
 

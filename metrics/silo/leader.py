@@ -9,6 +9,7 @@ from ._run import facts, leader
 class Leader(Metric):
     """Whether an agent received more than 1.5 times the mean number of messages, or read files (Appendix G.3)."""
 
+    bounds = (0, 1)
     needs = ("received",)
 
     def measure(self, episode: Episode) -> float | None:

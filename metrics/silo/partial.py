@@ -9,6 +9,7 @@ from .._numbers import grade
 class Partial(Metric):
     """P: partial correctness, the agents' mean credit (Section 3.3); at least S."""
 
+    bounds = (0, 1)
     needs = ("partial",)
 
     def measure(self, episode: Episode) -> float | None:

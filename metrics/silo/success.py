@@ -16,6 +16,8 @@ class Success(Metric):
     episodes: alone, teams, solved, failed, led (with an emergent leader), unled.
     """
 
+    bounds = (0, 1)
+
     of: Literal["agents", "run"] = "agents"
     among: Among = "all"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.api import Completion, Episode, Metric, Move, Outcome, RatioMetric, Statistic
 from harness.check import check_metric
 from harness.errors import PluginError
 from harness.tables import EpisodeScore, TableSpec, build
@@ -139,7 +139,7 @@ def test_a_fact_that_is_no_number_is_named() -> None:
 def test_every_metric_says_in_a_line_what_it_is(file: Path) -> None:
     metric = load(file.stem, **({"of": "crossed"} if file.stem == "fact" else {}))
     assert 10 < len((type(metric).__doc__ or "").splitlines()[0]) <= 110
-    assert metric.aggregate([1.0, 0.0]).n == 2
+    assert metric.aggregate([(1.0, 2.0), (0.0, 1.0)] if isinstance(metric, RatioMetric) else [1.0, 0.0]).n == 2
 
 
 def test_any_fact_and_any_grade_can_be_had_by_name() -> None:
