@@ -122,7 +122,22 @@ def _checked(data: dict[str, Any], places: dict[yamls.YamlPath, Place], file: st
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in params.problems(data, schema.SPEC))
     _check_matrix(spec)
+    if "tables" not in data:
+        data["tables"] = [_plain_table(spec)]
     return spec
+
+
+def _plain_table(spec: Spec) -> dict[str, Any]:
+    """The table of a spec that declares none: a row for each model and condition, a column for each metric."""
+    metrics = [entry if isinstance(entry, str) else entry.get("name", entry["use"]) for entry in spec.get("metrics")]
+    return {
+        "title": spec.name,
+        "rows": ["model", *spec.get("matrix", {})],
+        "columns": "metric",
+        "cell": list(dict.fromkeys(metrics)),
+        "aggregate": "pooled",
+        "error": "sem",
+    }
 
 
 def raise_all(errors: Iterable[SpecError]) -> None:

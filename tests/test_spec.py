@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness import spec
 from harness.errors import SpecError
 from harness.project import find
+from harness.report import render
 
 TOY = find(Path(__file__).parent / "toy")
 GOOD = "name: s\ntask: pick\nprotocol: rounds\nprompts: toy/base\nmetrics: [agreed]\n"
@@ -291,3 +293,14 @@ def test_from_python() -> None:
         spec.parse({"extends": "toy", "nam": "x"}, TOY)
     with pytest.raises(SpecError, match="plain data: Object of type object"):
         spec.parse({"extends": "toy", "name": object()}, TOY)
+
+
+def test_a_spec_without_tables_prints_its_metrics(tmp_path: Path) -> None:
+    body = GOOD.replace("task: pick", 'task: {use: pick, seats: "${seats}"}').replace("[agreed]", "[agreed, reasks]")
+    text = body + "baseline: coin\nmatrix: {seats: [2, 3]}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    [table] = harness.evaluate(str(tmp_path / "s.yaml"), project=TOY, output_path=tmp_path / "r").tables
+    header, *rows = [line.split("|")[1:-1] for line in render(table, "markdown").splitlines() if line.startswith("|")]
+    assert [cell.strip() for cell in header] == ["model", "seats", "agreed", "reasks"]
+    assert [[cell.strip() for cell in row[:2]] for row in rows[1:]] == [["coin", "2"], ["coin", "3"]]
+    assert load(tmp_path, text + "tables: []\n").data["tables"] == []

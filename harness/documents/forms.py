@@ -71,31 +71,76 @@ def form_of(answer: Mapping[str, Any]) -> Form:
     return Form(name, make, **settings)
 
 
+_INVALID = "[invalid]"
+"""What lm-eval takes for the answer of a reply in which nothing matches: none that could be right."""
+
+
+def _regex(
+    regex_pattern: str = r"#### (\-?[0-9\.\,]+)", group_select: int = 0, fallback: str = _INVALID
+) -> dict[str, Any]:
+    """lm-eval's filter of this name, with its defaults."""
+    if fallback != _INVALID:
+        hint = "Leave it out: a reply without an answer counts as wrong, and shows under `answered`."
+        raise PluginError(f"fallback {fallback!r:.60} is not known here", hint=hint)
+    return {"form": "pattern", "pattern": regex_pattern, "group_select": group_select}
+
+
+def _nothing() -> dict[str, Any]:
+    """A filter that changes nothing here: forms read one reply, and drop blanks at both ends."""
+    return {}
+
+
+FILTERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "regex": _regex,
+    "remove_whitespace": _nothing,
+    "take_first": _nothing,
+}
+
+
 def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The answer form that lm-eval's first filter comes to: a regular expression's match, else the whole text.
 
     Raises:
-        PluginError: for steps other than regex, remove_whitespace and take_first.
+        PluginError: for steps other than those of `FILTERS`, and for parameters that they do not have.
     """
     answer: dict[str, Any] = {"form": "text"}
     if len(filter_list) > 1:
         names = ", ".join(str(one.get("name", "?")) for one in filter_list if isinstance(one, Mapping))
         hint = "Keep one of them; a spec that extends this one can have another."
         raise PluginError(f"filter_list has {len(filter_list)} filters: {names}", hint=hint, at=("filter_list",))
-    steps = filter_list[0].get("filter", ()) if filter_list else ()
-    if not isinstance(steps, list | tuple) or not all(isinstance(step, Mapping) for step in steps):
-        raise PluginError("filter_list: a filter is a list of steps with a function", at=("filter_list",))
-    if sum(step.get("function") == "regex" for step in steps) > 1:
-        raise PluginError("filter_list: one regex is known here, not several in a row", at=("filter_list",))
-    for step in steps:
-        function = step.get("function")
-        if function == "regex":
-            answer = {"form": "pattern", "pattern": str(step.get("regex_pattern", r"#### (\-?[0-9\.\,]+)"))}
-            answer["group_select"] = step.get("group_select", 0)
-        elif function not in ("take_first", "remove_whitespace"):
-            hint = "There are: regex, remove_whitespace, take_first. Majority votes are the protocol's: single, vote."
-            raise PluginError(f"filter_list: the filter {function!r} is not known here", hint=hint, at=("filter_list",))
+    for one in filter_list:
+        _check_keys("filter_list", one, ("name", "filter"), ("filter_list", 0))
+        steps = one.get("filter", ())
+        if not isinstance(steps, list | tuple) or not all(isinstance(step, Mapping) for step in steps):
+            raise PluginError("filter_list: a filter is a list of steps with a function", at=("filter_list",))
+        if sum(step.get("function") == "regex" for step in steps) > 1:
+            raise PluginError("filter_list: one regex is known here, not several in a row", at=("filter_list",))
+        for i, step in enumerate(steps):
+            answer = _step(step, ("filter_list", 0, "filter", i)) or answer
     return answer
+
+
+def _step(step: Mapping[str, Any], at: tuple[str | int, ...]) -> dict[str, Any]:
+    """What one step of a filter makes of the answer form; nothing if it leaves it alone."""
+    function = step.get("function")
+    if not isinstance(function, str) or function not in FILTERS:
+        hint = f"{near(str(function), FILTERS)} Majority votes are the protocol's: single, vote."
+        raise PluginError(f"filter_list: the filter {function!r} is not known here", hint=hint, at=(*at, "function"))
+    maker = FILTERS[function]
+    known = list(inspect.signature(maker).parameters)
+    _check_keys(f"the filter {function}", step, ("function", *known), at)
+    settings = {key: value for key, value in step.items() if key != "function"}
+    check_types(f"the filter {function}", maker, settings, at)
+    try:
+        return maker(**settings)
+    except PluginError as error:
+        raise PluginError(f"the filter {function}: {error.message}", hint=error.hint, at=at) from None
+
+
+def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str], at: tuple[str | int, ...]) -> None:
+    for key in given:
+        if key not in known:
+            raise PluginError(f"{what} has no {key!r}", hint=near(str(key), known), at=(*at, key))
 
 
 def _right_letter(reply: Reply, text: str) -> str:

@@ -43,10 +43,12 @@ class DatasetTask(Task):
         process_docs: `where`: rows for which it renders to nothing, false or 0 are left out; `set`: new column →
             template.
         doc_to_text: the question.
-        doc_to_target: the right answer; with choices its index, its letter or its text.
+        doc_to_target: the right answer; with choices its index, its letter or its text. Any one of a list will do.
         doc_to_choice: the options: a list, a column that holds one, or a template that renders to one.
+        list_choices: whether options stand below the question, "A. one", where an answer is one of their letters; false
+            where `doc_to_text` shows them.
         doc_to_id: what names a row; by default its column id, task_id or question_id, else its number.
-        description: stands before everything.
+        description: stands before everything: a template.
         target_delimiter: between an example's question and its answer.
         fewshot_delimiter: between examples.
         answer: how an answer is written: `form`, and the form's own parameters. If None, `output_type` and
@@ -74,6 +76,7 @@ class DatasetTask(Task):
     doc_to_text: str
     doc_to_target: str | int | None = None
     doc_to_choice: str | list[str] | None = None
+    list_choices: bool = True
     doc_to_id: str | None = None
     description: str = ""
     target_delimiter: str = " "
@@ -100,6 +103,7 @@ class DatasetTask(Task):
             self.dataset_kwargs,
         )
         self._form = self.form()
+        self._description = DocTemplate("description", self.description, column=False)
         self._text = DocTemplate("doc_to_text", self.doc_to_text)
         self._target = _template("doc_to_target", self.doc_to_target)
         self._choice = _template("doc_to_choice", self.doc_to_choice if isinstance(self.doc_to_choice, str) else None)
@@ -202,17 +206,18 @@ class DatasetTask(Task):
         """The first row where data are at hand; else made-up columns, so that nothing is fetched to check a spec."""
         if self._source.local:
             return next(iter(self.cases(1, 0)))
-        names = set().union(*(t.columns for t in (self._text, self._target, self._choice, self._id) if t is not None))
+        templates = (self._description, self._text, self._target, self._choice, self._id)
+        names = set().union(*(t.columns for t in templates if t is not None))
         names |= {t.source for t in (self._text, self._target) if t is not None and t.source.isidentifier()}
         choices = self.doc_to_choice if isinstance(self.doc_to_choice, list) else ["one", "two"]
         targets = [LETTERS[0] if self._form.letters else "1"]
-        question = f"{self.description}(columns of {self._source}: {', '.join(sorted(names))})"
+        question = f"(columns of {self._source}: {', '.join(sorted(names))})"
         options = choices if self.doc_to_choice is not None else None
         return self._made("example", question, options, targets, dict.fromkeys(self._labels, "–"), {})
 
     def _name(self, doc: Mapping[str, Any], number: int) -> str:
         if self._id is not None:
-            return str(self._id(doc))
+            return str(self._id(doc)).strip()
         found = next((doc[name] for name in ("id", "task_id", "question_id") if doc.get(name) is not None), number)
         return str(found)
 
@@ -220,9 +225,9 @@ class DatasetTask(Task):
         try:
             options = self._options(doc)
             asked = self._asked(doc, options)
-            question = f"{self.description}{''.join(examples(asked))}{asked}"
+            question = f"{self._description(doc)}{''.join(examples(asked))}{asked}"
             bare = {"bare": asked} if question != asked else {}  # what tells questions apart
-            labels = {label: str(template(doc)) for label, template in self._labels.items()}
+            labels = {label: str(template(doc)).strip() for label, template in self._labels.items()}
             case = self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
             return replace(case, public={**case.public, **bare, **self.shown(doc)})
         except (PluginError, DataError) as error:
@@ -256,9 +261,12 @@ class DatasetTask(Task):
         if found is None or not str(found).strip():
             raise DataError("the row has no question: doc_to_text is empty")
         text = str(found)
-        if options is None or not self._form.letters or [*options] == [*LETTERS[: len(options)]]:
+        if not self.list_choices or not self._form.letters:
             return text
-        return "\n".join([text, *(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))])
+        if options is None or [*options] == [*LETTERS[: len(options)]]:
+            return text
+        listed = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+        return text + ("" if text.endswith("\n") else "\n") + listed
 
     def _options(self, doc: Mapping[str, Any]) -> list[str] | None:
         """The choices of a row; None where it has none."""
@@ -266,7 +274,7 @@ class DatasetTask(Task):
             return [str(choice) for choice in self.doc_to_choice]
         if self._choice is None:
             return None
-        found = self._choice(doc)
+        found = self._choice.value(doc)
         if isinstance(found, str):
             found = read(found)
         if isinstance(found, Mapping):
@@ -279,11 +287,11 @@ class DatasetTask(Task):
         """The right answers, any one of which will do; letters or texts as the form wants them."""
         if self._target is None:
             return [] if self.doc_to_target is None else self._chosen(self.doc_to_target, options)
-        found = self._target(doc)
+        found = self._target.value(doc)
         if found is None or found == "" or found == []:
             raise DataError("the row has no right answer: doc_to_target is empty")
         listed = found if isinstance(found, (list, tuple)) else [found]
-        return [target for one in listed for target in self._chosen(one, options)]
+        return list(dict.fromkeys(target for one in listed for target in self._chosen(one, options)))
 
     def _chosen(self, found: Any, options: Sequence[str] | None) -> list[str]:
         if found is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,9 @@ from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.errors import PluginError, near
+from harness.replies._literals import read
+
+_EXPRESSION = re.compile(r"\s*\{\{[-+]?(.*?)[-+]?\}\}\s*", re.DOTALL)
 
 
 class DocTemplate:
@@ -19,29 +22,56 @@ class DocTemplate:
 
     Args:
         parameter: whose value it is, for messages.
-        source: a column's name, or a Jinja template.
+        source: a column's name, or a Jinja template. A last line break is kept, as in lm-eval.
+        column: whether a bare word must name a column; else one that names none stands for itself.
 
     Raises:
         PluginError: if it does not compile.
     """
 
-    def __init__(self, parameter: str, source: str) -> None:
-        self.parameter, self.source = parameter, source
+    def __init__(self, parameter: str, source: str, column: bool = True) -> None:
+        self.parameter, self.source, self._column = parameter, source, column
         try:
             tree = _environment().parse(source)
             self._template = _environment().from_string(source)
+            self._expression = _expression(tree, source)
         except jinja2.TemplateSyntaxError as error:
             raise PluginError(f"{parameter}, line {error.lineno}: {error.message}", at=(parameter,)) from None
         self.columns = meta.find_undeclared_variables(tree)
 
     def __call__(self, doc: Mapping[str, Any]) -> Any:
         """The column's value, or the rendered text. Raises `PluginError` naming the columns there are."""
-        if self.source in doc:
+        if self._is_column(doc):
             return doc[self.source]
-        if not self.columns and re.fullmatch(r"[^\W\d]\w*", self.source):  # a bare word is meant as a column's name
+        return self._evaluated(self._template.render, doc)
+
+    def value(self, doc: Mapping[str, Any]) -> Any:
+        """Like a call, but a list stays a list, and nothing (null) stays `None`.
+
+        A template that is a single `{{ expression }}` has the expression's value. Of other templates, as in lm-eval,
+        a text such as `['one', 'two']` is a list.
+
+        Raises:
+            PluginError: as in a call.
+        """
+        if self._expression is None or self._is_column(doc):
+            found = self(doc)
+            return found if self._is_column(doc) else _listed(found)
+        value = self._evaluated(self._expression, doc)
+        if isinstance(value, (list, tuple, set, frozenset, Iterator)):
+            return list(value)
+        return None if value is None else self(doc)
+
+    def _is_column(self, doc: Mapping[str, Any]) -> bool:
+        if self.source in doc:
+            return True
+        if self._column and not self.columns and re.fullmatch(r"[^\W\d]\w*", self.source):
             self._unknown(self.source, doc)
+        return False
+
+    def _evaluated(self, evaluate: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any]) -> Any:
         try:
-            return self._template.render(doc)
+            return evaluate(doc)
         except jinja2.UndefinedError as error:
             lacking = sorted(self.columns - doc.keys())
             if lacking:
@@ -57,9 +87,23 @@ class DocTemplate:
         )
 
 
+def _expression(tree: jinja2.nodes.Template, source: str) -> Callable[[Mapping[str, Any]], Any] | None:
+    """What gives the value of a template that is a single expression; None for all others."""
+    parts = [part for node in tree.body for part in getattr(node, "nodes", [node])]
+    written = _EXPRESSION.fullmatch(source)
+    if written is None or sum(not isinstance(part, jinja2.nodes.TemplateData) for part in parts) != 1:
+        return None
+    return _environment().compile_expression(written[1], undefined_to_none=False)
+
+
+def _listed(text: str) -> Any:
+    found = read(text) if text[:1] == "[" and text[-1:] == "]" else None
+    return found if isinstance(found, list) else text
+
+
 @lru_cache(maxsize=1)
 def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False)
+    made = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
     made.filters["regex_replace"] = _regex_replace
     return made
 

@@ -10,10 +10,16 @@ from harness.documents import DatasetTask
 
 from ._options import listed, split_options
 
+_LETTERS = "ABCDEFGHIJ"
+_CUE = "Let's think step by step."
+
 
 @plugin
 class MMLUPro(DatasetTask):
     """MMLU-Pro: multiple choice with up to ten options; five worked examples of the same subject stand before each.
+
+    The prompt is lm-eval's `mmlu_pro` (version 3.1), byte for byte: header, options ("N/A" too, where a row is filled
+    up with it), cue, and worked examples in the order of the file.
 
     Rows have `question`, `options` and `answer` (a letter), or the options within the question and `gold_answer`;
     examples have `cot_content`. `category` is a label. With files that hold no examples say `num_fewshot: 0`.
@@ -24,22 +30,28 @@ class MMLUPro(DatasetTask):
     fewshot_split: str | None = "validation"
     num_fewshot: Annotated[int, Range(ge=0, le=100)] = 5
     fewshot_config: dict[str, Any] = field(default_factory=lambda: {"sampler": "first_n", "same": "category"})
-    doc_to_text: str = "Question: {{ question }}\nOptions:"
+    description: str = (
+        "The following are multiple choice questions (with answers) about {{ category }}. Think step by step and then "
+        'finish your answer with "the answer is (X)" where X is the correct letter choice.\n'
+    )
+    doc_to_text: str = (
+        "Question:\n{{ question }}\nOptions:\n"
+        f"{{% for option in options %}}{{{{ '{_LETTERS}'[loop.index0] }}}}. {{{{ option }}}}\n{{% endfor %}}"
+        f"Answer: {_CUE}"
+    )
     doc_to_target: str | int | None = "answer"
     doc_to_choice: str | list[str] | None = "options"
+    list_choices: bool = False
     answer: dict[str, Any] | None = field(default_factory=lambda: {"form": "letter"})
-    instruction: str | None = "Think step by step, then end your reply with: The answer is (X)."
-    target_delimiter: str = "\nAnswer: "
+    instruction: str | None = ""
     labels: dict[str, str] = field(default_factory=lambda: {"category": "category"})
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """Options out of the question where they stand in it; "N/A" at the end, which fills up rows, is no option."""
+        """Options as a list, out of the question where they stand in it; the right answer's index."""
         letter = str(doc["answer"] if "answer" in doc else doc["gold_answer"]).strip().upper()
-        answer = "ABCDEFGHIJ".index(letter)
+        answer = _LETTERS.index(letter)
         if "options" in doc:
-            options = listed(doc["options"])
-            while len(options) > 2 and options[-1] == "N/A":
-                options.pop()
+            options = [option.strip() for option in listed(doc["options"])][: len(_LETTERS)]
             return {**doc, "options": options, "answer": answer}
         found = split_options(doc["question"])
         if found is None:
@@ -47,6 +59,6 @@ class MMLUPro(DatasetTask):
         return {**doc, "question": found[0], "options": found[1], "answer": answer}
 
     def solved(self, doc: Any, options: Any) -> str:
-        """The worked solution, if the row has one."""
-        worked = str(doc.get("cot_content") or "").removeprefix("A:").strip()
+        """The worked solution, if the row has one; its first words are the question's last."""
+        worked = str(doc.get("cot_content") or "").replace(f"A: {_CUE} ", "")
         return worked or f"The answer is ({super().solved(doc, options)})."

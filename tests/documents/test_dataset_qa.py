@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import DataError, PluginError, UserError
 from harness.histories import GRADES
-from tests.documents.documents_kit import cases, graded, jsonl, offline, plan_of, task_of
+from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, offline, plan_of, task_of
 
 ROWS: list[dict[str, Any]] = [
     {"q": "Which is a fruit?", "options": ["stone", "apple"], "gold": 1, "topic": "food"},
@@ -180,6 +180,68 @@ def test_any_of_several_right_answers_will_do(tmp_path: Path) -> None:
     assert [graded(task, cases(task)[0], given)["score"] for given in ("Roma", "Rome", "rome")] == [1, 1, 0]
 
 
+@pytest.mark.parametrize(
+    "target",
+    ["answer", "{{ answer }}", "{{answer.aliases}}", "['Paris', '{{ answer.aliases[1] }}']",
+     "{{ [answer.aliases[0]] + answer.aliases[1:] }}", "{{ answer.aliases | map('trim') }}"],
+)  # fmt: skip
+def test_a_list_of_right_answers_is_a_list_of_alternatives(tmp_path: Path, target: str) -> None:
+    """TriviaQA's `doc_to_target`, and what else comes to a list in lm-eval."""
+    names = ["Paris", "Lutetia"]
+    row = {"q": "Capital of France?", "answer": {"aliases": names} if "aliases" in target else names}
+    file = jsonl(tmp_path / "test.jsonl", [row])
+    task = task_of(data_files=str(file), doc_to_text="q", doc_to_target=target, answer={"form": "text"})
+    [case] = cases(task)
+    assert case.target["answers"] == names
+    assert [graded(task, case, given)["score"] for given in ("Paris", "Lutetia", str(names))] == [1, 1, 0]
+
+
+def test_a_text_that_looks_like_a_list_stays_the_text_it_is(tmp_path: Path) -> None:
+    """What a program prints, for one: the column's value and its only expression are the text."""
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "sorted([2, 1])?", "a": "[1, 2]"}])
+    for target in ("a", "{{ a }}"):
+        task = task_of(data_files=str(file), doc_to_text="q", doc_to_target=target, answer={"form": "text"})
+        assert cases(task)[0].target["answers"] == ["[1, 2]"]
+
+
+def test_no_right_answer_is_not_the_word_none(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": None}])
+    task = task_of(data_files=str(file), doc_to_text="q", doc_to_target="{{ a }}", answer={"form": "text"})
+    with pytest.raises(DataError, match="the row has no right answer"):
+        cases(task)
+
+
+def test_line_breaks_at_the_end_of_templates_are_kept(tmp_path: Path) -> None:
+    """As in lm-eval: a `|` block of YAML ends with one. BBH's prompts do."""
+    file = jsonl(tmp_path / "test.jsonl", [{"q": "Is it?", "a": "yes"}])
+    task = task_of(
+        data_files=str(file), doc_to_text="Q: {{q}}\nA: Let's think.\n", doc_to_target="{{a}}\n", doc_to_id="{{q}}\n",
+        description="Answer.\n\n", labels={"kind": "{{a}}\n"}, answer={"form": "text"}, num_fewshot=1,
+        fewshot_config={"samples": [{"q": "Was it?", "a": "no"}]},
+    )  # fmt: skip
+    [case] = cases(task)
+    asked = "Answer.\n\nQ: Was it?\nA: Let's think.\n no\n\n\nQ: Is it?\nA: Let's think.\n"
+    assert BUILTIN.prompts("qa/standard").render("answer", task.brief(case, "Agent-0")) == asked
+    assert (case.id, case.labels) == ("Is it?", {"kind": "yes"}), "names have none"
+    assert graded(task, case, "yes")["score"] == 1
+
+
+def test_options_stand_directly_below_a_question_that_ends_its_line(tmp_path: Path) -> None:
+    for text in ("{{q}}", "{{q}}\n"):
+        assert (
+            cases(choices(tmp_path, doc_to_text=text))[0].public["question"].startswith("Which is a fruit?\nA. stone")
+        )
+    task = choices(tmp_path, doc_to_text="{{q}} {{ options | join(' or ') }}?", list_choices=False)
+    assert cases(task)[0].public["question"] == "Which is a fruit? stone or apple?"
+
+
+def test_the_description_is_a_template_over_the_row(tmp_path: Path) -> None:
+    task = choices(tmp_path, description="Of {{ topic }}.\n")
+    assert [case.public["question"].split("\n")[0] for case in cases(task)] == ["Of food.", "Of places.", "Of food."]
+    assert cases(choices(tmp_path, description="Choose"))[0].public["question"].startswith("ChooseWhich"), "a bare word"
+    assert "wants the column 'topci', and the data has none" in wrong(tmp_path, description="{{ topci }}")
+
+
 MODULE = """
 import datasets
 import evaluate
@@ -225,6 +287,11 @@ def wrong(tmp_path: Path, **more: Any) -> str:
     return str(caught.value).replace(str(tmp_path), "")
 
 
+def step(**settings: Any) -> dict[str, Any]:
+    """A task whose answer is read by one step of lm-eval's filters."""
+    return {"answer": None, "filter_list": [{"name": "mine", "filter": [{"function": "regex", **settings}]}]}
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -252,7 +319,7 @@ def wrong(tmp_path: Path, **more: Any) -> str:
         ({"metric_list": [{"metric": "exact_match", "ignore_case": "no"}]}, "ignore_case must be true or false"),
         ({"metric_list": [{"metric": "exact_match", "regexes_to_ignore": ["("]}]}, "metric exact_match"),
         ({"doc_to_target": None}, "doc_to_target is missing"),
-        ({"doc_to_target": "{{ none }}"}, "none of the choices"),
+        ({"doc_to_target": "{{ none }}"}, "the row has no right answer"),
         ({"doc_to_text": "{{ '' }}"}, "the row has no question"),
         ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "number"}}, "'food' is no number"),
         (
@@ -270,6 +337,13 @@ def wrong(tmp_path: Path, **more: Any) -> str:
             "2 filters: a, b",
         ),
         ({"answer": None, "filter_list": [{"filter": "x"}]}, "a filter is a list of steps"),
+        (step(regex_patern="x"), "the filter regex has no 'regex_patern'\n  Did you mean regex_pattern?"),
+        (step(regex_pattern=5), "the filter regex: regex_pattern must be a text, found 5"),
+        (step(group_select="last"), "group_select must be a whole number, found 'last'"),
+        (step(fallback="A"), "the filter regex: fallback 'A' is not known here\n  Leave it out"),
+        (step(function="take_first", k=3), "the filter take_first has no 'k'"),
+        (step(function="regexp"), "the filter 'regexp' is not known here\n  Did you mean regex?"),
+        ({"answer": None, "filter_list": [{"nmae": "x", "filter": []}]}, "has no 'nmae'\n  Did you mean name?"),
         ({"num_fewshot": 1, "fewshot_config": {"samples": 5}}, "samples is a list of rows"),
         ({"num_fewshot": 1, "fewshot_config": {"samples": ROWS, "same": "topc"}}, "same names the column 'topc'"),
         ({"metric_list": [{"metric": "exact_match", "aggregation": "median"}]}, "aggregation 'median' is not known"),
@@ -311,7 +385,6 @@ def test_validate_points_at_the_parameter(tmp_path: Path) -> None:
     )
     from harness import resolve, spec
     from harness.engines.mock import Mock
-    from tests.documents.documents_kit import BUILTIN
 
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(UserError, match=r"mine.yaml:5:\d+: doc_to_text, line 1"):

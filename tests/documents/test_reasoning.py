@@ -1,5 +1,6 @@
 """The six reasoning benchmarks and arithmetic, on rows of our own in the data sets' form."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+from harness import resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError
-from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, offline, task_of
+from tests.documents.documents_kit import BUILTIN, ROOT, cases, graded, jsonl, offline, task_of
 
 
 def one(tmp_path: Path, name: str, *rows: dict[str, Any], **more: Any) -> tuple[Any, Any]:
@@ -78,6 +80,19 @@ MMLU = {
 }  # fmt: skip
 
 
+def test_the_prompt_of_mmlu_pro_is_lm_evals_byte_for_byte(tmp_path: Path) -> None:
+    """The golden file holds rows of ours, and what lm_eval's own package makes of them."""
+    golden = json.loads((ROOT / "tests" / "golden" / "mmlu_pro_lm_eval.json").read_text("utf-8"))
+    for split in ("validation", "test"):
+        jsonl(tmp_path / f"{split}.jsonl", golden[split])
+    for shots, expected in ((5, golden["five_shot"]), (0, golden["zero_shot"])):
+        loaded = spec.load("mmlu_pro", BUILTIN, [f"task.data_dir={tmp_path}", f"task.num_fewshot={shots}"])
+        [condition] = resolve.plan(loaded, BUILTIN, Mock()).conditions
+        prompts = condition.groups[0].prompts
+        asked = [prompts.render("answer", condition.task.brief(case, "Agent-0")) for case in cases(condition.task)]
+        assert asked == expected
+
+
 def test_mmlu_pro_with_worked_examples_of_the_subject(tmp_path: Path) -> None:
     examples = [{**MMLU, "question": f"Example {i}?", "question_id": i} for i in range(6)]
     others = [{**MMLU, "question": "Another subject?", "category": "law"}]
@@ -87,11 +102,15 @@ def test_mmlu_pro_with_worked_examples_of_the_subject(tmp_path: Path) -> None:
     [case] = cases(task)
     question = case.public["question"]
     assert [f"Example {i}?" in question for i in range(6)] == [True] * 5 + [False] and "Another" not in question
-    assert question.endswith("Question: Which is even?\nOptions:\nA. 1\nB. 3\nC. 4"), '"N/A" is no option'
-    assert "C. 4\nAnswer: Let's think step by step. 4 = 2 + 2. The answer is (C).\n\n" in question
     assert (case.id, case.labels, case.target) == ("7", {"category": "math"}, {"answers": ["C"]})
-    assert task.reply(case, "Agent-0").options == ("A", "B", "C")
+    assert task.reply(case, "Agent-0").options == ("A", "B", "C", "D"), '"N/A" is an option, as in lm-eval'
     assert graded(task, case, said(task, case, "Two plus two. The answer is (C)."))["score"] == 1
+
+
+def listing(case: Any) -> str:
+    """What stands between the question and the cue."""
+    question: str = case.public["question"]
+    return question.partition("Options:\n")[2].removesuffix("Answer: Let's think step by step.")
 
 
 def test_options_within_the_question(tmp_path: Path) -> None:
@@ -101,7 +120,8 @@ def test_options_within_the_question(tmp_path: Path) -> None:
         "category": "x",
     }
     _, case = one(tmp_path, "mmlu_pro", row, num_fewshot=0)
-    assert case.public["question"] == "Question: Which is (A)?\nOptions:\nA. one\nB. see (A)\nC. two"
+    assert "\nQuestion:\nWhich is (A)?\nOptions:\n" in case.public["question"]
+    assert listing(case) == "A. one\nB. see (A)\nC. two\n"
     with pytest.raises(DataError, match="no options, neither as a column nor within the question"):
         one(tmp_path, "mmlu_pro", {**row, "question": "Which?"}, num_fewshot=0)
 
@@ -109,16 +129,17 @@ def test_options_within_the_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "answer", "shown", "right"),
     [
-        ("['x', 'y']", "B", "A. x\nB. y", "B"),
-        (["B", "A"], "A", "A. B\nB. A", "A"),
-        (["N/A", "x", "y"], "B", "A. N/A\nB. x\nC. y", "B"),
-        (["x", "y", "N/A"], "A", "A. x\nB. y", "A"),
+        ("['x', 'y']", "B", "A. x\nB. y\n", "B"),
+        (["B", "A"], "A", "A. B\nB. A\n", "A"),
+        (["N/A", "x", "y"], "B", "A. N/A\nB. x\nC. y\n", "B"),
+        (["x", "y", "N/A"], "A", "A. x\nB. y\nC. N/A\n", "A"),
+        (["A", "B"], "A", "A. A\nB. B\n", "A"),
     ],
 )
 def test_options_keep_their_letters(tmp_path: Path, options: Any, answer: str, shown: str, right: str) -> None:
     row = {"question": "?", "options": options, "answer": answer, "category": "x"}
     _, case = one(tmp_path, "mmlu_pro", row, num_fewshot=0)
-    assert case.public["question"].endswith(shown) and case.target == {"answers": [right]}
+    assert listing(case) == shown and case.target == {"answers": [right]}
     with pytest.raises(DataError, match="no list of options: 'Yes,No'"):
         one(tmp_path, "mmlu_pro", {**row, "options": "Yes,No"}, num_fewshot=0)
 
