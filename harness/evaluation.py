@@ -136,6 +136,7 @@ def evaluate(
     log_requests: bool = False,
     take_turns: bool = False,
     allow_code_execution: bool = False,
+    sandbox: str = "process",
     max_error_rate: float = 0.25,
     max_calls: int | None = None,
     max_tokens_total: int | None = None,
@@ -158,6 +159,7 @@ def evaluate(
         log_samples, log_requests: also write whole conversations, every raw model exchange.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        sandbox: who builds the fence around such programs: `process`, `bwrap` or `weaker` (docs/sandbox.md).
         max_error_rate: the share of an engine's last 100 requests that may fail before the run stops.
         max_calls, max_tokens_total, max_time: what the run may spend (`harness.engines.budget.Budget`); the time in
             seconds.
@@ -183,7 +185,7 @@ def evaluate(
     plan = resolve.plan(loaded, project, model)
     cache = Path(use_cache) if use_cache else None
     budget = Budget(max_calls, max_tokens_total, max_time)
-    how = (max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution)
+    how = (max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, sandbox)
     options = Options(*how, max_error_rate, budget, executor)
     folder = Path(output_path) if output_path else default_folder(plan)
     return execute(plan, folder, options, resume=resume, on_score=on_score)
@@ -199,7 +201,7 @@ def execute(
     plan: Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
-    check_execution(plan, options.allow_code_execution)
+    check_execution(plan, options.allow_code_execution, options.sandbox)
     executor = chosen(plan, options)
     executor.check(plan, options)
     found = survey(plan)
@@ -265,15 +267,17 @@ def finish(done: Run) -> Run:
     return done
 
 
-def rescored(folder: Path, project: Project | None = None, *, allow_code_execution: bool = False) -> Run:
-    """Grade and measure a finished run again from its journal, with no model."""
+def rescored(
+    folder: Path, project: Project | None = None, *, allow_code_execution: bool = False, sandbox: str = "process"
+) -> Run:
+    """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
     from harness.engines.mock import Mock
 
     project = project or find()
     before = Run.load(folder, project)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
-    check_execution(plan, allow_code_execution)
-    return finish(replace(before, scores=rescore(plan, folder)))
+    check_execution(plan, allow_code_execution, sandbox)
+    return finish(replace(before, scores=rescore(plan, folder, sandbox)))
 
 
 def _in_loop(work: Coroutine[Any, Any, T]) -> T:

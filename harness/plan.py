@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -202,14 +203,24 @@ def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
     return f"{condition.id}/{case.id}/{repeat}"
 
 
-def check_execution(plan: Plan, allowed: bool) -> None:
+def check_execution(plan: Plan, allowed: bool, sandbox: str) -> None:
     """No program that a model wrote is run unless the person who gives the command says so; a spec cannot.
 
-    Raises `SetupError`.
+    Warns of a fence with holes, which that person asked for.
+
+    Raises:
+        SetupError: if it is not allowed, or the sandbox lacks something on this machine.
     """
     running = sorted({type(c.task).__name__ for c in plan.conditions if c.task.grading == "executes"})
     if running and not allowed:
         raise SetupError(
             f"{' and '.join(running)} runs programs that models wrote, to grade them",
-            hint="If you want that, give --allow_code_execution; docs/datasets.md says what protects this machine.",
+            hint="If you want that, give --allow_code_execution; docs/sandbox.md says what protects this machine.",
         )
+    if running:
+        from harness.sandbox import report  # what only such runs need
+
+        fence = report(sandbox)
+        fence.require()
+        if fence.warning:
+            warnings.warn(fence.warning, stacklevel=2)

@@ -51,6 +51,7 @@ class Options:
         log_requests: also write every raw model exchange to requests.jsonl.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
+        sandbox: who builds the fence around such programs (`harness.sandbox.Provider`).
         max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
         budget: how much may be spent.
         executor: where to run, by name or with parameters (`harness.executors`); None for what the spec says.
@@ -62,6 +63,7 @@ class Options:
     log_requests: bool = False
     take_turns: bool = False
     allow_code_execution: bool = False
+    sandbox: str = "process"
     max_error_rate: float = 0.25
     budget: Budget = field(default_factory=Budget)
     executor: str | Mapping[str, Any] | None = None
@@ -372,7 +374,7 @@ class Episodes:
             error=error,
         )
         if condition.task.grading != "quick":  # others go on meanwhile
-            graded = await asyncio.to_thread(grade, episode, condition, case, self.errors)
+            graded = await asyncio.to_thread(grade, episode, condition, case, self.errors, self.options.sandbox)
         else:
             graded = grade(episode, condition, case, self.errors)
         self._finish(graded, condition, case, players)

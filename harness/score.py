@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from harness import store
 from harness.api import Case, Episode, Metric, RatioMetric
-from harness.errors import DataError
+from harness.errors import DataError, SetupError
 from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
 from harness.plugin_errors import ERRORS, ErrorLog, forget_scoring
@@ -60,21 +61,39 @@ def measure(
     return measured, None
 
 
-def grade(episode: Episode, condition: Condition, case: Case, errors: ErrorLog = _UNLOGGED) -> Episode:
-    """The episode with its task's grade, or with the error that grading raised."""
+def grade(
+    episode: Episode, condition: Condition, case: Case, errors: ErrorLog = _UNLOGGED, sandbox: str = "process"
+) -> Episode:
+    """The episode with its task's grade, or with the error that grading raised.
+
+    Args:
+        errors: where what a plugin raises is written down.
+        sandbox: who builds the fence around programs that are run to grade them (`harness.sandbox.Provider`).
+
+    Raises:
+        SetupError: if such a program cannot be confined on this machine.
+    """
     if episode.error is not None or episode.outcome is None:
         return episode
+    fence: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if condition.task.grading == "executes":
+        from harness.sandbox import using  # what only such tasks need
+
+        fence = using(sandbox)
     try:
-        given = condition.task.grade(case, episode.outcome)
+        with fence:
+            given = condition.task.grade(case, episode.outcome)
         lacking = sorted(set(condition.task.grades) - set(given))
         if lacking:
             raise RuntimeError(f"no {', '.join(lacking)} in it")
         return replace(episode, grade={name: _number(value) for name, value in given.items()})
+    except SetupError:  # no fault of this episode: the machine lacks what all of them need
+        raise
     except (Exception, SystemExit) as error:
         return replace(episode, error=f"grade: {errors.record(error, 'grade', episode.id, plugin=condition.task)}")
 
 
-def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
+def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeScore]:
     """Grade and measure a finished run again from its journal, in plan order; episodes not played are left out.
 
     Raises `DataError` when the journal holds episodes that the plan does not know.
@@ -103,9 +122,8 @@ def rescore(plan: Plan, folder: Path) -> list[EpisodeScore]:
             error=end["error"] if end["outcome"] is None else None,
         )
         # Who sat there is told by the journal: the plan is made with a model in the baseline's place.
-        scored[name] = score(
-            grade(episode, condition, case, errors), plan.metrics, end.get("uses_ground_truth", False), errors
-        )
+        graded = grade(episode, condition, case, errors, sandbox)
+        scored[name] = score(graded, plan.metrics, end.get("uses_ground_truth", False), errors)
     return [scored[name] for name in known if name in scored]
 
 

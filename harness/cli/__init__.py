@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
@@ -105,12 +106,17 @@ def _told(error: BaseException, debug: bool) -> int:
 
 def _usable_streams() -> None:
     """Let nothing that is printed raise: on a terminal without "±", or with its streams closed (`>&-`)."""
+    warnings.showwarning = _warning
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 - open as long as the process
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def _give_up_stdout() -> None:

@@ -58,6 +58,7 @@ def running(options: argparse.Namespace) -> Options:
         log_requests=options.log_requests,
         take_turns=options.take_turns,
         allow_code_execution=options.allow_code_execution,
+        sandbox=options.sandbox,
         max_error_rate=options.max_error_rate,
         budget=Budget(options.max_calls, options.max_tokens_total, options.max_time),
         executor=executor(options),

@@ -147,6 +147,12 @@ def _execution(command: argparse._ActionsContainer) -> None:
         action="store_true",
         help="run programs that models wrote, in a sandbox, to grade them",
     )
+    command.add_argument(
+        "--sandbox",
+        choices=("process", "bwrap", "weaker"),
+        default="process",
+        help="who confines them: the kernel (process), bubblewrap, or whatever there is (weaker)",
+    )
 
 
 def _running(command: argparse.ArgumentParser) -> None:

@@ -16,7 +16,8 @@ from harness.store import write_atomically
 
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
-    done = rescored(Path(options.run), allow_code_execution=options.allow_code_execution)
+    allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
+    done = rescored(Path(options.run), **allowed)
     print_tables(done, options)
     print(f"results: {done.folder}")
     return 0

@@ -16,7 +16,7 @@ from harness.api import Case, Engine, Facts
 from harness.calibration import adopt
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.locks import Lock
-from harness.plan import Plan, episode_id
+from harness.plan import Plan, check_execution, episode_id
 from harness.run import Episodes, Job, Options, Work
 from harness.spec import Spec
 from harness.tables import EpisodeScore
@@ -277,6 +277,7 @@ def _plan(told: Brief, root: str) -> Plan:
     plan = resolve.plan(told.spec, project.find(Path(root)), told.engine)
     if plan.digest != told.digest:
         raise _elsewhere("has other prompts", "Every machine needs the project in the same state.")
+    check_execution(plan, told.options.allow_code_execution, told.options.sandbox)  # this machine may lack more
     adopt(plan)
     return plan
 

@@ -6,25 +6,30 @@
 Every program has processes of its own: no network, no new processes or threads, limits on wall and processor time,
 memory, files and output, an empty environment, a folder of its own that is removed afterwards, nothing else to read
 but Python's standard library. Whatever the program does (exit, crash, loop, patch, lie) is data: a status, never an
-exception here. `report()` says what this machine offers for it; where the essential is missing, nothing is run.
+exception here. `report()` says what this machine offers for it; where something is missing, nothing is run, but by
+bubblewrap or on the word of the person who gives the command (`using`).
 
 The verdict is never the program's own. It runs in one process, the data set's test in another; calls and results cross
 as plain data (numbers, text, lists, dicts, …). So a program cannot exit early with success, patch the test, return an
-object that equals everything, or swallow an assertion. Objects that are no plain data equal nothing.
+object that equals everything, or swallow an assertion. Objects that are no plain data equal nothing. The memory of the
+process that knows what is expected is closed before the program's first line runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ._child import OUT_OF_MEMORY
-from ._machine import Protections, report
-from ._parent import Fence, Process, ended
+from ._machine import Protections, Provider, report
+from ._parent import TICK, Fence, Process, ended
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "crashed", "refused"]
 """How a check ended.
@@ -35,6 +40,24 @@ Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "cr
     timeout  it took too long                     refused  it was not run: too long a text, or no test
 """
 ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
+
+
+_provider: ContextVar[str] = ContextVar("harness sandbox", default="process")
+
+
+@contextlib.contextmanager
+def using(provider: str) -> Iterator[None]:
+    """Let this provider build the fence of every program that is run inside the `with`, in this thread or task.
+
+    Raises:
+        SetupError: if no provider is called so; what it needs is looked at when a program is to run.
+    """
+    report(provider)
+    before = _provider.set(provider)
+    try:
+        yield
+    finally:
+        _provider.reset(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +124,16 @@ def check(
         test: the data set's own.
         entry_point: the function of `code` to test.
         limits: what it may use.
-        protections: what to confine it with; `report()` if None.
+        protections: what to confine it with; if None, what this machine offers to the provider in use.
 
     Raises:
         SetupError: if this machine cannot confine programs. Nothing the program does raises.
     """
-    using = protections or report()
-    using.require()
+    fenced = _protections(protections)
     if max(map(len, (prompt, code, test))) > limits.source:
         return Verdict(False, "refused", f"a text has more than {limits.source} characters")
-    job: dict[str, Any] = {**_common(limits, using), "entry_point": entry_point}
-    with _folder() as folder, Fence(folder, limits.files) as fence:
+    job: dict[str, Any] = {**_common(limits), "entry_point": entry_point}
+    with _folder() as folder, Fence(folder, limits.files, fenced) as fence:
         asked, asking = fence.pipe()
         answered, answering = fence.pipe()
         heard, saying = fence.pipe()
@@ -123,6 +145,8 @@ def check(
         fence.close(asked, asking, answered, answering, saying)
         fence.await_ready()
         said, stopped = fence.read(heard, 100_000, time.monotonic() + limits.wall)
+        if said.startswith(b'["gone"'):  # bubblewrap says a little later how the process ended that it waits for
+            fence.await_end(solver, time.monotonic() + TICK)
         fence.end()
         status, detail = _verdict(said, stopped, solver, fence.processes[1], limits)
     return Verdict(status == "passed", status, detail.encode("utf-8", "replace").decode())
@@ -146,13 +170,12 @@ def execute(program: str, limits: Limits = Limits(), protections: Protections | 
     Raises:
         SetupError: if this machine cannot confine programs. Nothing the program does raises.
     """
-    using = protections or report()
-    using.require()
+    fenced = _protections(protections)
     if len(program) > limits.source:
         return Execution("refused", f"the program has more than {limits.source} characters")
-    with _folder() as folder, Fence(folder, limits.files) as fence:
+    with _folder() as folder, Fence(folder, limits.files, fenced) as fence:
         written, writing = fence.pipe()
-        process = fence.start({**_common(limits, using), "role": "program", "program": program}, writing, ())
+        process = fence.start({**_common(limits), "role": "program", "program": program}, writing, ())
         fence.close(writing)
         fence.await_ready()
         deadline = time.monotonic() + limits.wall
@@ -167,12 +190,16 @@ def execute(program: str, limits: Limits = Limits(), protections: Protections | 
     return Execution(status, output.decode("utf-8", "replace"))
 
 
-def _common(limits: Limits, using: Protections) -> dict[str, Any]:
+def _protections(wanted: Protections | None) -> Protections:
+    found = wanted or report(_provider.get())
+    found.require()
+    return found
+
+
+def _common(limits: Limits) -> dict[str, Any]:
     return {
         "limits": {"cpu": limits.cpu, "memory": limits.memory, "file": limits.file},
         "value": limits.value,
-        "machine": using.machine,
-        "landlock": using.landlock,
     }
 
 
@@ -180,4 +207,16 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="harness-sandbox-", ignore_cleanup_errors=True)
 
 
-__all__ = ["Execution", "ExecutionStatus", "Limits", "Protections", "Status", "Verdict", "check", "execute", "report"]
+__all__ = [
+    "Execution",
+    "ExecutionStatus",
+    "Limits",
+    "Protections",
+    "Provider",
+    "Status",
+    "Verdict",
+    "check",
+    "execute",
+    "report",
+    "using",
+]

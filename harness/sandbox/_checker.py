@@ -20,6 +20,7 @@ def check(job: Mapping[str, Any]) -> None:
     What the test expects to be raised it may catch; that the solver is gone, or talks nonsense, it never sees.
     """
     line = _Line(job)
+    line.ask("load")
     broken = line.hear()[2]
     if broken is not None:
         line.say("memory" if isinstance(broken, MemoryError) else "error", f"{broken} (when the program was loaded)")
@@ -60,13 +61,7 @@ class _Line:
 
     def call(self, arguments: list[Any], named: dict[str, Any]) -> Any:
         """What the program's function returns; raises what it raises, and changes the arguments it changes."""
-        request = encode([arguments, named], strict=True)
-        try:
-            send(self._requests, request, self._longest)
-        except OSError:
-            self.say("gone", "")
-        except TooLongError:
-            self.say("refused", f"the test's arguments take more than {self._longest} bytes")
+        self.ask(encode([arguments, named], strict=True))
         after, value, error = self.hear()
         if after is not None:
             _change([*arguments, *named.values()], [*after[0], *after[1].values()])
@@ -74,6 +69,15 @@ class _Line:
             self.raised = error
             raise error
         return value
+
+    def ask(self, request: Any) -> None:
+        """Send a request to the solver."""
+        try:
+            send(self._requests, request, self._longest)
+        except OSError:
+            self.say("gone", "")
+        except TooLongError:
+            self.say("refused", f"the test's arguments take more than {self._longest} bytes")
 
     def hear(self) -> tuple[Any, Any, Exception | None]:
         """The arguments if they were changed, the value, the exception. Whatever is no answer ends the check."""

@@ -33,7 +33,7 @@ def main() -> None:
     os.environ.clear()
     sys.dont_write_bytecode = True
     try:
-        confine(job["limits"], job["parent"], job["machine"], job["landlock"])
+        confine(job["limits"], job["using"], job["parent"])
     except Exception as error:
         os.write(job["report"], described(error).encode("utf-8", "replace"))
         os._exit(1)
@@ -52,8 +52,9 @@ def run(job: Mapping[str, Any]) -> None:
 
 
 def solve(job: Mapping[str, Any]) -> None:
-    """Load the program, then answer calls of its entry point until nobody asks any more."""
+    """Load the program when the checker asks for it, then answer calls of its entry point until there are no more."""
     requests, replies, longest, entry_point = job["requests"], job["replies"], job["value"], job["entry_point"]
+    receive(requests, longest)  # the checker has closed its memory by now
     namespace = module("candidate")
     try:
         exec(compile(job["program"], "<program>", "exec", dont_inherit=True), namespace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SetupError
+
+from . import _bwrap
+from ._confine import close_memory
+from ._machine import Protections
 
 START = 120.0
 """Seconds a process may take to confine itself, before the program's own clock runs."""
@@ -33,10 +38,19 @@ _FOLDER = str(Path(__file__).parent)
 
 @dataclass(slots=True)
 class Process:
-    """A confined process and what became of it: `status` as `os.waitstatus_to_exitcode` has it, `cpu` in seconds."""
+    """A confined process and what became of it.
+
+    Attributes:
+        popen: the process, or bubblewrap's, which waits for it.
+        report: where it says that it is ready.
+        ready: when it said so (`time.monotonic`).
+        status: as `os.waitstatus_to_exitcode` has it.
+        cpu: seconds of processor time; behind bubblewrap, which does not say it, the seconds since it was ready.
+    """
 
     popen: subprocess.Popen[bytes]
     report: int
+    ready: float = 0.0
     status: int = 0
     cpu: float = 0.0
 
@@ -47,6 +61,7 @@ class Fence:
 
     folder: str
     files: int
+    using: Protections
     processes: list[Process] = field(default_factory=list)
     open: set[int] = field(default_factory=set)
 
@@ -74,7 +89,10 @@ class Fence:
     def start(self, job: dict[str, Any], output: int, keeps: Iterable[int]) -> Process:
         """Start a process with a job; `output` is where it writes, `keeps` what it inherits."""
         reading, writing = self.pipe()
-        whole = {**job, "report": writing, "parent": os.getpid()}
+        walled = self.using.provider == "bwrap"
+        if self.using.warning:
+            close_memory(ctypes.CDLL(None, use_errno=True))  # of this process, which the program may be able to see
+        whole = {**job, "using": self.using.job, "report": writing, "parent": 0 if walled else os.getpid()}
         stdin = os.memfd_create("job")
         self.open.add(stdin)
         with open(stdin, "wb", closefd=False) as file:
@@ -86,6 +104,8 @@ class Fence:
         command = [sys.executable, *["-P", "-s", "-S", "-X", "utf8", "-W", "ignore"], "-c", _BOOT, _FOLDER]
         if sys.dont_write_bytecode:
             command.insert(1, "-B")
+        if walled:
+            command = _bwrap.command(self.using.bwrap, self.folder, command, _FOLDER)
         popen = subprocess.Popen(
             command, cwd=self.folder, env=environment, stdin=stdin, stdout=output, stderr=output,
             pass_fds=[writing, *keeps], start_new_session=True,
@@ -111,6 +131,7 @@ class Fence:
                     hint="print(harness.sandbox.report()) says what this machine offers; memory limits below 64 MiB "
                     "are too small for Python itself",
                 )
+            process.ready = time.monotonic()
 
     def read(self, fd: int, most: int, deadline: float, watch: bool = True) -> tuple[bytes, str]:
         """What is written to `fd`, and why no more: "" at its end, "output" when there is too much, or "timeout"."""
@@ -160,6 +181,10 @@ class Fence:
                 _, status, usage = os.wait4(process.popen.pid, 0)
                 process.status = process.popen.returncode = os.waitstatus_to_exitcode(status)
                 process.cpu = usage.ru_utime + usage.ru_stime
+                if self.using.provider == "bwrap":
+                    process.cpu = time.monotonic() - process.ready
+                    if process.status > 128:  # as shells say that a signal ended it
+                        process.status = 128 - process.status
 
 
 def ended(process: Process, cpu: int) -> tuple[str, str]:

@@ -29,7 +29,7 @@ def check(candidate):
 """
 RIGHT = "return [n for n in numbers if n % 2 == 0]"
 USUAL = Limits()
-SHORT = Limits(wall=3.0, cpu=1)
+SHORT = Limits(wall=3.0, cpu=1, memory=1 << 28)
 
 
 def graded(body: str, before: str = "", limits: Limits = USUAL) -> Verdict:

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SetupError
-from harness.sandbox import Limits, execute, report
+from harness.sandbox import Limits, Protections, execute, report
 
-SHORT = Limits(wall=3.0, cpu=1)
-BARE = replace(report(), landlock=0)
+SHORT = Limits(wall=3.0, cpu=1, memory=1 << 28)
+BARE = replace(report("weaker"), landlock=0)
 """This machine as if its kernel had no Landlock."""
+OPEN = replace(BARE, seccomp=False)
+"""Neither that nor seccomp: Python's own guard is all there is."""
 
 
 def refusals(attempts: list[str], **how: object) -> dict[str, str]:
@@ -47,11 +49,22 @@ FORBIDDEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("using", [report(), BARE], ids=["as it is", "without Landlock"])
-def test_what_is_forbidden_is_refused(using: object) -> None:
+UNSEEN = {"os.nice(1)", "os.sched_setaffinity(0, {0})", "os.memfd_create('x')", "os.mkfifo('fifo')", "os.pidfd_open(1)"}
+"""What Python does not ask its guard about, harmless or bounded otherwise."""
+
+
+@pytest.mark.parametrize(
+    "using", [report(), report("bwrap"), BARE, OPEN], ids=["as it is", "bubblewrap", "without Landlock", "Python alone"]
+)
+def test_what_is_forbidden_is_refused(using: Protections) -> None:
+    if using.missing:
+        with pytest.raises(SetupError, match="no bubblewrap that works"):
+            using.require()
+        return
     came = refusals(FORBIDDEN, protections=using)
     assert set(came) == set(FORBIDDEN)
-    assert {text: kind for text, kind in came.items() if not kind.endswith("Error") and kind != "SystemExit"} == {}
+    done = {text for text, kind in came.items() if not kind.endswith("Error") and kind != "SystemExit"}
+    assert done == (UNSEEN if using is OPEN else set())
 
 
 def test_without_landlock_python_guards_what_is_read_and_nothing_is_written() -> None:

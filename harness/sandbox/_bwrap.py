@@ -1,0 +1,61 @@
+"""Bubblewrap as the fence around files: a view of the machine in which nothing else is (bwrap(1)).
+
+The process gets namespaces of its own: it sees Python's library, to read, and its own folder; no other process, no
+network, no host name. What the process gives up itself (`_confine`) it gives up in there as well.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from ._confine import READ
+
+_NAMESPACES = ("--unshare-all", "--die-with-parent", "--new-session")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+
+
+@lru_cache(maxsize=1)
+def look() -> tuple[str, str]:
+    """Where a program `bwrap` is that works here, else empty, and why not."""
+    path = shutil.which("bwrap")
+    if path is None:
+        return "", "there is no program bwrap"
+    try:
+        done = subprocess.run(
+            [path, *_NAMESPACES, "--ro-bind", "/", "/", sys.executable, "-I", "-S", "-c", ""],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return "", str(error)
+    said = done.stderr.decode("utf-8", "replace").strip()[:200]
+    return ("", said or f"it ends with {done.returncode}") if done.returncode else (path, "")
+
+
+def command(binary: str, folder: str, python: Sequence[str], package: str) -> list[str]:
+    """The command line that runs `python` with nothing in sight but its library, `package` and `folder`.
+
+    Args:
+        binary: where bubblewrap is.
+        folder: the only one that can be written.
+        python: a command line that starts with `sys.executable`.
+        package: a folder that it may read.
+    """
+    executable = str(Path(sys.executable).resolve())
+    whole = [binary, *_NAMESPACES]
+    for path in (*_library(), *READ, executable, package):
+        whole += ["--dev-bind-try" if path in _DEVICES else "--ro-bind-try", path, path]
+    whole += ["--dev-bind", "/dev/null", "/dev/null", "--bind", folder, folder, "--remount-ro", "/", "--chdir", folder]
+    return [*whole, "--", executable, *python[1:]]
+
+
+@lru_cache(maxsize=1)
+def _library() -> tuple[str, ...]:
+    """Folders of the standard library and of the libraries that Python itself is linked with."""
+    known = [Path(os.__file__).parent, Path(sys.base_prefix, "lib"), Path(sys.base_exec_prefix, sys.platlibdir)]
+    return tuple(dict.fromkeys(str(path) for one in known for path in (one, one.resolve())))
