@@ -242,6 +242,10 @@ class Task(ABC):
         """A small case that needs no data and no heavy package: what `validate` renders prompts on."""
         return next(iter(self.cases(1, 0)))
 
+    def inputs(self, seed: int) -> Sequence[str]:
+        """What was read from the user's own files, a line each: shown before a run, so that a misread file is seen."""
+        return ()
+
     @abstractmethod
     def brief(self, case: Case, seat: str) -> Facts:
         """The only facts a seat starts with. Never the target."""

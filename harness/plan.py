@@ -129,6 +129,11 @@ class Plan:
     sampling: Mapping[str, Any]
     elsewhere: frozenset[str] = frozenset()
 
+    def inputs(self) -> list[str]:
+        """What tasks have read from the user's own files (`Task.inputs`), each line once."""
+        lines = (line for condition in self.conditions for line in condition.task.inputs(self.seed))
+        return list(dict.fromkeys(lines))
+
     def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
         """Every episode in its one order: conditions, cases, repeats.
 

@@ -34,6 +34,8 @@ def evaluate(options: argparse.Namespace) -> int:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
     folder = Path(options.output_path) if options.output_path else default_folder(plan)
+    for line in () if options.quiet else plan.inputs():
+        print(line, file=sys.stderr)
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
     try:
         done = execute(plan, folder, running(options), resume=options.resume, on_score=progress)

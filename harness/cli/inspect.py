@@ -29,16 +29,21 @@ def validate(options: argparse.Namespace) -> int:
     failures = 0
     ids = functools.cache(functools.partial(_published, project))
     for name in names:
-        problems = _problems(name, options.sets, project, ids)
+        problems, inputs = _problems(name, options.sets, project, ids)
         failures += bool(problems)
         told = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         print(f"{name}: {told if problems else 'ok'}")
+        for line in inputs:
+            print(f"  {line}")
         for problem in problems:
             print(f"  {problem}".replace("\n", "\n  "), file=sys.stderr)
     return 2 if failures else 0
 
 
-def _problems(name: str, sets: list[str], project: Project, ids: Callable[[str], list[str]]) -> list[str]:
+def _problems(
+    name: str, sets: list[str], project: Project, ids: Callable[[str], list[str]]
+) -> tuple[list[str], list[str]]:
+    """What is wrong with a spec, and what its tasks have read from the user's own files."""
     try:
         loaded = spec.load(name, project, sets)
         from harness.engines.mock import Mock
@@ -47,10 +52,11 @@ def _problems(name: str, sets: list[str], project: Project, ids: Callable[[str],
         plans = [resolve.plan(loaded, project, Mock())]
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
+        inputs = plans[0].inputs()
     except CombinedSpecError as errors:
-        return list(errors.each)
+        return list(errors.each), []
     except UserError as error:
-        return [str(error)]
+        return [str(error)], []
     found = list(map(str, check.examine(plans[0])))
     plan = plans[0]
     if not found:  # where an example fails there are no labels to check against
@@ -61,7 +67,7 @@ def _problems(name: str, sets: list[str], project: Project, ids: Callable[[str],
             known = [name for stem in sorted(stems) for name in ids(stem)]
             for problem in check_table(table, labels, plan.metrics, known if known or not stems else ids("*")):
                 found.append(str(SpecError(problem, place=loaded.place("tables", i))))
-    return found
+    return found, inputs
 
 
 def _published(project: Project, stem: str) -> list[str]:
@@ -87,6 +93,8 @@ def plan(options: argparse.Namespace) -> int:
 
     resolved = resolve.plan(load(options), find(), Mock())
     figures = estimate(resolved)
+    for line in resolved.inputs():
+        print(f"input           {line}")
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
     print(f"model calls     {figures.turns:,} without re-asks, at most {figures.calls:,}")

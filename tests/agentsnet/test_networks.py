@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case
+from harness.cli import main
 from harness.errors import DataError, PluginError, SetupError
 from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, task
 
@@ -175,7 +177,6 @@ def edge_list(folder: Path, text: str) -> str:
     [
         "Ann,Bo\nBo,Cy\n",
         "# a comment\n\nAnn Bo\nBo   Cy\nBo Ann\n",
-        "source,target\nAnn, Bo\n\"Bo\",Cy\n",
         "\ufeffAnn\tBo\r\nBo\tCy\r\n",
     ],
 )  # fmt: skip
@@ -183,6 +184,45 @@ def test_edge_lists(tmp_path: Path, text: str) -> None:
     (case,) = cases(source="edges", edges=edge_list(tmp_path, text))
     assert case.topology == {"Ann": ("Bo",), "Bo": ("Ann", "Cy"), "Cy": ("Bo",)}
     assert (case.id, case.labels["graphs"], case.labels["size"]) == ("office", "office", 3)
+
+
+@pytest.mark.parametrize("first", ["A,B", "a b", "u,v", "From,To", "source,target", "node1\tnode2"])
+def test_an_edge_that_looks_like_a_header_is_an_edge(tmp_path: Path, first: str) -> None:
+    one, other = re.split(r"[,\s]", first)
+    (case,) = cases(source="edges", edges=edge_list(tmp_path, f"{first}\n{other} Cy\n"))
+    assert case.topology == {one: (other,), other: (one, "Cy"), "Cy": (other,)}
+
+
+@pytest.mark.parametrize("first", ["source,target", "FROM,TO", "u,v", "node1 node2", "a,b"])
+def test_above_numbered_agents_words_are_a_header(tmp_path: Path, first: str) -> None:
+    (case,) = cases(source="edges", edges=edge_list(tmp_path, f"# x\n{first}\n0,1\n1,2\n"))
+    assert len(case.seats) == 3 and not {"source", "FROM", "u", "node1", "a"} & {*case.seats}
+
+
+@pytest.mark.parametrize("text", ["source,target\nAnn,Bo\n", "a,b\nc,d\n", "person,friend\n0,1\n", "a,b\n"])
+def test_what_may_be_a_header_or_an_edge_is_asked(tmp_path: Path, text: str) -> None:
+    file = edge_list(tmp_path, f"\n{text}Bo,Cy\n" if "Ann" in text else f"\n{text}")
+    with pytest.raises(DataError, match=r"office.csv:2:1: .*a header or an edge(?s:.*)header: true"):
+        cases(source="edges", edges=file)
+    (with_it,) = cases(source="edges", edges=file, header=False)
+    assert len(with_it.seats) >= 2
+    if text != "a,b\n":
+        (without,) = cases(source="edges", edges=file, header=True)
+        assert len(without.seats) == len(with_it.seats) - 2
+
+
+def test_what_was_read_is_shown_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = edge_list(tmp_path, "A,B\nB,C\n")
+    sets = ["--set", "task.source=edges", "--set", f"task.edges={file}"]
+    said = f"{file}: 3 agents, 2 edges: A–B, B–C"
+    assert main(["validate", "agentsnet_quick", *sets]) == 0
+    assert capsys.readouterr().out.splitlines() == ["agentsnet_quick: ok", f"  {said}"]
+    assert main(["plan", "--spec", "agentsnet_quick", *sets]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"input           {said}"
+    assert main(["eval", "--spec", "agentsnet_quick", *sets, "--output_path", str(tmp_path / "run")]) == 0
+    assert said in capsys.readouterr().err.splitlines()
+    assert main(["validate", "agentsnet_quick", *sets[:3], f"task.edges={tmp_path / 'none.csv'}"]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_numbered_agents_get_names(tmp_path: Path) -> None:
@@ -199,6 +239,7 @@ def test_numbered_agents_get_names(tmp_path: Path) -> None:
         ("Ann Bo\n# x\nAnn Bo 0.5\n", 3, "expected two agents, found 3"),
         ("Ann,Bo\nBo,\n", 2, "expected two agents"),
         ("Ann,Ann\n", 1, "own neighbour"),
+        ("Ann,B\x1b[2Jo\n", 1, "printable characters"),
         ("Ann,Bo\nBo,none\n", 2, "cannot be called None"),
     ],
 )

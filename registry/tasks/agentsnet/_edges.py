@@ -15,32 +15,72 @@ from ._graphs import Network, named
 from ._names import draw
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}
+_NUMBER = re.compile(r"\d+")
 
 
-def read(path: str, seed: int) -> Network:
+def read(path: str, seed: int, header: bool | None = None) -> Network:
     """The network in the file at `path`.
 
-    Blank lines, lines that begin with # and a header (source,target · from,to · u,v · node1,node2) are
-    skipped; an edge that is there twice counts once. Agents appear in the order in which the file names
-    them. If all of them are whole numbers they get drawn names, else the file's own.
+    Blank lines and lines that begin with # are skipped; an edge that is there twice counts once. Agents appear in the
+    order in which the file names them. If all of them are whole numbers they get drawn names, else the file's own.
+
+    Args:
+        path: the file.
+        seed: what the drawn names depend on.
+        header: whether the first line names the columns; None to look. Then it does if it is source,target · from,to ·
+            u,v · node1,node2 · a,b above a list of numbered agents, where no edge can have such names.
 
     Raises:
-        DataError: if the file cannot be read, with file and line if a line is no pair.
+        DataError: if the file cannot be read, with file and line if a line is no pair, or may be a header or an edge.
     """
+    rows = list(_rows(path))
+    if rows and (
+        _is_header(*rows[0], [name for _, fields in rows[1:] for name in fields]) if header is None else header
+    ):
+        del rows[0]
     nodes: dict[str, int] = {}
     edges: dict[frozenset[int], tuple[int, int]] = {}
-    for place, fields in _rows(path):
-        pair = _pair(place, fields)
-        if not nodes and tuple(name.casefold() for name in pair) in _HEADERS:
-            continue
-        u, v = (nodes.setdefault(name, len(nodes)) for name in pair)
+    for place, fields in rows:
+        u, v = (nodes.setdefault(name, len(nodes)) for name in _pair(place, fields))
         edges.setdefault(frozenset((u, v)), (u, v))
     if not edges:
         raise DataError("the edge list has no edges", place=Place(path), hint="Write one pair of agents a line.")
     names = list(nodes)
-    if all(re.fullmatch(r"\d+", name) for name in names):
+    if all(map(_NUMBER.fullmatch, names)):
         names = draw(random.Random(derive_seed("agentsnet", "edges", seed)), len(nodes))
     return Network(Path(path).stem, Path(path).stem, 0, named(names, edges.values()))
+
+
+def summary(network: Network, shown: int = 4) -> str:
+    """The size of a network and its first edges, in a line: what its reader can compare with the file.
+
+    >>> summary(Network("office", "office", 0, named(["Ann", "Bo", "Cy"], [(0, 1), (1, 2)])))
+    '3 agents, 2 edges: Ann–Bo, Bo–Cy'
+    """
+    edges: dict[frozenset[str], str] = {}
+    for u, neighbours in network.adjacency.items():
+        for v in neighbours:
+            edges.setdefault(frozenset((u, v)), f"{u}–{v}")
+    first = ", ".join([*edges.values()][:shown]) + (", …" if len(edges) > shown else "")
+    return f"{len(network.adjacency)} agents, {len(edges)} edge{'s' * (len(edges) > 1)}: {first}"
+
+
+def _is_header(place: Place, fields: list[str], others: list[str]) -> bool:
+    """Whether the first line cannot be an edge.
+
+    Names that occur nowhere else prove nothing: they may be those of two agents with no other neighbour.
+    """
+    words = tuple(name.casefold() for name in fields)
+    if len(words) != 2 or any(name in others for name in fields) or all(map(_NUMBER.fullmatch, words)):
+        return False
+    numbered = bool(others) and all(map(_NUMBER.fullmatch, others))
+    if words in _HEADERS and numbered:
+        return True
+    if words in _HEADERS or numbered:
+        hint = "Say `header: true` if it names the columns, `header: false` if it is the first edge."
+        message = f"the first line may be a header or an edge: {', '.join(fields)[:80]}"
+        raise DataError(message, place=place, hint=hint)
+    return False
 
 
 def _rows(path: str) -> Iterator[tuple[Place, list[str]]]:
@@ -60,6 +100,8 @@ def _pair(place: Place, fields: list[str]) -> tuple[str, str]:
         problem = f"expected two agents, found {len(fields)}: {', '.join(fields)[:80]}"
     elif fields[0] == fields[1]:
         problem = f"an agent cannot be its own neighbour: {fields[0][:80]}"
+    elif not all(map(str.isprintable, fields)):
+        problem = f"an agent's name has printable characters only: {fields!r:.80}"
     elif "none" in (name.casefold() for name in fields):
         problem = "an agent cannot be called None, which is an answer in matching"
     if problem:

@@ -31,6 +31,8 @@ class NetworkTask(Task):
             seed; "seeded" are new ones of any family and size; "dataset" are read from the data set;
             "edges" is the one network in the file `edges`, whatever `graphs`, `size` and `samples` say.
         edges: an edge list, one pair of agents a line.
+        header: whether the first line of `edges` names the columns; without it that is looked for, and what may be a
+            header and an edge is refused.
         dataset_path: where `datasets` finds the data set.
         data_dir: a folder with the data set's files, to read offline.
     """
@@ -40,6 +42,7 @@ class NetworkTask(Task):
     samples: Annotated[int, Range(ge=1)] = 3
     source: Literal["published", "seeded", "dataset", "edges"] = "published"
     edges: str | None = None
+    header: bool | None = None
     dataset_path: str = "disco-eth/AgentsNet"
     data_dir: str | None = None
 
@@ -73,9 +76,16 @@ class NetworkTask(Task):
             return seeded(self.graphs, self.size, self.samples, seed)
         if self.source == "dataset":
             return _dataset.networks(self.dataset_path, self.data_dir, self.graphs, self.size, self.samples)
+        return [self._own(seed)]
+
+    def _own(self, seed: int) -> Network:
         if self.edges is None:
             raise PluginError("source: edges needs a file", hint="Give the path of an edge list as `edges: my.csv`.")
-        return [_edges.read(self.edges, seed)]
+        return _edges.read(self.edges, seed, self.header)
+
+    def inputs(self, seed: int) -> tuple[str, ...]:
+        """The network that was read from `edges`."""
+        return (f"{self.edges}: {_edges.summary(self._own(seed))}",) if self.source == "edges" else ()
 
     def example(self) -> Case:
         """A triangle with a tail, one of the paper's three networks of four agents."""
