@@ -13,7 +13,7 @@ import importlib
 import sys
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,7 +130,8 @@ class Project:
         files, word = self.files(kind), KINDS[kind].singular
         file = files.get(name)
         if file is None:
-            raise PluginError(f"there is no {word} {name!r}", place=place, hint=near(name, _names(self.listing(kind))))
+            hint = self._near(name, _names(self.listing(kind)), lambda other: name in other.files(kind))
+            raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
         try:
             module = importlib.import_module(self._module(kind, file))
         except HarnessError:
@@ -175,7 +176,8 @@ class Project:
     def _prompt_folder(self, name: str, place: Place | None) -> Path:
         known = {listed.name: listed.file for listed in self.prompt_sets()}
         if name not in known:
-            raise PluginError(f"there is no prompt set {name!r}", place=place, hint=near(name, known))
+            hint = self._near(name, known, lambda other: name in _names(other.prompt_sets()))
+            raise PluginError(f"there is no prompt set {name!r}", place=place, hint=hint)
         return known[name]
 
     def prompt_sets(self) -> list[Listed]:
@@ -227,7 +229,16 @@ class Project:
         short = name.removeprefix("specs/").removesuffix(".yaml")
         if short in known:
             return known[short]
-        raise SpecError(f"there is no spec {name!r}", place=place, hint=near(short, known))
+        hint = self._near(short, known, lambda other: short in other._spec_files())
+        raise SpecError(f"there is no spec {name!r}", place=place, hint=hint)
+
+    def _near(self, name: str, known: Iterable[str], has: Callable[[Project], bool]) -> str:
+        """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
+        own = builtin()
+        if any(project.root == own.root for project in self.lineage()) or not has(own):
+            return near(name, known)
+        how = f"add {BUILTIN} to parents: in {self.root / MARKER}, as in parents: [{BUILTIN}]."
+        return f"The built-in project has it, and this one does not build on that: {how}"
 
     def published(self) -> list[Path]:
         """Folders of published figures: `results/published` of the project and its parents."""
@@ -274,7 +285,9 @@ def _open(root: Path, via: tuple[Path, ...]) -> Project:
         if path in (root, *via):
             raise SpecError(f"project {parent!r} is its own parent", place=document.place("parents", i))
         if not (path / MARKER).is_file():
-            raise SpecError(f"no project at {path} (it has no {MARKER})", place=document.place("parents", i))
+            hint = f"{near(parent, [BUILTIN])} That is harness's own; all else are folders, from {root}."
+            place = document.place("parents", i)
+            raise SpecError(f"no project at {path} (it has no {MARKER})", place=place, hint=hint)
         parents.append(_open(path, (*via, root)))
     return Project(root, str(data.get("name", root.name)), folders, tuple(parents))
 

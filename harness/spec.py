@@ -23,9 +23,12 @@ PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generati
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
 # Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.
 DEFAULTS = {"seed": 0, "repeats": 1}
+SHARED = ("models", "metrics", "executor")
+"""What a run has once, whatever the matrix sweeps."""
 RESERVED = ("model", "metric")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
+_VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
+"""`${name}`, or `$${name}`, which stands for the text `${name}`."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,9 @@ def _extended(
     document: yamls.Document, project: Project, via: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[yamls.YamlPath, Place]]:
     data = document.data
+    if data is None:
+        needed = ", ".join(schema.SPEC["required"])
+        raise SpecError(f"the file is empty; a spec needs {needed}", place=Place(document.file, 1, 1))
     if not isinstance(data, dict):
         raise SpecError("a spec is a mapping of keys to values", place=document.place())
     places = dict(document.places)
@@ -261,24 +267,41 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     except SpecError as error:
         raise SpecError(f"the value is {error.message}", place=place) from None
     here: Any = data
+    steps: list[Hashable] = []
     for i, key in enumerate(keys[:-1]):
-        if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
-            here[key] = {"use": here[key]}  # a bare name takes parameters
-        if key not in here and i == 0 and schema.SPEC["properties"].get(key, {}).get("type") == "object":
-            here[key] = {}  # a mapping that the spec may have and does not
-        if not isinstance(here.get(key), dict):
-            known = [str(k) for k, v in here.items() if isinstance(v, dict)]
-            raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, known)}", place=place)
-        here = here[key]
+        step = _step(here, key, keys[:i], place)
+        if isinstance(here, dict):
+            if isinstance(here.get(key), str) and key in ("task", "protocol", "baseline"):
+                here[key] = {"use": here[key]}  # a bare name takes parameters
+            if key not in here and i == 0 and schema.SPEC["properties"].get(key, {}).get("type") == "object":
+                here[key] = {}  # a mapping that the spec may have and does not
+            if not isinstance(here.get(key), dict | list):
+                known = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
+                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, known)}", place=place)
+        steps.append(step)
+        here = here[step]
+    steps.append(_step(here, keys[-1], keys[:-1], place))
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
         _pick(change, data.get("matrix"), lambda *_: place)
         _liken(change, data.get("matrix"), lambda *_: place)
         value = change[keys[1]] if len(keys) == 2 else change
-    here[keys[-1]] = value
-    for below in [path for path in places if path[: len(keys)] == tuple(keys)]:
+    here[steps[-1]] = value
+    for below in [path for path in places if path[: len(steps)] == tuple(steps)]:
         del places[below]  # what stood there is gone
-    places[tuple(keys)] = place
+    places[tuple(steps)] = place
+
+
+def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:
+    """The key of `here` that one word of a `--set` path means: an entry's number, counted from 0, in a list."""
+    if isinstance(here, dict):
+        return key
+    what = f"{'.'.join(way)!r}"
+    if not isinstance(here, list):
+        raise SpecError(f"{what} is no mapping", place=place)
+    if not (key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(here)):
+        raise SpecError(f"{what} has {len(here)} entries, numbered from 0: there is no {key!r}", place=place)
+    return int(key)
 
 
 # ------------------------------------------------------------------------------------------- matrix
@@ -319,8 +342,13 @@ def _check_matrix(spec: Spec) -> None:
     for i, name in enumerate(matrix):
         found += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]
     for path, text, known in found:
-        for variable in _VARIABLE.findall(text):
+        for escaped, variable in _VARIABLE.findall(text):
+            if escaped:
+                continue
             used.add(variable.split(".")[0])
+            if path[0] in SHARED:
+                what = f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it"
+                errors.append(SpecError(what, place=spec.place(*path)))
             if what := _no_variable(variable, matrix, known):
                 errors.append(SpecError(what, place=spec.place(*path)))
     for name in matrix:
@@ -367,9 +395,9 @@ def _insert(value: Any, values: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         return value
     whole = _VARIABLE.fullmatch(value)
-    if whole:
-        return _lookup(whole[1], values)
-    return _VARIABLE.sub(lambda match: str(_lookup(match[1], values)), value)
+    if whole and not whole[1]:
+        return _lookup(whole[2], values)
+    return _VARIABLE.sub(lambda match: match[0][1:] if match[1] else str(_lookup(match[2], values)), value)
 
 
 def _lookup(variable: str, values: Mapping[str, Any]) -> Any:

@@ -149,3 +149,23 @@ def test_a_prompt_set_may_leave_its_keys_empty_and_no_more(tmp_path: Path) -> No
 
 def test_engines_of_the_core_are_listed() -> None:
     assert {"mock", "openai", "replay", "vllm"} <= {entry.name for entry in project.find(TOY).listing("engines")}
+
+
+def test_what_only_the_built_in_project_has_is_hinted_at(tmp_path: Path) -> None:
+    """A project without parents: "There are none" would be no help."""
+    mine = make(tmp_path / "mine")
+    looks = (
+        lambda it: it.load("tasks", "arithmetic"),
+        lambda it: it.prompts("qa/standard"),
+        lambda it: it.spec("agentsnet"),
+    )
+    for look in looks:
+        with pytest.raises(
+            UserError, match=r"The built-in project has it.*add harness_builtin to parents: in .*mine/harn"
+        ):
+            look(mine)
+        look(make(tmp_path / "child", "parents: [harness_builtin]\n"))
+    with pytest.raises(UserError, match="There are none"):
+        mine.load("tasks", "nothing")
+    with pytest.raises(SpecError, match="Did you mean harness_builtin"):
+        make(tmp_path / "typo", "parents: [harness_bultin]\n")

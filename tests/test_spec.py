@@ -304,3 +304,49 @@ def test_a_spec_without_tables_prints_its_metrics(tmp_path: Path) -> None:
     assert [cell.strip() for cell in header] == ["model", "seats", "agreed", "reasks"]
     assert [[cell.strip() for cell in row[:2]] for row in rows[1:]] == [["coin", "2"], ["coin", "3"]]
     assert load(tmp_path, text + "tables: []\n").data["tables"] == []
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n"])
+def test_an_empty_file_says_what_a_spec_needs(tmp_path: Path, text: str) -> None:
+    with pytest.raises(
+        SpecError, match=r"s\.yaml:1:1: the file is empty; a spec needs name, task, protocol, prompts, met"
+    ):
+        load(tmp_path, text)
+
+
+def test_two_dollars_write_one(tmp_path: Path) -> None:
+    text = GOOD.replace("task: pick", "task: {use: pick, letters: '$${x} $$${y} ${seats}$${seats}', seats: '${seats}'}")
+    [variant] = load(tmp_path, text + "matrix: {seats: [2]}\n").variants()
+    assert variant.data["task"]["letters"] == "${x} $${y} 2${seats}"
+    assert (
+        load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, letters: '$${x}'}"))
+        .variants()[0]
+        .data["task"]["letters"]
+        == "${x}"
+    )
+    with pytest.raises(SpecError, match="matrix variable 'seats' is never used"):
+        load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, letters: '$${seats}'}") + "matrix: {seats: [2]}\n")
+
+
+def test_set_reaches_into_lists(tmp_path: Path) -> None:
+    child = load(tmp_path, "extends: toy\nname: c\n", "tables.0.digits=3", "metrics.1=agreed", "metrics.0=reasks")
+    assert child.data["tables"][0]["digits"] == 3 and child.data["tables"][0]["title"] == "Agreement"
+    assert child.data["metrics"] == ["reasks", "agreed"]
+    assert str(child.place("tables", 0, "digits")) == "--set tables.0.digits=3"
+    for path, says in {
+        "tables.1.digits": "'tables' has 1 entries, numbered from 0: there is no '1'",
+        "tables.x.digits": "there is no 'x'", "tables.-1.digits": "there is no '-1'", "tables.0.title.x": "no mapping",
+        "metrics.5": "'metrics' has 2 entries", "tables.²": "there is no '²'",
+    }.items():  # fmt: skip
+        with pytest.raises(SpecError, match=says):
+            load(tmp_path, "extends: toy\nname: c\n", f"{path}=1")
+
+
+@pytest.mark.parametrize("key", ["models: {a: {use: mock, text: '${n}'}}", "metrics: [{use: agreed, name: 'a${n}'}]"])
+def test_what_is_one_for_all_conditions_takes_no_swept_value(tmp_path: Path, key: str) -> None:
+    """It was inserted nowhere: the text "${n}" itself reached the plugin."""
+    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n}'}") + "matrix: {n: [2]}\n"
+    with pytest.raises(
+        SpecError, match=r"s\.yaml:\d+:\d+: .* is the same for all conditions: \$\{n\} cannot stand in it"
+    ):
+        load(tmp_path, "\n".join(line for line in text.splitlines() if line[:7] != key[:7]) + f"\n{key}\n")
