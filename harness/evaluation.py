@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -21,7 +22,7 @@ from harness.executors import await_workers, chosen
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
-from harness.record import META, SPEC, as_json, begin, check_replay, read_meta, reported
+from harness.record import META, SPEC, as_json, begin, check_replay, ended, graded_again, identity, read_meta, reported
 from harness.run import BudgetReachedError, Options, run
 from harness.score import rescore
 from harness.spec import Spec
@@ -130,6 +131,7 @@ def evaluate(
     repeats: int | None = None,
     output_path: Path | str | None = None,
     resume: bool | None = None,
+    overwrite: bool = False,
     max_concurrency: int = 256,
     use_cache: Path | str | None = None,
     log_samples: bool = False,
@@ -152,8 +154,9 @@ def evaluate(
         model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
         sets: `path=value` changes to the spec.
         limit, seed, repeats: override the spec's keys.
-        output_path: the run's folder; default `results/<spec>-<model>`.
+        output_path: the run's folder; default as `default_folder` says.
         resume: True insists on an earlier run, False refuses one, None continues it if there is one.
+        overwrite: replace a run of another configuration or code in that folder; with `resume=False` any run.
         max_concurrency: model requests in flight at once, per engine.
         use_cache: a file to keep model responses in.
         log_samples, log_requests: also write whole conversations, every raw model exchange.
@@ -187,18 +190,41 @@ def evaluate(
     budget = Budget(max_calls, max_tokens_total, max_time)
     how = (max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, sandbox)
     options = Options(*how, max_error_rate, budget, executor)
-    folder = Path(output_path) if output_path else default_folder(plan)
-    return execute(plan, folder, options, resume=resume, on_score=on_score)
+    folder = Path(output_path) if output_path else default_folder(plan, overwrite)
+    return execute(plan, folder, options, resume=resume, overwrite=overwrite, on_score=on_score)
 
 
-def default_folder(plan: Plan) -> Path:
-    """`results/<spec>-<model>`: the same command finds its run again."""
+def default_folder(plan: Plan, overwrite: bool = False) -> Path:
+    """`results/<spec>-<model>`: the same command finds its run again.
+
+    Where that is taken by a run with a different configuration, a digest of this one is put behind it
+    (`results/<spec>-<model>-1f2e3d4c`), unless that run is to be overwritten.
+    """
+    plain = plain_folder(plan)
+    if overwrite or not (plain / META).is_file():
+        return plain
+    own = {key: value for key, value in identity(plan).items() if key != "calibration"}
+    there = {key: value for key, value in read_meta(plain / META)["identity"].items() if key != "calibration"}
+    if there == own:
+        return plain
+    digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:8]
+    return plain.with_name(f"{plain.name}-{digest}")
+
+
+def plain_folder(plan: Plan) -> Path:
+    """`results/<spec>-<model>`, whatever is there."""
     model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
     return plan.project.results() / f"{plan.spec.name}-{model}"
 
 
 def execute(
-    plan: Plan, folder: Path, options: Options, *, resume: bool | None = None, on_score: OnScore | None = None
+    plan: Plan,
+    folder: Path,
+    options: Options,
+    *,
+    resume: bool | None = None,
+    overwrite: bool = False,
+    on_score: OnScore | None = None,
 ) -> Run:
     """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
     check_execution(plan, options.allow_code_execution, options.sandbox)
@@ -216,7 +242,7 @@ def execute(
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        meta = begin(plan, folder, adopted, resume)
+        meta = begin(plan, folder, adopted, resume, overwrite)
         reports: dict[str, Facts] = {}
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
@@ -227,8 +253,10 @@ def execute(
 
         try:
             scores = _in_loop(play())
+            if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
+                scores = rescore(plan, folder, options.sandbox)
         except BaseException as end:  # Ctrl-C too
-            now = {**reported(meta, reports, executor.report()), "status": "stopped"}
+            now = ended(reported(meta, reports, executor.report()), "stopped")
             if isinstance(end, BudgetReachedError):
                 now["stopped"] = end.stopped
             with contextlib.suppress(StorageError):  # why it ends is to be told
@@ -263,8 +291,9 @@ def finish(done: Run) -> Run:
     store.write_atomically(done.folder / "results.json", as_json(done.rows))
     text = "\n\n".join(render(table, "markdown") for table in done.tables)
     store.write_atomically(done.folder / "tables.md", text + "\n")
-    store.write_atomically(done.folder / META, as_json({**done.meta, "status": "finished"}))
-    return done
+    meta = ended(done.meta, "finished")
+    store.write_atomically(done.folder / META, as_json(meta))
+    return replace(done, meta=meta)
 
 
 def rescored(
@@ -277,7 +306,7 @@ def rescored(
     before = Run.load(folder, project)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)
-    return finish(replace(before, scores=rescore(plan, folder, sandbox)))
+    return finish(replace(before, meta=graded_again(before.meta, plan), scores=rescore(plan, folder, sandbox)))
 
 
 def _in_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -18,7 +18,7 @@ from harness import __version__, resolve, spec, store
 from harness.api import Action, Case, Engine, Move, Outcome, Task
 from harness.calibration import SCHEMA, agents, fingerprint, wordings
 from harness.errors import DataError, PluginError, SpecError
-from harness.evaluation import OnScore, default_folder, execute
+from harness.evaluation import OnScore, execute, plain_folder
 from harness.fitting import Fitted, Played
 from harness.plan import Plan, episode_id
 from harness.project import Project
@@ -52,7 +52,7 @@ def fit(
         model: makes the engine under test, once for every file; None for the spec's baseline.
         folder: where the calibration runs are kept; default `results/<spec>-<model>-fit`.
         limit: at most so many questions for each file, where `fit:` does not say fewer.
-        overwrite: whether a file that holds other parameters may be replaced.
+        overwrite: whether a file that holds other parameters, and a calibration run with other code, may be replaced.
         on_score: name of a file → what is called with every finished episode.
 
     Returns:
@@ -71,7 +71,7 @@ def fit(
         calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=seats)
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
         where = (folder or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
-        execute(calibrating, where, options or Options(), on_score=on_score(name))
+        execute(calibrating, where, options or Options(), overwrite=overwrite, on_score=on_score(name))
         played = _played(calibrating, where)
         asked = {one.case.id: fingerprint(one.case) for one in played}
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
@@ -217,7 +217,7 @@ def _target(project: Project, name: str) -> Path:
 
 
 def _folder(plan: Plan) -> Path:
-    folder = default_folder(plan)
+    folder = plain_folder(plan)
     return folder.with_name(f"{folder.name}-fit")
 
 

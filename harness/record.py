@@ -6,8 +6,11 @@ import difflib
 import json
 import os
 import platform
+import shlex
 import sys
+import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +22,14 @@ from harness.engines.replay import Replay
 from harness.errors import DataError, Place
 from harness.plan import Plan
 from harness.redaction import without_secrets
+from harness.sources import changed, code, commit
 
 META, SPEC = "run.json", "spec.yaml"
+_WRITTEN = (
+    *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
+    *("errors*.jsonl", "shared.sqlite*", "engine*.log"),
+)
+"""What a run writes into its folder, as patterns."""
 _ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
 """The keys of a spec that decide what a model is asked."""
 _PACKAGES = (
@@ -29,25 +38,33 @@ _PACKAGES = (
 )
 
 
-def begin(plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | None) -> dict[str, Any]:
-    """Write run.json and spec.yaml, or check that the earlier run here is the same one."""
+def begin(
+    plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | None, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write run.json and spec.yaml, or check that the earlier run here is the same one and may go on.
+
+    Args:
+        plan: what is to be run.
+        folder: an existing folder, locked by the caller.
+        adopted: digests of calibrated parameters.
+        resume: as in `harness.evaluate`.
+        overwrite: remove a run of another configuration or code that is there; with `resume=False` any run.
+
+    Returns:
+        run.json. `rescore` is true in it where metrics have changed since the run began: all is to be measured again.
+
+    Raises:
+        DataError: the folder holds something else.
+    """
     meta = _describe(plan, folder, adopted)
     earlier = folder / META
     if earlier.is_file():
-        if resume is False:
-            raise DataError(f"{folder} already holds a run", hint="Choose another --output_path, or drop --no-resume.")
-        known = read_meta(earlier)
-        if known["identity"] != meta["identity"]:
-            raise DataError(
-                f"{folder} holds a run of something else:\n{_difference(known['identity'], meta['identity'])}",
-                hint="Choose another --output_path, or give the earlier command again.",
-            )
-        # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
-        store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
-        if known.pop("stopped", None) is not None:  # by a budget; now it goes on
-            known["status"] = "running"
-            store.write_atomically(earlier, as_json(known))
-        return {**known, "command": meta["command"]}
+        try:
+            return _go_on(plan, folder, meta, resume)
+        except DataError:
+            if not overwrite:
+                raise
+            _remove_run(folder)
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     written = [*store.journals(folder), folder / "scores.jsonl", folder / "results.json"]
@@ -62,13 +79,102 @@ def begin(plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | N
     return meta
 
 
+def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) -> dict[str, Any]:
+    """run.json of the run in `folder`, which `meta` is about to continue. Raises `DataError`."""
+    if resume is False:
+        hint = "Choose another --output_path, drop --no-resume, or add --overwrite to replace it."
+        raise DataError(f"{folder} already contains a run", hint=hint)
+    known = read_meta(folder / META)
+    if known["identity"] != meta["identity"]:
+        own = known.get("command") or [""]
+        again = f", or continue it with its own command: {shlex.join(own)}" if Path(own[0]).name == "harness" else ""
+        raise DataError(
+            f"{folder} already contains a run with a different configuration:\n"
+            f"{_difference(known['identity'], meta['identity'])}",
+            hint=f"Choose another folder with --output_path, add --overwrite to replace that run{again}.",
+        )
+    finished = known.get("status") == "finished"
+    rescore = _check_code(known, meta, folder, finished)
+    # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
+    store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
+    if not finished:
+        known.pop("stopped", None)  # by a budget; now it goes on
+        began = _killed(known, folder)
+        known |= {"status": "running", "sitting": meta["sitting"], "duration": began, "end": None}
+        if rescore:
+            known |= {"rescore": True, "code": meta["code"]}
+        store.write_atomically(folder / META, as_json(known))
+    return {**known, "command": meta["command"]}
+
+
+def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:
+    """Whether what is there has to be measured again, since metrics changed. Raises `DataError` for other changes."""
+    found = {part: changed(known["code"].get(part, {}), files) for part, files in meta["code"].items()}
+    if not any(found.values()):
+        return False
+    files = ", ".join(sorted(set().union(*found.values())))
+    elsewhere = "choose another --output_path, or add --overwrite to replace the run"
+    if finished and not found["play"]:
+        hint = f"`harness score {shlex.quote(str(folder))}` grades again; or {elsewhere}."
+        raise DataError(f"code changed since the run in {folder}: {files}", hint=hint)
+    if found["play"] or found["task"]:
+        hint = f"What was played stays as it is: {elsewhere}; or take the change back."
+        raise DataError(f"code changed since the run in {folder} began: {files}", hint=hint)
+    return True
+
+
+def _remove_run(folder: Path) -> None:
+    """Remove what a run wrote, and nothing else."""
+    for pattern in _WRITTEN:
+        for path in folder.glob(pattern):
+            path.unlink()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _since(then: str, until: float) -> float:
+    """Seconds from a time in run.json to a POSIX time; never below 0, whatever was done to the clock."""
+    return max(0.0, until - datetime.fromisoformat(then).timestamp())
+
+
+def _killed(known: Mapping[str, Any], folder: Path) -> float:
+    """Seconds that earlier sittings took; one that was killed lasted until it last wrote to its journal."""
+    before = float(known.get("duration", 0.0))
+    if "sitting" not in known:
+        return before
+    wrote = max((path.stat().st_mtime for path in store.journals(folder) if path.exists()), default=0.0)
+    return round(before + _since(known["sitting"], wrote), 3)
+
+
+def ended(meta: Mapping[str, Any], status: str) -> dict[str, Any]:
+    """run.json at the end of a sitting, with its end and the duration of all sittings together, in seconds."""
+    made = {**meta, "status": status}
+    if (began := made.pop("sitting", None)) is not None:
+        made["end"] = _now()
+        made["duration"] = round(float(made.get("duration", 0.0)) + _since(began, time.time()), 3)
+    return made
+
+
+def graded_again(meta: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """run.json after `harness score`: the numbers are those of the code there is now."""
+    now = code(plan)
+    again = {part: now[part] for part in ("task", "metrics")}
+    files = sorted({name for part, hashes in again.items() for name in changed(meta["code"].get(part, {}), hashes)})
+    if not files:
+        return dict(meta)
+    graded = [*meta.get("graded_again", ()), {"at": _now(), "harness": __version__, "changed": files}]
+    return {**meta, "code": {**meta["code"], **again}, "graded_again": graded}
+
+
 def read_meta(path: Path) -> dict[str, Any]:
     """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
     found = store.read_json(path)
     if found.get("schema") != store.SCHEMA:
         message = f"this run has the format {found.get('schema')!r}, this harness reads {store.SCHEMA}"
         raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
-    lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity") if key not in found]
+    lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in found]
     if lacking:
         raise DataError(f"not a run's record: it lacks {', '.join(lacking)}", place=Place(str(path)))
     return found
@@ -105,11 +211,17 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "generation_kwargs": dict(plan.sampling),
         "constrained": bool(plan.spec.get("constrained", False)),
         "identity": identity(plan, adopted),
+        "code": code(plan),
+        "git": commit(plan.project.root),
         "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
+        "start": (now := _now()),
+        "sitting": now,
+        "end": None,
+        "duration": 0.0,
     }
 
 

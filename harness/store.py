@@ -28,7 +28,7 @@ from typing import IO, Any
 from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, Place, StorageError
 
-SCHEMA = 1
+SCHEMA = 2
 JOURNAL = "journal.jsonl"
 UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -337,3 +338,43 @@ def test_light_commands_import_nothing_heavy(command: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.stderr.strip().endswith("[]"), done.stderr
+
+
+def test_a_second_configuration_gets_a_folder_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--limit 3` to see whether it works, then the whole run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "harness.yaml").write_text(f"parents: ['{TOY}']\n")
+    folders = []
+    for limit in (["--limit", "1"], [], [], ["--limit", "1"]):
+        code, out, err = harness(capsys, "eval", "--spec", "toy", *limit)
+        assert code == 0, err
+        folders.append(out.rpartition("results: ")[2].strip())
+    trial, whole, again, trial_again = folders
+    assert trial == trial_again == str(tmp_path / "results" / "toy-coin")
+    assert whole == again and re.fullmatch(r"toy-coin-[0-9a-f]{8}", Path(whole).name)
+
+
+def test_a_folder_that_is_taken_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["eval", "--spec", "toy", "--output_path", str(tmp_path / "r")]
+    assert harness(capsys, *command, "--limit", "1")[0] == 0
+    (tmp_path / "r" / "notes.txt").write_text("mine")
+    code, _, err = harness(capsys, *command)
+    assert code == 2 and "already contains a run with a different configuration" in err
+    assert "-  limit: 1" in err and "--output_path" in err and "--overwrite" in err
+    code, _, err = harness(capsys, *command, "--overwrite")
+    assert code == 0 and (tmp_path / "r" / "notes.txt").read_text() == "mine"
+    journal = (tmp_path / "r" / "journal.jsonl").read_bytes()
+    assert harness(capsys, *command, "--overwrite")[0] == 0
+    assert (tmp_path / "r" / "journal.jsonl").read_bytes() == journal, "the same configuration goes on"
+    assert harness(capsys, *command, "--overwrite", "--no-resume")[0] == 0
+    meta = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert meta["status"] == "finished" and meta["end"] > meta["start"]
+
+
+def test_gen_kwargs_that_change_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["eval", "--spec", "toy", "--output_path", str(tmp_path / "r"), "--gen_kwargs", "temperature=0.5"]
+    code, _, err = harness(capsys, *command)
+    assert code == 2 and "--gen_kwargs: no model plays" in err and "--model" in err and not (tmp_path / "r").exists()
+    assert harness(capsys, *command, "--model", "mock", "--model_args", "text=a")[0] == 0

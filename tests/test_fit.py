@@ -210,7 +210,7 @@ def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None
     assert run(tmp_path).failed == []
     fitted(tmp_path / "more", fit={"task": {"terms": 4}, "limit": 5})
     (tmp_path / "more" / "fitted" / "p.json").replace(tmp_path / "fitted" / "p.json")
-    with pytest.raises(DataError, match=r"holds a run of something else"):
+    with pytest.raises(DataError, match=r"already contains a run with a different configuration"):
         run(tmp_path)
 
 

@@ -18,6 +18,7 @@ from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import Place, SpecError
 from harness.evaluation import default_folder, execute
+from harness.plan import Plan
 from harness.project import find
 from harness.run import Options
 
@@ -33,12 +34,14 @@ def evaluate(options: argparse.Namespace) -> int:
     elif options.model_args:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
-    folder = Path(options.output_path) if options.output_path else default_folder(plan)
+    check_gen_kwargs(options, plan)
+    folder = Path(options.output_path) if options.output_path else default_folder(plan, options.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
     try:
-        done = execute(plan, folder, running(options), resume=options.resume, on_score=progress)
+        how = {"resume": options.resume, "overwrite": options.overwrite}
+        done = execute(plan, folder, running(options), **how, on_score=progress)
     except KeyboardInterrupt:
         progress.close()
         print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)
@@ -49,6 +52,13 @@ def evaluate(options: argparse.Namespace) -> int:
     print_tables(done, options)
     print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+
+
+def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:
+    """Raises `SpecError` where --gen_kwargs would change nothing."""
+    if options.gen_kwargs and not plan.engines:
+        hint = "Give --model, or leave --gen_kwargs out."
+        raise SpecError("no model plays, every seat has a policy", place=Place("--gen_kwargs"), hint=hint)
 
 
 def running(options: argparse.Namespace) -> Options:

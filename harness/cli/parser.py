@@ -19,6 +19,7 @@ def parser() -> argparse.ArgumentParser:
     _spec(run)
     _model(run)
     _running(run)
+    run.add_argument("--overwrite", action="store_true", help="replace a run with a different configuration or code")
     _format(run)
 
     fit = _command(commands, "fit", "fit:fit", "estimate a protocol's parameters on the spec's calibration rows")
@@ -157,7 +158,11 @@ def _execution(command: argparse._ActionsContainer) -> None:
 
 def _running(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("running")
-    group.add_argument("--output_path", metavar="DIR", help="the run's folder (default: results/<spec>-<model>)")
+    group.add_argument(
+        "--output_path",
+        metavar="DIR",
+        help="the run's folder (default: results/<spec>-<model>, with a digest if taken)",
+    )
     group.add_argument("--max_concurrency", type=_positive, default=256, metavar="N", help="requests in flight (256)")
     group.add_argument(
         "--resume",

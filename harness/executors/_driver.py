@@ -16,6 +16,7 @@ from harness import __version__, store
 from harness.api import Facts
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.run import Job, Work
+from harness.sources import code
 from harness.tables import EpisodeScore
 
 from . import _fence
@@ -374,7 +375,7 @@ def _brief(work: Work) -> bytes:
     cache = options.use_cache.resolve() if options.use_cache else None
     options = replace(options, use_cache=cache, executor=None)
     engine = plan.engines.get("model")
-    brief = Brief(plan.spec, engine, options, work.folder.resolve(), plan.digest, __version__)
+    brief = Brief(plan.spec, engine, options, work.folder.resolve(), plan.digest, __version__, code(plan))
     try:
         made: bytes = cloudpickle.dumps(brief)
     except Exception as error:  # whatever an engine holds that does not go into another process

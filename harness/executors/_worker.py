@@ -18,6 +18,7 @@ from harness.errors import BudgetSpentError, EngineFatalError, SetupError, Stora
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, episode_id
 from harness.run import Episodes, Job, Options, Work
+from harness.sources import changed, code
 from harness.spec import Spec
 from harness.tables import EpisodeScore
 
@@ -42,6 +43,7 @@ class Brief:
     folder: Path
     digest: str
     version: str
+    code: dict[str, dict[str, str]]
 
 
 @dataclass
@@ -278,6 +280,9 @@ def _plan(told: Brief, root: str) -> Plan:
     if plan.digest != told.digest:
         raise _elsewhere("has other prompts", "Every machine needs the project in the same state.")
     check_execution(plan, told.options.allow_code_execution, told.options.sandbox)  # this machine may lack more
+    own = code(plan)
+    if files := sorted({name for part in own for name in changed(told.code[part], own[part])}):
+        raise _elsewhere(f"has other code: {', '.join(files)}", "Every machine needs the project in the same state.")
     adopt(plan)
     return plan
 

@@ -31,16 +31,17 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     go by one price: that of the first run that gives one.
 
     Raises:
-        DataError: without runs, if a run is given twice, or if runs come from different specs.
+        DataError: without runs, if a run is given twice, or if runs come from different specs or different code.
     """
     if not runs:
         raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
     _refuse_incomparable(runs)
+    _refuse_other_code(runs)
     published = list(published)
     names = _names(runs)
     scores = _merged(runs, names)
     prices, disputed = _prices(runs)
-    differences = _differences(runs)
+    differences = " ".join(filter(None, (_differences(runs), _versions(runs)))) or None
     known = {name: prices[model] for (_, model), name in names.items() if model in prices}
     found = []
     for entry in runs[0].tables:
@@ -69,6 +70,27 @@ def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
     for name, count in Counter(map(_id, runs)).items():
         if count > 1:
             raise DataError(f"run {name} is given {count} times")
+
+
+def _refuse_other_code(runs: Sequence[RunScores]) -> None:
+    """Raises `DataError` where a file that two runs used was not the same (`harness.sources`).
+
+    One that only one of them used is of its own players; whatever imports it would have changed with it.
+    """
+    known: dict[tuple[str, str], tuple[str, RunScores]] = {}
+    for run in runs:
+        for part, what in (("play", "played"), ("task", "graded"), ("metrics", "graded")):
+            hashes = (run.run.get("code") or {}).get(part) or {}
+            for name, digest in hashes.items():
+                there, other = known.setdefault((part, name), (digest, run))
+                if there == digest:
+                    continue
+                again = "Run one of them again in another folder, or make a leaderboard for each."
+                score = "`harness score` on both grades them with the code that is there now."
+                raise DataError(
+                    f"run {_id(run)} cannot be compared with {_id(other)}: they were {what} by different code: {name}",
+                    hint=again if part == "play" else score,
+                )
 
 
 def _names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
@@ -122,3 +144,11 @@ def _differences(runs: Sequence[RunScores]) -> str | None:
         for run, s in zip(runs, settings, strict=True)
     )
     return f"The runs differ in generation_kwargs. {'; '.join(listed)}."
+
+
+def _versions(runs: Sequence[RunScores]) -> str | None:
+    """That the runs come from different versions of harness, run by run."""
+    found = {_id(run): text((run.run.get("versions") or {}).get("harness")) for run in runs}
+    if len(set(found.values())) < 2:
+        return None
+    return f"The runs come from different versions of harness. {'; '.join(f'{run}: {v}' for run, v in found.items())}."

@@ -1,0 +1,168 @@
+"""The code that a run uses: its plugins and what they import from their project, as hashes of files.
+
+Results depend on it as they depend on a prompt. Tasks and metrics decide the numbers, which `harness score` can compute
+again. Protocols, channels, policies and the project's engines decide what is played. Files of `harness` itself are not
+listed: its version stands for them (run.json, `versions`).
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.plan import Plan
+from harness.plugin_errors import MOUNT
+
+Hashes = dict[str, str]
+"""File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
+_PATIENCE = 5.0
+"""Seconds that git may take."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    root: Path
+    path: str
+    digest: str
+    imports: tuple[str, ...]
+
+
+def code(plan: Plan) -> dict[str, Hashes]:
+    """{"play": …, "task": …, "metrics": …}: the files of each part; one that several parts import is in each of them.
+
+    The same installation gives the same, wherever its files lie. Where two projects have a file of the same name, that
+    of the later one in the lineage has the project's name before it: `parent:registry/tasks/x.py`.
+    """
+    played: list[object] = [*plan.engines.values()]
+    for condition in plan.conditions:
+        played.append(condition.protocol)
+        played += [group.policy() for group in condition.groups if group.policy is not None]
+    parts: dict[str, list[object]] = {
+        "play": played,
+        "task": [condition.task for condition in plan.conditions],
+        "metrics": [*plan.metrics.values()],
+    }
+    names = {project.root: project.name for project in plan.project.lineage()}
+    reader = _Reader()
+    return {part: _named(reader.closure(_modules(plugins)), names) for part, plugins in parts.items()}
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The files that are not the same: other ones, new ones, and those that are gone, in order of their names."""
+    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+
+
+def commit(root: Path) -> dict[str, Any] | None:
+    """{"commit": its name, "dirty": whether a file that git knows was changed since}; None outside of a repository.
+
+    A project that is merely installed below somebody's repository is not in it.
+    """
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+        return None
+    if _git(root, "ls-files", "--error-unmatch", "harness.yaml") is None:
+        return None
+    status = _git(root, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
+    if status is None:
+        return None
+    lines = status.splitlines()
+    named = [line.split()[2] for line in lines if line.startswith("# branch.oid ")]
+    if not named or named[0] == "(initial)":
+        return None
+    return {"commit": named[0], "dirty": any(not line.startswith("#") for line in lines)}
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    # fsmonitor is a program that the repository's own configuration names.
+    command = ["git", "-c", "core.fsmonitor=false", *arguments]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=_PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
+
+
+def _named(sources: Iterable[_Source], names: Mapping[Path, str]) -> Hashes:
+    order = {root: place for place, root in enumerate(names)}
+    found: Hashes = {}
+    for source in sorted(sources, key=lambda source: (order.get(source.root, len(order)), source.path)):
+        if found.setdefault(source.path, source.digest) != source.digest:
+            found[f"{names.get(source.root, source.root.name)}:{source.path}"] = source.digest
+    return found
+
+
+def _modules(plugins: Iterable[object]) -> set[str]:
+    """Names of the modules in which these plugins, and those they hold, are defined."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = list(plugins)
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set | frozenset):
+            waiting += value
+        elif type(value).__module__.startswith(MOUNT):
+            found.add(type(value).__module__)
+            if is_dataclass(value):
+                waiting += [getattr(value, field.name, None) for field in fields(value)]
+    return found
+
+
+class _Reader:
+    """Reads every source once."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, _Source | None] = {}
+
+    def closure(self, modules: Iterable[str]) -> Iterator[_Source]:
+        """The sources of modules and of all that they import from their project, each once."""
+        seen: set[str] = set()
+        waiting = list(modules)
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name not in self._read:
+                self._read[name] = _source(name)
+            if (source := self._read[name]) is not None:
+                yield source
+                waiting += source.imports
+
+
+def _source(module: str) -> _Source | None:
+    mount, _, below = module.partition(".")
+    root = Path(next(iter(getattr(sys.modules.get(mount), "__path__", ())), ""))
+    path = below.replace(".", "/")
+    for name in (f"{path}.py", f"{path}/__init__.py"):
+        if path and (root / name).is_file():
+            content = (root / name).read_bytes()
+            package = module if name.endswith("__init__.py") else module.rpartition(".")[0]
+            digest = hashlib.sha256(content).hexdigest()
+            return _Source(root, name, digest, tuple(_imports(content, package)) if b"from ." in content else ())
+    return None
+
+
+def _imports(content: bytes, package: str) -> Iterator[str]:
+    """What a file may import relative to itself: modules, and names that may be modules."""
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):  # what runs has imported other files than this one
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            above = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*above, *filter(None, [node.module])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
