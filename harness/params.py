@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import types
 import typing
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from harness import api
@@ -42,6 +43,14 @@ _PLAIN: dict[Any, Schema] = {
     type(None): {"type": "null"},
     Any: {},
 }
+LISTS: dict[Any, type] = {
+    list: list, Sequence: list, Collection: list, Iterable: list,
+    tuple: tuple, set: set, frozenset: frozenset, Set: frozenset,
+}  # fmt: skip
+"""Annotations that YAML writes as a list → what is built of it."""
+SETS = (set, frozenset, Set)
+MAPPINGS = (dict, Mapping)
+_WHOLE: Schema = {"pattern": r"^-?(0|[1-9][0-9]{0,17})$", "description": "a whole number"}
 _BOUNDS = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
 
 
@@ -52,27 +61,77 @@ def fields(cls: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     return {f.name: (hints[f.name], f) for f in dataclasses.fields(cls) if f.init and not f.name.startswith("_")}
 
 
-def references(cls: type) -> dict[str, str]:
-    """The fields that refer to other plugins, alone, optional, in lists or in mappings: name → kind."""
-    found = {name: _reference(hint) for name, (hint, _) in fields(cls).items()}
-    return {name: kind for name, kind in found.items() if kind is not None}
-
-
-def _reference(hint: Any) -> str | None:
-    if isinstance(hint, type) and hint in REFERENCES:
-        return REFERENCES[hint]
-    return next((kind for part in get_args(hint) if (kind := _reference(part)) is not None), None)
-
-
-def containers(cls: type) -> dict[str, type]:
-    """The fields whose lists YAML writes and Python wants as something else: name → tuple, set or frozenset."""
-    found = {}
+def unusable(cls: type) -> Iterator[tuple[str, str]]:
+    """The fields whose values no YAML can write and that say so only when a run is on: (name, why)."""
     for name, (hint, _) in fields(cls).items():
-        for part in (hint, *get_args(hint)):
-            kind = get_origin(part) or part
-            if kind in (tuple, set, frozenset):
-                found[name] = kind
-    return found
+        if why := _impossible(hint):
+            yield name, why
+
+
+def _impossible(hint: Any) -> str | None:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in SETS and args and not _hashable(args[0]):
+        return f"{_spelled(hint)}: a set holds texts, numbers, and tuples or frozensets of them"
+    if origin in MAPPINGS and args and _key_shape(args[0]) is None:
+        return f"{_spelled(hint)}: the keys of a mapping are texts or whole numbers"
+    parts = () if origin is Literal else args[:1] if origin is Annotated else args
+    return next((why for part in parts if (why := _impossible(part))), None)
+
+
+def _hashable(hint: Any) -> bool:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _hashable(args[0])
+    if origin in (Union, types.UnionType, tuple, frozenset):
+        return all(part is ... or _hashable(part) for part in args)
+    return origin is Literal or hint in (int, float, str, bool, type(None), Any)
+
+
+def _spelled(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint).replace("typing.", "")
+
+
+def built(cls: type, arguments: Mapping[str, Any], refer: Callable[[str, Any, Path], Any]) -> dict[str, Any]:
+    """The arguments of a plugin, from what YAML has written and `faults` has passed; `refer` as in `build`."""
+    known = fields(cls)
+    return {name: build(known[name][0], value, refer, (name,)) for name, value in arguments.items()}
+
+
+def build(hint: Any, value: Any, refer: Callable[[str, Any, Path], Any], path: Path = ()) -> Any:
+    """What a field of this annotation gets for a value that YAML has written and `problems` has passed.
+
+    Args:
+        hint: the annotation; containers may hold containers.
+        value: plain data.
+        refer: makes a plugin: (kind, reference, where in `value` it stands).
+        path: where `value` stands in the field's value.
+    """
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return build(args[0], value, refer, path)
+    if origin in (Union, types.UnionType):
+        return build(_branch(args, value), value, refer, path)
+    if isinstance(hint, type) and hint in REFERENCES:
+        return refer(REFERENCES[hint], value, path)
+    kind = origin or hint
+    if isinstance(value, list) and kind in LISTS:
+        fixed = kind is tuple and args and args[-1] is not ...
+        each = args if fixed else itertools.repeat(args[0] if args else Any)
+        built = [build(part, item, refer, (*path, i)) for i, (part, item) in enumerate(zip(each, value, strict=False))]
+        return built if LISTS[kind] is list else LISTS[kind](built)
+    if isinstance(value, dict) and kind in MAPPINGS and args:
+        keyed = int if _key_shape(args[0]) == _WHOLE else str
+        return {keyed(key): build(args[1], item, refer, (*path, key)) for key, item in value.items()}
+    return value
+
+
+def _branch(hints: Sequence[Any], value: Any) -> Any:
+    """The first of these annotations that the value fits."""
+    for hint in hints:
+        shape = _shape(hint)
+        if shape is not None and _validator()(shape).is_valid(value):
+            return hint
+    return Any
 
 
 def schema(cls: type) -> Schema:
@@ -106,17 +165,33 @@ def _shape(hint: Any) -> Schema | None:
         return {"enum": list(args)}
     if origin in (Union, types.UnionType):
         shapes = [s for s in map(_shape, args) if s is not None]
-        return {"anyOf": shapes} if shapes else None
+        return {"anyOf": shapes} if any(shape != {"type": "null"} for shape in shapes) else None
     if origin is tuple and args[-1:] != (...,):
-        shapes = [_shape(arg) or {} for arg in args]
-        return {"type": "array", "prefixItems": shapes, "minItems": len(args), "maxItems": len(args)}
-    if origin in (list, tuple, Sequence, frozenset, set) or hint in (list, tuple):
+        parts = [_shape(arg) for arg in args]
+        if None in parts:
+            return None
+        return {"type": "array", "prefixItems": parts, "minItems": len(args), "maxItems": len(args)}
+    if (origin or hint) in LISTS:
         items = _shape(args[0]) if args else {}
-        return {"type": "array", "items": items or {}}
-    if origin in (dict, Mapping) or hint in (dict, Mapping):
+        if (origin or hint) in SETS and items == {}:
+            items = {"type": ["string", "number", "boolean", "null"]}
+        return None if items is None else {"type": "array", "items": items}
+    if (origin or hint) in MAPPINGS:
         values = _shape(args[1]) if args else {}
-        return {"type": "object", "additionalProperties": values or {}}
+        keys = _key_shape(args[0]) if args else {}
+        if values is None or keys is None:
+            return None
+        return {"type": "object", "additionalProperties": values, **({"propertyNames": keys} if keys else {})}
     return None
+
+
+def _key_shape(hint: Any) -> Schema | None:
+    """What a mapping's keys, which YAML gives as texts, must look like; None for keys that they cannot be."""
+    if get_origin(hint) is Annotated:
+        return _key_shape(get_args(hint)[0])
+    if get_origin(hint) is Literal:
+        return {"enum": list(get_args(hint))} if all(isinstance(key, str) for key in get_args(hint)) else None
+    return {str: {}, Any: {}, int: _WHOLE}.get(hint)
 
 
 def _bounded(shape: Schema | None, notes: Sequence[Any]) -> Schema | None:
@@ -127,6 +202,15 @@ def _bounded(shape: Schema | None, notes: Sequence[Any]) -> Schema | None:
         elif shape is not None and isinstance(note, str):
             shape = {**shape, "description": note}
     return shape
+
+
+def faults(cls: type, arguments: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """What is wrong with a plugin's parameters, as `problems` says it."""
+    shape = schema(cls)
+    for name in arguments.keys() & fields(cls).keys() - shape["properties"].keys():
+        yield (name, KEY), f"{name!r} is {_spelled(fields(cls)[name][0])}, which YAML cannot write: set it in Python"
+    known = {name: value for name, value in arguments.items() if name in shape["properties"] or name not in fields(cls)}
+    yield from problems(known, shape)
 
 
 def problems(value: Any, shape: Schema) -> Iterator[tuple[Path, str]]:
@@ -150,7 +234,10 @@ def _explain(error: Any) -> Iterator[tuple[Path, str]]:
     path: Path = tuple(error.absolute_path)
     name = _name(path)
     found, rule, value = error.instance, error.validator, error.validator_value
-    if rule == "additionalProperties" and isinstance(found, dict):
+    if "propertyNames" in error.schema_path:
+        must = near(str(found), map(str, value)) if rule == "enum" else f"It must be {error.schema['description']}."
+        yield (*path, found, KEY), f"{name} has no key {found!r}. {must}"
+    elif rule == "additionalProperties" and isinstance(found, dict):
         known = list(error.schema.get("properties", ()))
         for key in found:
             if key not in known:

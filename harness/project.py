@@ -322,6 +322,15 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     if not issubclass(tagged[0], kind.base):
         message = f"{kind.singular} {name!r}: class {tagged[0].__name__} is no {kind.base.__name__}"
         raise PluginError(message, place=place, hint=f"Derive it from harness.api.{kind.base.__name__}.")
+    try:
+        unusable = list(params.unusable(tagged[0]))
+    except (NameError, TypeError, SyntaxError) as error:  # an annotation of what is imported for type checkers only
+        message = f"{kind.singular} {name!r}: the types of its parameters cannot be read: {error}"
+        raise PluginError(message, place=place, hint="Import what they name where the file runs.") from None
+    for parameter, why in unusable:
+        raise PluginError(
+            f"{kind.singular} {name!r}: no YAML can write its parameter {parameter!r}, {why}", place=place
+        )
     abstract = getattr(tagged[0], "__abstractmethods__", None)
     if abstract:
         message = f"{kind.singular} {name!r}: class {tagged[0].__name__} lacks {', '.join(sorted(abstract))}"

@@ -272,28 +272,15 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
     cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
     found = [
         SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
-        for path, what in params.problems(arguments, params.schema(cls))
+        for path, what in params.faults(cls, arguments)
     ]
     raise_all(found)
-    for argument, inner in params.references(cls).items():
-        if argument in arguments:
-            arguments[argument] = _inner(inner, arguments[argument], project, functools.partial(place_of, argument))
-    for argument, container in params.containers(cls).items():
-        if isinstance(arguments.get(argument), list):
-            arguments[argument] = container(arguments[argument])
-    return cls, arguments
 
+    def refer(inner: str, reference: Reference, path: params.Path) -> Any:
+        at = functools.partial(place_of, *path)
+        return _make(*_parts(inner, reference, project, at), at)
 
-def _inner(kind: str, value: Any, project: Project, place_of: PlaceOf) -> Any:
-    """The plugins that a parameter refers to: one, or as many as its list or mapping names."""
-    if isinstance(value, str) or (isinstance(value, Mapping) and "use" in value):
-        cls, arguments = _parts(kind, value, project, place_of)
-        return _make(cls, arguments, place_of)
-    if isinstance(value, list):
-        return [_inner(kind, item, project, functools.partial(place_of, i)) for i, item in enumerate(value)]
-    if isinstance(value, Mapping):
-        return {key: _inner(kind, item, project, functools.partial(place_of, key)) for key, item in value.items()}
-    return value
+    return cls, params.built(cls, arguments, refer)
 
 
 def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:

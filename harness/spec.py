@@ -347,8 +347,8 @@ def _check_matrix(spec: Spec) -> None:
                 continue
             used.add(variable.split(".")[0])
             if path[0] in SHARED:
-                what = f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it"
-                errors.append(SpecError(what, place=spec.place(*path)))
+                shared = f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it"
+                errors.append(SpecError(shared, place=spec.place(*path)))
             if what := _no_variable(variable, matrix, known):
                 errors.append(SpecError(what, place=spec.place(*path)))
     for name in matrix:

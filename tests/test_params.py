@@ -1,13 +1,18 @@
 """Plugin parameters: dataclass fields as JSON Schema, mistakes in words."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from harness import api, params
+from harness import api, params, resolve, spec
 from harness.api import Range, plugin
+from harness.errors import PluginError, UserError
+from harness.project import Project, find
 
 
 @plugin
@@ -39,8 +44,6 @@ def test_the_schema_is_valid_and_knows_defaults_and_what_is_required() -> None:
     jsonschema.Draft202012Validator.check_schema(shape)
     assert shape["required"] == ["count"]
     assert shape["properties"]["kind"] == {"enum": ["red", "green"], "default": "red"}
-    assert params.references(Many) == {"channel": "channels", "channels": "channels", "by_name": "policies"}
-    assert params.containers(Many) == {"span": tuple, "names": tuple, "tags": frozenset}
 
 
 @pytest.mark.parametrize(
@@ -95,3 +98,138 @@ def test_mistakes(value: dict[str, Any], says: str) -> None:
 
 def test_a_missing_parameter() -> None:
     assert [what for _, what in params.problems({}, params.schema(Many))] == ["this lacks 'count'"]
+
+
+# ------------------------------------------------------------------------------- what YAML's values become
+
+TOY = Path(__file__).parent / "toy"
+FIELDS: list[tuple[str, Any, Any]] = [
+    ("list[set[str]]", [["a", "b"], []], [{"a", "b"}, set()]),
+    ("list[tuple[str, int]]", [["a", 1], ["b", 2]], [("a", 1), ("b", 2)]),
+    ("tuple[tuple[int, ...], ...] | None", [[1], [2, 3]], ((1,), (2, 3))),
+    ("dict[str, frozenset[str]]", {"a": ["x", "x"]}, {"a": frozenset("x")}),
+    ("dict[int, list[tuple[int, int]]]", {4: [[1, 2]]}, {4: [(1, 2)]}),
+    ("set[tuple[str, int]]", [["a", 1]], {("a", 1)}),
+    ("Annotated[list[Annotated[tuple[float, float], 'x']], 'y']", [[0, 1.5]], [(0, 1.5)]),
+    ("str | set[str]", "a", "a"),
+    ("str | set[str]", ["a"], {"a"}),
+    ("dict[str, int] | list[tuple[str, int]]", [["a", 1]], [("a", 1)]),
+    ("dict[str, int] | list[tuple[str, int]]", {"a": 1}, {"a": 1}),
+    ("Sequence[Sequence[int]]", [[1]], [[1]]),
+    ("AbstractSet[str]", ["a"], frozenset("a")),
+    ("dict[Literal['x', 'y'], tuple[()]]", {"x": []}, {"x": ()}),
+    ("set", ["a", 1], {"a", 1}),
+    ("tuple", [1, [2]], (1, [2])),
+    ("list[dict[str, Any]]", [{"a": [1]}], [{"a": [1]}]),
+]
+PLUGIN = """from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Annotated, Any, Literal
+from harness import api
+from harness.api import Metric, plugin
+
+
+@plugin
+class Many(Metric):
+    '''Fields of a sort.'''
+
+    field: {hint}
+
+    def measure(self, episode: Any) -> float:
+        return 0.0
+"""
+
+
+def mine(folder: Path, hint: str, text: str = PLUGIN) -> Project:
+    """A project whose metric `many` has one parameter of this type."""
+    for name, body in {"harness.yaml": f"parents: [{TOY}]\n", "metrics/many.py": text.replace("{hint}", hint)}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(body)
+    return find(folder)
+
+
+def metric(project: Project, value: Any) -> Any:
+    body = {"name": "s", "task": "pick", "protocol": "rounds", "prompts": "toy/base", "metrics": [
+        {"use": "many", "field": value, "name": "many"}]}  # fmt: skip
+    return resolve.metrics(spec.parse(body, project), project)["many"]
+
+
+@pytest.mark.parametrize(("hint", "value", "expected"), FIELDS, ids=lambda value: str(value)[:40])
+def test_a_parameter_is_what_its_annotation_says(tmp_path: Path, hint: str, value: Any, expected: Any) -> None:
+    found = metric(mine(tmp_path, hint), value).field
+    assert found == expected and repr(type(found)) == repr(type(expected))
+    if isinstance(expected, list):
+        assert [type(item) for item in found] == [type(item) for item in expected]
+
+
+def test_plugins_within_containers_are_built(tmp_path: Path) -> None:
+    project = mine(tmp_path, "list[tuple[str, api.Metric | None]]")
+    [(name, one), (_, none)] = metric(project, [["a", {"use": "agreed"}], ["b", None]]).field
+    assert (name, type(one).__name__, none) == ("a", "Agreed", None)
+    with pytest.raises(PluginError, match=r"there is no metric 'agred'\n  Did you mean agreed"):
+        metric(project, [["a", "agred"]])
+
+
+@pytest.mark.parametrize(
+    ("hint", "why"),
+    [
+        ("list[set[list[int]]]", "no YAML can write its parameter 'field', set[list[int]]: a set holds"),
+        ("set[dict[str, int]] | None = None", "a set holds texts, numbers, and tuples or frozensets of them"),
+        ("dict[float, int]", "dict[float, int]: the keys of a mapping are texts or whole numbers"),
+        ("dict[tuple[int, int], str]", "the keys of a mapping are texts or whole numbers"),
+        ("list[Nowhere]", "the types of its parameters cannot be read: name 'Nowhere' is not defined"),
+    ],
+)
+def test_what_yaml_cannot_write_is_refused_when_the_plugin_is_loaded(tmp_path: Path, hint: str, why: str) -> None:
+    text = PLUGIN if "Nowhere" not in hint else "from __future__ import annotations\n" + PLUGIN
+    with pytest.raises(PluginError) as caught:
+        mine(tmp_path, hint, text).load("metrics", "many")
+    assert "metric 'many'" in str(caught.value) and why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "says"),
+    [
+        ("set[str]", [["a"]], "entry 0 of 'field' must be text, found a list ['a']"),
+        ("set", [["a"]], "entry 0 of 'field' must be text or a number or true or false or empty, found a list"),
+        ("dict[int, str]", {"x": "a"}, "'field' has no key 'x'. It must be a whole number."),
+        ("dict[Literal['red'], str]", {"rde": "a"}, "'field' has no key 'rde'. Did you mean red?"),
+        ("list[tuple[str, int]]", [["a"]], "entry 0 of 'field' must have at least 2 entries, found 1"),
+        ("list[type] | None = None", ["x"], "'field' is list[type] | None, which YAML cannot write"),
+    ],
+)
+def test_mistakes_within_containers(tmp_path: Path, hint: str, value: Any, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        metric(mine(tmp_path, hint), value)
+    assert says in str(caught.value)
+
+
+LEAVES = st.sampled_from([(int, st.integers()), (str, st.text()), (bool, st.booleans())])
+
+
+def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    def of(pair: Any) -> Any:
+        hint, values = pair
+        return st.sampled_from([
+            (list[hint], st.lists(values, max_size=3)),
+            (tuple[hint, ...], st.lists(values, max_size=3).map(tuple)),
+            (tuple[hint, str], st.tuples(values, st.text())),
+            (dict[str, hint], st.dictionaries(st.text(), values, max_size=3)),
+            (hint | None, st.none() | values),
+        ])  # fmt: skip
+
+    return inner.flatmap(of)
+
+
+def plain(value: Any) -> Any:
+    """As YAML has it."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+@given(st.data())
+def test_building_undoes_what_yaml_does_to_a_value(data: st.DataObject) -> None:
+    hint, values = data.draw(st.recursive(LEAVES, deeper, max_leaves=4))
+    value = data.draw(values)
+    assert params.build(hint, plain(value), lambda *_: None) == value
