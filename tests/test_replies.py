@@ -213,6 +213,17 @@ def test_well_formed_messages_come_back(sent: dict[str, str], ascii_only: bool) 
         ('{"Emma": {"x": [1, 2.5, "é",],}}', {"Emma": '{"x":[1,2.5,"é"]}'}),
         ('{"Emma": {"Alan": "b"}}', {"Emma": '{"Alan":"b"}'}),
         ('{"Emma": "draft"} or rather {"Emma": "final"}', {"Emma": "final"}),
+        ('{"Emma": "a"}\n{"Alan": "b"}', {"Emma": "a", "Alan": "b"}),
+        ('[{"Emma": "a"}, {"Alan": "b"}, {"mary ann": "c"}]', {"Emma": "a", "Alan": "b", "Mary Ann": "c"}),
+        ('{"messages": [{"Emma": "a"}, {"Alan": "b"}]}', {"Emma": "a", "Alan": "b"}),
+        ('{"Emma": "1", "Alan": "2"} no: {"Emma": "3"} {"Alan": "4"}', {"Emma": "3", "Alan": "4"}),
+        ('{"Emma": "1", "Alan": "2"} no: {"Emma": "3"}', {"Emma": "3"}),
+        ('{"Emma": "a"}\nIf I had nothing to say I would write {}.', {"Emma": "a"}),
+        ('{} is silence, so {"Emma": "a"} and not `{}`', {"Emma": "a"}),
+        ('{"Emma": "a"} No, better:\n```json\n{}\n```\n', {}),
+        ('{"Emma": "a"}\n{}', {}),
+        ("I say nothing: {}.", {}),
+        ('{"Emma": null}\n{"Alan": "b"}', {"Alan": "b"}),
         ('{"Emma": "a"} and {"note": "b"}', {"Emma": "a"}),
         ('{"thoughts": "…", "messages": {"Emma": "a"}}', {"Emma": "a"}),
         ('{"messages": [{"to": "Emma"}, {"Emma": "a"}]}', {"Emma": "a"}),
@@ -229,6 +240,29 @@ def test_well_formed_messages_come_back(sent: dict[str, str], ascii_only: bool) 
 )
 def test_messages(text: str, sent: dict[str, str] | None) -> None:
     assert MESSAGES.parse(text).action == sent
+
+
+@pytest.mark.parametrize(
+    ("text", "dropped"),
+    [
+        ("", 0),
+        ("no object", 0),
+        ('{"Emma": "a"}\n{"Alan": "b"} and {}', 0),
+        ('{"Emma": "a", "Bob": "b", "Cy": null}', 1),
+        ('{"Emma": "1", "Alan": "2"} no: {"Emma": "3"} {"Alan": "4"}', 2),
+        ('{"Emma": "a"}\n{}', 1),
+        ('{"Emma": "a"} ' * 5000, 4999),
+    ],
+)
+def test_messages_that_are_not_sent_are_counted(text: str, dropped: int) -> None:
+    assert MESSAGES.dropped(text) == dropped
+
+
+@given(st.lists(st.sampled_from(['{"Emma": "a"}', '{"Alan": "b", "Bob": "c"}', "{}", "[", "]", "{", " x ", "\n", ","])))
+def test_every_message_is_sent_or_counted(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    written = text.count('"a"') + 2 * text.count('"b"')
+    assert len(MESSAGES.parse(text).action or ()) + MESSAGES.dropped(text) == written
 
 
 def test_messages_end_at_their_limit() -> None:

@@ -19,6 +19,7 @@ MAX_DEPTH = 64
 """Objects nested deeper than this are refused; any interpreter's own limit is far above."""
 
 _OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # nothing else can begin a JSON object
+_FENCE = " \t\r\n`"
 _LOOSE = json.JSONDecoder(strict=False, parse_int=lambda digits: int(digits) if len(digits) < 400 else digits)
 _STRICT = json.JSONDecoder()
 
@@ -27,10 +28,12 @@ _STRICT = json.JSONDecoder()
 class Messages(Reply):
     """A flat JSON object: neighbour → message. A neighbour who is left out gets nothing; `{}` is silence.
 
-    The tolerant reading takes the last object in the text that has a neighbour's name among its keys, or is
-    empty. Raw and escaped line breaks and trailing commas are allowed, other keys are left out, `null` is
-    no message, any other value that is not a string becomes its JSON text. Case and outer blanks of a name
-    do not matter.
+    The tolerant reading takes every object in the text that has a neighbour's name among its keys, in lists and
+    other objects too. Objects to different neighbours are one set of messages. An object that writes again to a
+    neighbour begins a new set, and the last set counts. An empty object is silence where there is no other, or
+    where it stands alone at the end. Raw and escaped line breaks and trailing commas are allowed, other keys are
+    left out, `null` is no message, any other value that is not a string becomes its JSON text. Case and outer blanks
+    of a name do not matter.
 
     Attributes:
         to: the neighbours, in order.
@@ -54,10 +57,15 @@ class Messages(Reply):
     def parse(self, text: str) -> Parsed:
         """The messages in `text`: a dict whose keys are in `to`, in the order in which they were written."""
         text = text[-MAX_TEXT:]
-        found = self._exact(text) if self.parsing == "reference" else self._last(text)
+        found = self._exact(text) if self.parsing == "reference" else self._sets(text)[0]
         if found is None:
             return Parsed(error=self._complaint())
         return Parsed({name: valid(message)[: self.max_chars] for name, message in found.items()})
+
+    def dropped(self, text: str) -> int:
+        """How many messages in `text` the tolerant reading does not send: those of earlier sets, and those to names
+        that no neighbour has. 0 for the reference reading, which takes one object or none."""
+        return 0 if self.parsing == "reference" else self._sets(text[-MAX_TEXT:])[1]
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON schema: one optional string per neighbour and nothing else."""
@@ -65,22 +73,30 @@ class Messages(Reply):
         properties = {name: {"type": "string", **limit} for name in self.to}
         return {"json": {"type": "object", "properties": properties, "additionalProperties": False}}
 
-    def _last(self, text: str) -> dict[str, str] | None:
+    def _sets(self, text: str) -> tuple[dict[str, str] | None, int]:
+        """The last set of messages, and how many others there are."""
         known = {name.casefold(): name for name in self.to} | {name: name for name in self.to}
-        found = None
-        for outer in _objects(text):
-            if not outer:
-                found = {}
+        found: dict[str, str] | None = None
+        names: set[str] = set()  # to which the set has written, or said that it does not
+        dropped = 0
+        for outer, alone in _objects(text):
+            if not outer and (alone or found is None):
+                dropped, found, names = dropped + len(found or ()), {}, set()
             stack: list[Any] = [outer]
             while stack:  # an object without a neighbour's name may hold one that has
                 value = stack.pop()
                 named = {key: known.get(key) or known.get(key.strip().casefold()) for key in _keys(value)}
-                if any(named.values()):
-                    sent = ((name, value[key]) for key, name in named.items() if name)
-                    found = {name: _as_text(message) for name, message in sent if message is not None}
-                else:
+                if not any(named.values()):
                     stack.extend(reversed(_children(value)))
-        return found
+                    continue
+                addressed = {name for name in named.values() if name}
+                if not names.isdisjoint(addressed):
+                    dropped, found, names = dropped + len(found or ()), None, set()
+                names |= addressed
+                sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
+                found = {**(found or {}), **sent}
+                dropped += sum(name is None and value[key] is not None for key, name in named.items())
+        return found, dropped
 
     def _exact(self, text: str) -> dict[str, str] | None:
         text = text.replace("\\n", "\n")
@@ -103,13 +119,14 @@ class Messages(Reply):
         return f"no JSON object with messages was found; its keys must be names of your neighbors: {shown}"
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in `text`, from left to right, trailing commas forgiven.
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], bool]]:
+    """The outermost JSON objects in `text`, from left to right, trailing commas forgiven; and whether each stands alone
+    at the end: on a line of its own, with nothing below it but the end of a fence.
 
     Linear: decoded objects do not overlap, and the characters that failed attempts go over are paid from a
     budget proportional to the length of `text`; when it is used up, the search ends.
     """
-    budget, at = _budget(text), 0
+    budget, at, end = _budget(text), 0, len(text.rstrip(_FENCE))
     while budget > 0 and (brace := _OPENING.search(text, at)):
         start = brace.start()
         try:
@@ -121,7 +138,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
                 text, at = f"{text[:comma]} {text[comma + 1 :]}", start
         else:
             if not _too_deep(value):
-                yield value
+                yield value, at == end and not text[text.rfind("\n", 0, start) + 1 : start].strip(_FENCE)
 
 
 def _budget(text: str) -> int:

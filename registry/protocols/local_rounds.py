@@ -54,7 +54,7 @@ class LocalRounds(Protocol):
     phases: Phases = "one"
 
     needs = frozenset({"topology"})
-    facts = ("rounds", "messages", "characters", *PHASE_FACTS)
+    facts = ("rounds", "messages", "characters", "dropped", *PHASE_FACTS)
 
     def __post_init__(self) -> None:
         if self.rounds != "paper" and self.rounds < 0:
@@ -71,7 +71,7 @@ class LocalRounds(Protocol):
         briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}
         letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, NAMES) for seat in seats}
         answers = {seat: self._answer(task, case, seat) for seat in seats}
-        messages = characters = 0
+        messages = characters = dropped = 0
 
         def turn(seat: str, name: str, left: int, reply: Reply) -> Turn:
             view = {
@@ -90,9 +90,10 @@ class LocalRounds(Protocol):
             channel.commit(moves)
             texts = [text for move in moves if move.action for text in move.action.values()]
             messages, characters = messages + len(texts), characters + sum(map(len, texts))
+            dropped += sum(letters[move.seat].dropped(move.text) for move in moves if move.text is not None)
 
         moves = yield [turn(seat, "answer", 0, answers[seat]) for seat in seats]
-        facts = {"rounds": total, "messages": messages, "characters": characters}
+        facts = {"rounds": total, "messages": messages, "characters": characters, "dropped": dropped}
         return Outcome(answers={move.seat: move.action for move in moves}, facts=facts)
 
     def _rounds(self, task: Task, case: Case) -> int:

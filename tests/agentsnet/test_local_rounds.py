@@ -69,8 +69,21 @@ def test_facts_count_what_was_sent() -> None:
         "rounds": 2,
         "messages": sum(map(len, sent)),  # 3 + 2 + 0 + 2 in each of two rounds
         "characters": sum(len(text) for action in sent for text in action.values()),
+        "dropped": 0,
     }
     assert played.outcome.facts["messages"] == 14
+
+
+def test_messages_of_several_objects_are_sent_and_dropped_ones_counted() -> None:
+    reply = '{"Alan": "1"}\n{"Emma": "2", "Stranger": "3"}\nBetter: {"Alan": "4"}\n{"Emma": "5"} (or {} for silence)'
+    engine = Mock(function=lambda request: Completion(reply))
+    prompts = BUILTIN.prompts("agentsnet/standard")
+    players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in EXAMPLE.seats}
+    game = play(local_rounds(rounds=1), task("coloring"), EXAMPLE, players, random.Random(0), {}, lambda *_: None)
+    facts = asyncio.run(game).facts
+    near = [sum(name in ("Alan", "Emma") for name in EXAMPLE.topology[seat]) for seat in EXAMPLE.seats]
+    assert facts["messages"] == sum(near)
+    assert facts["dropped"] > sum(near), "the first draft, and the stranger's"
 
 
 def test_without_rounds_only_the_answer_is_asked_for() -> None:
