@@ -239,7 +239,7 @@ def test_published_figures_stand_below_marked_and_with_their_warnings() -> None:
         "† published: Paper, Table 2; not run here.",
         "† The paper dropped runs.",
         "† Paper, Table 2 covers size 4, 8, 16; this run size 4, 8: not comparable as a whole.",
-        "† 1 published figures have no place in this table's rows and columns.",
+        "† 1 of 4 published figures are not placed in this table: 1 of metrics for which it has no column.",
     )
 
 

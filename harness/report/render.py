@@ -9,16 +9,18 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
 from harness.simulation import WORD
-from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, error_of, text
+from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, Unit, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
 NOTHING: Final = "–"
+SEPARATED: Final = 1_000
+"""From this number on thousands are separated: 104,373,000."""
 
 
 def render(table: Table, form: str = "text") -> str:
@@ -35,35 +37,45 @@ def render(table: Table, form: str = "text") -> str:
     return _RENDERERS[form](table)
 
 
-def shown(cell: Cell, kind: ErrorKind | None, table: Table) -> str:
+def shown(cell: Cell, kind: ErrorKind | None, table: Table, metric: str | None = None) -> str:
     """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, or `–`."""
-    value = number(cell.value, table)
+
+    def said(x: float | None) -> str:
+        return number(x, table, metric)
+
+    value = said(cell.value)
     if value == NOTHING or kind is None:
         return value
     if kind in INTERVALS:
-        return f"{value} [{number(cell.low, table)}, {number(cell.high, table)}]" if cell.low is not None else value
-    error = number(cell.std if kind == "std" else cell.stderr, table)
+        return f"{value} [{said(cell.low)}, {said(cell.high)}]" if cell.low is not None else value
+    error = said(cell.std if kind == "std" else cell.stderr)
     return f"{value} ± {error}" if table.error_style == "plus_minus" else f"{value} ({error})"
 
 
-def number(x: float | None, table: Table) -> str:
-    """A number in the table's unit and digits."""
+def number(x: float | None, table: Table, metric: str | None = None) -> str:
+    """A number in the unit and with the decimals that the table has for a metric; from 1,000 on with separators."""
+    return _written(x, table.unit_of(metric), table.decimals(metric))
+
+
+def _written(x: float | None, unit: Unit | None, digits: int) -> str:
     if x is None or not math.isfinite(x):
         return NOTHING
-    factor, suffix = {"thousands": (1e-3, "K"), "percent": (100, "%"), None: (1, "")}[table.unit]
-    rounded = f"{x * factor:.{table.digits}f}"
-    if float(rounded) == 0:
+    factor, suffix = {"thousands": (1e-3, "K"), "percent": (100, "%"), None: (1, "")}[unit]
+    rounded = f"{x * factor:.{digits}f}"
+    if abs(float(rounded)) >= SEPARATED:
+        rounded = f"{x * factor:,.{digits}f}"
+    elif float(rounded) == 0:
         rounded = rounded.lstrip("-")
     return rounded + suffix
 
 
-def statistic(x: float | None, form: Form, table: Table) -> str:
+def statistic(x: float | None, form: Form, table: Table, metric: str | None = None) -> str:
     """A statistic, which has no unit: `-2.31`, the count `75`, the p-value `0.024` or `<0.001`."""
     if x is None or not math.isfinite(x):
         return NOTHING
     if form == "pvalue":
         return "<0.001" if x < 0.001 else f"{x:.3f}"
-    return f"{x:.0f}" if form == "count" else number(x, replace(table, unit=None))
+    return f"{x:.0f}" if form == "count" else _written(x, None, table.decimals(metric))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +121,9 @@ def _names(row: Row, table: Table) -> list[str]:
 def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:
     mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
     if column.form != "quantity":
-        return statistic(cell.value, column.form, table) + mark
-    return shown(cell, error_of(table.error, column.metric or row.metric), table) + mark
+        return statistic(cell.value, column.form, table, row.metric) + mark
+    metric = column.metric or row.metric
+    return shown(cell, error_of(table.error, metric), table, metric) + mark
 
 
 def _tidy_grid(table: Table) -> Grid:
@@ -123,7 +136,7 @@ def _tidy_grid(table: Table) -> Grid:
     for row in tidy:
         places = [text(row[name]) + (marks(row) if name == "x" else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
-        body.append([*places, *(number(row[name], table) for name in measures), *counts])
+        body.append([*places, *(number(row[name], table, row["metric"]) for name in measures), *counts])
     return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean)
 
 

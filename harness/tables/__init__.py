@@ -20,6 +20,7 @@ from .table import (
     Record,
     Row,
     Table,
+    Unit,
     error_of,
     text,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Row",
     "Table",
     "TableSpec",
+    "Unit",
     "build",
     "check",
     "error_of",

@@ -16,9 +16,10 @@ from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
 from .notes import notes
+from .references import figure, models, place, wanted
 from .scores import EpisodeScore, aggregate, by_condition, finite, numbers, refuse_bare_shares
 from .spec import Means, TableSpec
-from .table import Cell, Column, ErrorKind, Published, Record, Table, error_of, text
+from .table import Cell, Column, ErrorKind, Published, Table, error_of
 
 
 def build(
@@ -53,14 +54,14 @@ def build(
     if table.compare:
         return compare(table, table.compare, chosen)
     prices = prices or {}
-    references = _references(table, published)
+    references = wanted(table, published)
     table = _placed(table, chosen, references)
     rows, columns = Axis(table.rows, table), Axis(table.columns, table)
     ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
     for score, metric in product(chosen, table.cells):
         labels = {**score.labels, "metric": metric}
         ours.setdefault(rows.key(labels), {}).setdefault(columns.key(labels), []).append(score)
-    theirs, unplaced = _place(references, table, rows, columns)
+    theirs, unplaced = place(references, table, rows, columns)
 
     slots = _slots(table, columns)
     made = [
@@ -70,7 +71,7 @@ def build(
     for source, found in theirs:
         for key in rows.sorted(found):
             named = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
-            figures = [_figure(table, found[key].get((s.key, m))) for s, m in zip(slots, named, strict=True)]
+            figures = [figure(table, found[key].get((s.key, m))) for s, m in zip(slots, named, strict=True)]
             made.append(rows.row(key, figures, source))
     if table.hide_empty:
         kept = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in made)]
@@ -132,9 +133,8 @@ def _only(table: TableSpec) -> str | None:
 def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published]) -> TableSpec:
     """The table with "model" and "metric" among its labels wherever it takes them to tell cells apart."""
     rows, columns = table.rows, table.columns
-    models = {score.model for score in scores}
-    models |= {text(r.labels["model"]) for ref in references for r in ref.records if "model" in r.labels}
-    if len(models) > 1 and "model" not in (*rows, *columns):
+    several = len({score.model for score in scores} | models(table, references)) > 1
+    if several and "model" not in (*rows, *columns):
         rows = ("model", *rows)
     if "metric" not in (*rows, *columns) and (len(table.cells) > 1 or not columns):
         columns = (*columns, "metric")
@@ -243,51 +243,3 @@ def _share(cell: Cell, parts: int) -> Cell:
     """The cell's part of a stack of `parts` whose height is their mean (AgentsNet, Figure 4: up to 20 % a task)."""
     scaled = {f: x / parts for f in ("value", "stderr", "low", "high", "std") if (x := getattr(cell, f)) is not None}
     return replace(cell, **scaled)
-
-
-# --------------------------------------------------------------------------------------- published
-
-
-def _references(table: TableSpec, published: Iterable[Published]) -> list[Published]:
-    """The published tables that the entry names, with the figures that its `where` lets through."""
-    known = {reference.id: reference for reference in published}
-    if not known:
-        return []
-    for name in table.published:
-        if name not in known:
-            raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, known))
-    return [
-        replace(known[name], records=tuple(r for r in known[name].records if meets(r.labels, table.where)))
-        for name in table.published
-    ]
-
-
-_Found = dict[Key, dict[tuple[Key | None, str], Record]]
-
-
-def _place(
-    references: Sequence[Published], table: TableSpec, rows: Axis, columns: Axis
-) -> tuple[list[tuple[str, _Found]], int]:
-    """Per source, row → (column or None for overall, metric) → figure; and how many figures fit nowhere."""
-    row_labels, column_labels = set(table.rows) - {"metric"}, set(table.columns) - {"metric"}
-    placed, unplaced = [], 0
-    for reference in references:
-        found: _Found = {}
-        for record in reference.records:
-            wanted = row_labels if record.overall else row_labels | column_labels
-            fits = wanted <= record.labels.keys() <= wanted | table.where.keys()
-            if not fits or record.metric not in table.cells or (record.overall and not table.overall):
-                unplaced += 1
-                continue
-            labels = {**record.labels, "metric": record.metric}
-            column = None if record.overall else columns.key(labels)
-            found.setdefault(rows.key(labels), {})[column, record.metric] = record
-        placed.append((reference.source, found))
-    return placed, unplaced
-
-
-def _figure(table: TableSpec, record: Record | None) -> Cell:
-    if record is None:
-        return Cell(n=None)
-    std = record.std if error_of(table.error, record.metric) == "std" else None
-    return Cell(record.value, record.stderr, record.n, std=std)

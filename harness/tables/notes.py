@@ -19,7 +19,11 @@ _ERRORS: Final[dict[ErrorKind, str]] = {
 
 
 def notes(
-    table: TableSpec, made: Table, scores: Sequence[EpisodeScore], references: Sequence[Published], unplaced: int
+    table: TableSpec,
+    made: Table,
+    scores: Sequence[EpisodeScore],
+    references: Sequence[Published],
+    unplaced: Mapping[str, int],
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
     found = [table.note] if table.note else []
@@ -39,7 +43,9 @@ def notes(
         found += [f"† {warning}" for warning in reference.warnings]
         found += _coverage(table, reference, scores)
     if unplaced:
-        found.append(f"† {unplaced} published figures have no place in this table's rows and columns.")
+        every, count = sum(len(reference.records) for reference in references), sum(unplaced.values())
+        listed = ", ".join(f"{n} {reason}" for reason, n in unplaced.items())
+        found.append(f"† {count} of {every} published figures are not placed in this table: {listed}.")
     return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
 
 

@@ -10,12 +10,14 @@ from typing import Any, Final, Literal, get_args
 
 from harness.errors import SpecError, near
 
-from .table import ErrorKind, Errors, ErrorStyle, Figure, Unit, text
+from .table import DIGITS, Digits, ErrorKind, Errors, ErrorStyle, Figure, Unit, Units, text
 
 Means = Literal["mean_of_conditions", "pooled"]
 
 _MEANS: Final = ["mean_of_conditions", "pooled"]
 _ERRORS: Final = list(get_args(ErrorKind))
+_UNITS: Final = list(get_args(Unit))
+_DIGITS: Final = {"type": "integer", "minimum": 0, "maximum": 10}
 _NAME: Final = {"type": "string", "minLength": 1}
 _NAMES: Final = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
 _VALUE: Final = {"type": ["string", "number", "boolean"]}
@@ -81,8 +83,14 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
             "enum": ["parentheses", "plus_minus"],
             "description": "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17, for sem and std",
         },
-        "digits": {"type": "integer", "minimum": 0, "maximum": 10, "description": "a whole number from 0 to 10"},
-        "unit": {"enum": [None, "thousands", "percent"], "description": "thousands, percent or null"},
+        "digits": {
+            "anyOf": [_DIGITS, {"type": "object", "additionalProperties": _DIGITS}],
+            "description": "a whole number from 0 to 10, or a mapping of metrics to such numbers: the decimals shown",
+        },
+        "unit": {
+            "anyOf": [{"enum": [None, *_UNITS]}, {"type": "object", "additionalProperties": {"enum": _UNITS}}],
+            "description": "thousands, percent or null, or a mapping of metrics to one of the first two",
+        },
         "published": {**_NAMES, "description": "the id, or a list of ids, of published tables to compare with"},
         "labels": {
             "type": "object",
@@ -150,8 +158,8 @@ class TableSpec:
     overall_title: str = "Overall"
     error: Errors = None
     error_style: ErrorStyle = "parentheses"
-    digits: int = 2
-    unit: Unit | None = None
+    digits: Digits = DIGITS
+    unit: Units = None
     published: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -250,6 +258,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     return (None if problems else made), problems
 
 
+_BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
     {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "hide_empty", "note"}
 )
@@ -278,8 +287,8 @@ def _shape_problems(entry: Any) -> list[str]:
     for key, value in entry.items():
         if key in properties and next(Draft202012Validator(properties[key]).iter_errors(value), None):
             found.append(f"{key} must be {properties[key]['description']}, found {_short(value)}")
-        elif key in ("where", "order") or (key == "error" and isinstance(value, Mapping)):
-            what = "metric" if key == "error" else "label"
+        elif key in ("where", "order") or (key in _BY_METRIC and isinstance(value, Mapping)):
+            what = "metric" if key in _BY_METRIC else "label"
             found += [f"{key}: a {what} is a name, found {_short(name)}" for name in value if not isinstance(name, str)]
     return found
 
@@ -298,8 +307,10 @@ def _sense_problems(spec: TableSpec) -> list[str]:
         found += [f"{x!r} is both a {one} and a {other}" for x in names if x in others]
     if spec.compare:
         return found + _compare_problems(spec, spec.compare)
-    if isinstance(spec.error, Mapping):
-        found += [f"error: cell has no metric {x!r}. {near(x, spec.cells)}" for x in spec.error if x not in spec.cells]
+    for key in _BY_METRIC:
+        names = getattr(spec, key)
+        absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
+        found += [f"{key}: cell has no metric {x!r}. {near(x, spec.cells)}" for x in absent]
     kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]
     if spec.aggregate != "pooled" or spec.overall == "mean_of_conditions":
         found += [

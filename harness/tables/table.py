@@ -20,6 +20,11 @@ Errors = ErrorKind | Mapping[str, ErrorKind] | None
 INTERVALS: Final = frozenset({"wilson", "t"})
 ErrorStyle = Literal["parentheses", "plus_minus"]
 Unit = Literal["thousands", "percent"]
+Units = Unit | Mapping[str, Unit] | None
+"""One unit for all metrics of a table, or metric → unit: metrics that are left out have none."""
+Digits = int | Mapping[str, int]
+"""Decimals of all metrics of a table, or metric → decimals: metrics that are left out have `DIGITS`."""
+DIGITS: Final = 2
 Form = Literal["quantity", "plain", "count", "pvalue"]
 """How a column's numbers are shown: in the table's unit and digits, its digits alone, whole, as a p-value."""
 
@@ -106,10 +111,22 @@ class Table:
     row_names: tuple[str, ...] = ()
     error: Errors = None
     error_style: ErrorStyle = "parentheses"
-    digits: int = 2
-    unit: Unit | None = None
+    digits: Digits = DIGITS
+    unit: Units = None
     figure: Figure | None = None
     notes: tuple[str, ...] = ()
+
+    def decimals(self, metric: str | None) -> int:
+        """How many decimals a metric's numbers are shown with."""
+        if isinstance(self.digits, Mapping):
+            return DIGITS if metric is None else self.digits.get(metric, DIGITS)
+        return self.digits
+
+    def unit_of(self, metric: str | None) -> Unit | None:
+        """The unit that a metric's numbers are shown in."""
+        if isinstance(self.unit, Mapping):
+            return None if metric is None else self.unit.get(metric)
+        return self.unit
 
     @property
     def kinds(self) -> set[str | None]:

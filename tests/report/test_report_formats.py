@@ -106,7 +106,14 @@ def test_a_number_is_shown_as_the_entry_says(fields: dict[str, Any], shown: str)
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(35149.0, "35.1K"), (1029000.0, "1029.0K"), (-0.4, "0.0K"), (float("nan"), "–"), (float("inf"), "–"), (None, "–")],
+    [
+        (35149.0, "35.1K"),
+        (1029000.0, "1,029.0K"),
+        (-0.4, "0.0K"),
+        (float("nan"), "–"),
+        (float("inf"), "–"),
+        (None, "–"),
+    ],
 )
 def test_thousands_and_what_cannot_be_shown(value: float | None, shown: str) -> None:
     rows = (Row({"model": "m"}, ("m",), (Cell(value),) * 3),)

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import numpy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness import project
 from harness.api import Completion, Episode, Move, Outcome
@@ -204,3 +207,10 @@ def test_messages_and_rounds() -> None:
     assert value("silo/rounds_to_completion", episode()) == 4
     assert value("silo/rounds_to_completion", episode(), among="solved") is None
     assert value("refused_calls", episode()) == 3
+
+
+@given(st.lists(st.floats(0, 1), min_size=1), st.floats(0, 1))
+def test_a_quantile_of_runs_is_numpys(numbers: list[float], quantile: float) -> None:
+    found = BUILTIN.load("metrics", "silo/context")(quantile=quantile).aggregate(numbers)
+    assert found.value == pytest.approx(float(numpy.quantile(numbers, quantile)), abs=1e-9)
+    assert (found.stderr, found.n) == (None, len(numbers))

@@ -1,0 +1,119 @@
+"""Every published figure of every spec's tables: shown with the digits that are printed, or counted with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from harness import resolve, spec
+from harness.errors import SpecError
+from harness.project import builtin
+from harness.report import load_published
+from harness.report.render import grid
+from harness.tables import Cell, Published, Record, Table, TableSpec, build
+
+PROJECT = builtin()
+PUBLISHED = [table for folder in PROJECT.published() for table in load_published(folder)]
+SPECS = sorted(file.stem for file in (Path(__file__).parents[2] / "specs").glob("*.yaml"))
+NUMBER = re.compile(r"(-?[\d,]+(?:\.\d+)?)(K|%)?")
+NOT_PLACED = re.compile(r"† (\d+) of (\d+) published figures are not placed in this table: (.+)\.")
+
+
+def read(shown: str) -> list[float]:
+    """The numbers of a cell as a reader takes them: 104,373,000 · 35.1K · 4.3%."""
+    scale = {"K": 1000, "%": 0.01, "": 1}
+    return [float(digits.replace(",", "")) * scale[unit] for digits, unit in NUMBER.findall(shown)]
+
+
+def shown_figures(table: Table) -> list[tuple[Cell, list[float]]]:
+    """Every published cell with a value, and the numbers that stand there."""
+    found, body = [], grid(table).body
+    if table.figure:  # tidy rows: names, then value and stderr
+        tidy = zip(table.long(), body, strict=True)
+        names = grid(table).names
+        return [(Cell(row["value"]), read(texts[names])) for row, texts in tidy if row["published"] and row["value"]]
+    for row, texts in zip(table.rows, body, strict=True):
+        if row.published is not None:
+            cells = zip(row.cells, texts[len(table.row_names) :], strict=True)
+            found += [(cell, read(text)) for cell, text in cells if cell.value is not None]
+    return found
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_figure_is_shown_as_printed_or_counted(name: str) -> None:
+    loaded = spec.load(name, PROJECT)
+    metrics = resolve.metrics(loaded, PROJECT)
+    for entry in map(TableSpec.parse, loaded.get("tables", [])):
+        if not entry.published:
+            continue
+        table = build(entry, [], metrics, PUBLISHED)
+        records = [r for source in PUBLISHED if source.id in entry.published for r in source.records]
+        shown = shown_figures(table)
+        counted = [match for note in table.notes if (match := NOT_PLACED.fullmatch(note))]
+        missing = int(counted[0][1]) if counted else 0
+        assert len(shown) + missing == len(records), (name, entry.title)
+        if counted:
+            reasons = re.findall(r"(?:^|, )(\d+) \w", counted[0][3])
+            assert (int(counted[0][2]), sum(map(int, reasons))) == (len(records), missing)
+        values = Counter(record.value for record in records)
+        for cell, numbers in shown:
+            assert cell.value is not None
+            values[cell.value] -= 1
+            error = cell.std if cell.std is not None else cell.stderr
+            printed = [cell.value, *([error] if len(numbers) > 1 and error is not None else [])]
+            assert numbers == pytest.approx(printed, rel=1e-9, abs=1e-12), (name, entry.title, printed, numbers)
+        assert min(values.values()) >= 0
+
+
+def test_every_published_table_is_named_by_some_spec() -> None:
+    named = {
+        name
+        for stem in SPECS
+        for entry in map(TableSpec.parse, spec.load(stem, PROJECT).get("tables", []))
+        for name in entry.published
+    }
+    assert named == {table.id for table in PUBLISHED}
+
+
+def made(records: list[Record], **entry: object) -> Table:
+    source = Published("p/t", "P, Table 1", "T", tuple(records))
+    parsed = TableSpec.parse({"title": "T", "rows": "model", "cell": "x", "published": "p/t", **entry})
+    with_metric = {"x": resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]}
+    return build(parsed, [], with_metric, [source])
+
+
+def test_each_reason_is_told_with_its_count() -> None:
+    records = [
+        Record({"model": "m", "size": 4}, "x", 0.5),
+        Record({"model": "m", "size": 4, "side": "left"}, "x", 0.6),
+        Record({"model": "m", "size": 4, "side": "right"}, "x", 0.7),
+        Record({"model": "m", "size": 8}, "x", 0.1),
+        Record({"model": "m", "size": 4}, "y", 0.2),
+        Record({"model": "m", "size": 4, "task": "t"}, "x", 0.3),
+        Record({"model": "m"}, "x", 0.4, overall=True),
+        Record({"size": 4}, "x", 0.8),
+        Record({"model": "n"}, "x", 0.9),  # what `where` fixes need not be said
+    ]
+    table = made(records, where={"size": 4, "side": ["left", "right"]})
+    assert [(row.key["model"], row.cells[0].value) for row in table.rows] == [("m", 0.5), ("n", 0.9)]
+    assert table.notes[-1] == (
+        "† 7 of 9 published figures are not placed in this table: 2 where another one stands, 1 of another size than "
+        "the table's, 1 of metrics for which it has no column, 1 by task, which it does not tell apart, "
+        "1 that are averages, for which it has no column, 1 without model."
+    )
+
+
+def test_a_unit_and_digits_for_each_metric() -> None:
+    records = [Record({"model": "m"}, "x", 0.043), Record({"model": "m"}, "y", 104373000)]
+    source = Published("p/t", "P, Table 1", "T", tuple(records))
+    solved = resolve.metrics(spec.load("agentsnet", PROJECT), PROJECT)["solved"]
+    entry = {"title": "T", "rows": "model", "cell": ["x", "y"], "published": "p/t"}
+    parsed = TableSpec.parse({**entry, "digits": {"x": 1, "y": 0}, "unit": {"x": "percent"}})
+    assert grid(build(parsed, [], {"x": solved, "y": solved}, [source])).body == [["m †", "4.3%", "104,373,000"]]
+    with pytest.raises(SpecError, match="digits: cell has no metric 'z'"):
+        TableSpec.parse({**entry, "digits": {"z": 1}})
+    with pytest.raises(SpecError, match="unit must be thousands, percent or null, or a mapping"):
+        TableSpec.parse({**entry, "unit": {"x": "miles"}})
