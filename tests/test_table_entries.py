@@ -102,14 +102,8 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, "error": {4: "sem"}}, "error: a metric is a name, found 4"),
         ({**SOLVED, "error": {"sloved": "sem"}}, "error: cell has no metric 'sloved'. Did you mean solved?"),
         ({**SOLVED, "error": {"score": "sem"}}, "error: cell has no metric 'score'. There are: solved."),
-        (
-            {**SOLVED, "digits": True},
-            "digits must be a whole number from 0 to 10, or a mapping of metrics to such numbers: the decimals shown, found True",
-        ),
-        (
-            {**SOLVED, "digits": 11},
-            "digits must be a whole number from 0 to 10, or a mapping of metrics to such numbers: the decimals shown, found 11",
-        ),
+        ({**SOLVED, "digits": True}, "the decimals shown, found True"),
+        ({**SOLVED, "digits": 11}, "the decimals shown, found 11"),
         ({**SOLVED, "where": ["size"]}, "where must be a mapping of labels"),
         ({**SOLVED, "where": {4: 1}}, "where: a label is a name, found 4"),
         ({**SOLVED, "where": {"metric": "solved"}}, "where: use cell to choose metrics"),
