@@ -22,7 +22,19 @@ from harness.executors import await_workers, chosen
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
-from harness.record import META, SPEC, as_json, begin, check_replay, ended, graded_again, identity, read_meta, reported
+from harness.record import (
+    META,
+    SPEC,
+    as_json,
+    begin,
+    check_journals,
+    check_replay,
+    ended,
+    graded_again,
+    identity,
+    read_meta,
+    reported,
+)
 from harness.run import BudgetReachedError, Options, run
 from harness.score import rescore
 from harness.spec import Spec
@@ -256,7 +268,7 @@ def execute(
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
                 scores = rescore(plan, folder, options.sandbox)
         except BaseException as end:  # Ctrl-C too
-            now = ended(reported(meta, reports, executor.report()), "stopped")
+            now = ended(reported(meta, reports, executor.report()), "stopped", folder)
             if isinstance(end, BudgetReachedError):
                 now["stopped"] = end.stopped
             with contextlib.suppress(StorageError):  # why it ends is to be told
@@ -291,7 +303,7 @@ def finish(done: Run) -> Run:
     store.write_atomically(done.folder / "results.json", as_json(done.rows))
     text = "\n\n".join(render(table, "markdown") for table in done.tables)
     store.write_atomically(done.folder / "tables.md", text + "\n")
-    meta = ended(done.meta, "finished")
+    meta = ended(done.meta, "finished", done.folder)
     store.write_atomically(done.folder / META, as_json(meta))
     return replace(done, meta=meta)
 
@@ -304,6 +316,7 @@ def rescored(
 
     project = project or find()
     before = Run.load(folder, project)
+    check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)
     return finish(replace(before, meta=graded_again(before.meta, plan), scores=rescore(plan, folder, sandbox)))

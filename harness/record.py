@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
@@ -93,6 +94,7 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
             f"{_difference(known['identity'], meta['identity'])}",
             hint=f"Choose another folder with --output_path, add --overwrite to replace that run{again}.",
         )
+    check_journals(known, folder)
     finished = known.get("status") == "finished"
     rescore = _check_code(known, meta, folder, finished)
     # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
@@ -148,13 +150,26 @@ def _killed(known: Mapping[str, Any], folder: Path) -> float:
     return round(before + _since(known["sitting"], wrote), 3)
 
 
-def ended(meta: Mapping[str, Any], status: str) -> dict[str, Any]:
-    """run.json at the end of a sitting, with its end and the duration of all sittings together, in seconds."""
+def ended(meta: Mapping[str, Any], status: str, folder: Path) -> dict[str, Any]:
+    """run.json at the end of a sitting: its end, the duration of all sittings (seconds), journals' lengths (bytes)."""
     made = {**meta, "status": status}
     if (began := made.pop("sitting", None)) is not None:
         made["end"] = _now()
         made["duration"] = round(float(made.get("duration", 0.0)) + _since(began, time.time()), 3)
+        with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
+            made["journals"] = {path.name: store.whole(path) for path in store.journals(folder) if path.exists()}
     return made
+
+
+def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
+    """Raises `DataError` where a journal is shorter than the run had left it at the end of its last sitting."""
+    for name, length in meta.get("journals", {}).items():
+        path = folder / name
+        there = path.stat().st_size if path.exists() else 0
+        if there < length:
+            message = f"{path} was cut: {there:,} of {length:,} bytes are there"
+            hint = "Take it from a copy. To go on with what is left, delete `journals` from run.json."
+            raise DataError(message, hint=hint)
 
 
 def graded_again(meta: Mapping[str, Any], plan: Plan) -> dict[str, Any]:

@@ -231,7 +231,7 @@ class Episodes:
             self.tally.write = self.journal.asked_now
             self.samples = None
             if self.options.log_samples:
-                samples = store.Journal(self._file("samples.jsonl"), lenient=True)
+                samples = store.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
                 self.samples = stack.enter_context(contextlib.closing(samples))
             stack.callback(self._note_asked)
             budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}

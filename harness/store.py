@@ -18,8 +18,10 @@ import dataclasses
 import errno
 import json
 import os
+import stat
 import threading
 import time
+import zlib
 from array import array
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -41,6 +43,9 @@ Line = dict[str, Any]
 class Journal:
     """Appends JSON lines. A torn last line, left by a kill, is cut off when the file is opened.
 
+    The last key of every line, `crc`, is a checksum of the rest of it (`sealed`): `lines` notices what a disk, or
+    somebody, changes later. A file that others have cut or written into meanwhile is noticed while this one writes.
+
     Lines are written by a thread of their own, all that came within `_GATHER` seconds at once: no call waits for the
     disk, and a killed process loses what it appended in the last tenth of a second at most. Every `_SYNC` seconds they
     are also pushed out of the system's cache, where delayed failures show (a network disk's, say). Where the disk is
@@ -49,9 +54,19 @@ class Journal:
     When writing fails, nothing more is written, and every later call raises `StorageError`.
     """
 
-    def __init__(self, path: Path, *, lenient: bool = False) -> None:
-        """`lenient`: write values that JSON does not know as their text, for files that nobody reads back."""
+    def __init__(self, path: Path, *, lenient: bool = False, seal: bool = True) -> None:
+        """Open a file for appending; it need not exist.
+
+        Args:
+            path: the file.
+            lenient: write values that JSON does not know as their text, for files that nobody reads back.
+            seal: give lines a checksum.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
         self.path = path
+        self._seal = seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
         self._waiting: list[bytes] = []
         self._size = 0  # bytes appended and not yet written
@@ -62,6 +77,7 @@ class Journal:
         try:
             _cut_torn_line(path)
             self._file: IO[bytes] = path.open("ab", buffering=0)
+            self._length = os.fstat(self._file.fileno()).st_size
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
@@ -70,7 +86,8 @@ class Journal:
 
         Raises `StorageError` if an earlier one could not be written, `TypeError` or `ValueError` for what is not JSON.
         """
-        data = self._encode(line).encode("ascii") + b"\n"
+        data = self._encode(line).encode("ascii")
+        data = sealed(data) if self._seal else data + b"\n"
         with self._change:
             if self._size > _MOST_WAITING:
                 self._change.wait_for(lambda: self._size <= _MOST_WAITING or self._failure)
@@ -134,11 +151,18 @@ class Journal:
 
     def _write(self, data: bytes) -> None:
         while data:  # a nearly full disk takes only a part
-            data = data[self._file.write(data) or 0 :]
+            written = self._file.write(data) or 0
+            self._length += written
+            data = data[written:]
 
     def _sync(self) -> None:
-        if os.fstat(self._file.fileno()).st_nlink == 0:
+        found = os.fstat(self._file.fileno())
+        if found.st_nlink == 0:
             raise OSError(errno.ENOENT, "somebody has removed it")
+        # Files without checksums may have several writers.
+        if self._seal and stat.S_ISREG(found.st_mode) and found.st_size != self._length:
+            what = "cut it" if found.st_size < self._length else "written into it"
+            raise _ChangedError(f"something else has {what}: {found.st_size:,} bytes are there, not {self._length:,}")
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -148,41 +172,69 @@ class Journal:
     def _fail(self, error: Exception) -> None:
         # What stands there may be half a line: anything written after it would be damaged with it.
         with self._change:
-            self._failure = StorageError(
-                f"cannot write {self.path}: {getattr(error, 'strerror', None) or error or type(error).__name__}",
-                hint="Everything written so far is readable. Make room, or mend the disk; then give the same command "
-                "again.",
+            what = getattr(error, "strerror", None) or error or type(error).__name__
+            hint = (
+                "Everything written so far is readable. Make room, or mend the disk; then give the same command again."
             )
+            if isinstance(error, _ChangedError):
+                hint = "What is gone has to come from a copy, else the same command asks for it again."
+            self._failure = StorageError(f"cannot write {self.path}: {what}", hint=hint)
             self._change.notify_all()
 
 
+class _ChangedError(Exception):
+    """The file is not as it was left."""
+
+
 def _cut_torn_line(path: Path) -> None:
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
+    if path.exists() and (keep := whole(path)) < path.stat().st_size:
+        os.truncate(path, keep)
+
+
+def whole(path: Path) -> int:
+    """How many bytes of a file are whole lines. Raises `OSError`."""
+    with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
-        keep = end
-        while keep:
-            start = max(0, keep - (1 << 16))
+        while end:
+            start = max(0, end - (1 << 16))
             file.seek(start)
-            newline = file.read(keep - start).rfind(b"\n")
+            newline = file.read(end - start).rfind(b"\n")
             if newline >= 0:
-                keep = start + newline + 1
-                break
-            keep = start
-        if keep < end:
-            file.truncate(keep)
+                return start + newline + 1
+            end = start
+    return 0
+
+
+def sealed(line: bytes) -> bytes:
+    """A JSON object on one line as journals hold it: with the CRC-32 of its bytes for a last key, and a newline.
+
+    >>> sealed(b'{"k":"end"}')
+    b'{"k":"end","crc":"92cdc395"}\\n'
+    """
+    return b'%b,"crc":"%08x"}\n' % (line[:-1], zlib.crc32(line))
+
+
+def _is_intact(raw: bytes) -> bool:
+    rest = zlib.crc32(b"}", zlib.crc32(memoryview(raw)[:-_SEAL]))
+    return raw[-_SEAL:] == b',"crc":"%08x"}\n' % rest
 
 
 def lines(path: Path) -> Iterator[tuple[int, Line]]:
-    """(byte offset, line) of every whole line. Raises `DataError` naming a line that is no JSON object."""
+    """(byte offset, line) of every whole line of a journal.
+
+    Raises `DataError` naming a line that is no JSON object, or not as it was written.
+    """
     try:
         with path.open("rb") as file:
             offset = 0
             for number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
                     return  # torn by a kill
-                yield offset, _object(raw, path, number)
+                line = _object(raw, path, number)
+                if not _is_intact(raw):
+                    message = "the line is not as it was written (its checksum differs): the file is damaged"
+                    raise DataError(message, place=Place(str(path), number, 1), hint=_DAMAGED)
+                yield offset, line
                 offset += len(raw)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
@@ -195,11 +247,16 @@ def _object(raw: bytes, path: Path, number: int | None = None) -> Line:
     except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict):
-        hint = None
-        if number:
-            hint = "Take it from a copy. Without one delete the line: a move of an unfinished episode is asked anew."
+        hint = _DAMAGED if number else None
         raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
     return line
+
+
+_SEAL = len(b',"crc":"00000000"}\n')
+_DAMAGED = (
+    "Take it from a copy. Without one delete the line, and `journals` in run.json: a move of an unfinished episode is "
+    "asked anew."
+)
 
 
 # --------------------------------------------------------------------------------------- line formats

@@ -21,6 +21,7 @@ from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
 from harness.run import BudgetReachedError, Options, RunStoppedError
 from tests.fake_openai import FakeOpenAI, status
+from tests.journals import as_killed, sealed
 from tests.test_shared_calls import SPEC
 
 TOY = project.find(Path(__file__).parent / "toy")
@@ -202,7 +203,7 @@ def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> No
 
 @pytest.mark.parametrize("asked", ["[1]", "3", '["a", "b"]', "null", "{}"])
 def test_a_damaged_count_is_told_with_its_line(tmp_path: Path, asked: str) -> None:
-    (tmp_path / "j").write_text(f'{{"k": "asked", "asked": [1, 2]}}\n{{"k": "asked", "asked": {asked}}}\n')
+    (tmp_path / "j").write_bytes(sealed({"k": "asked", "asked": [1, 2]}, {"k": "asked", "asked": json.loads(asked)}))
     with pytest.raises(DataError, match="j:2:1: not a line of a journal"):
         store.Progress(tmp_path / "j")
 
@@ -253,6 +254,7 @@ def test_a_spent_budget_keeps_nothing_from_ending_that_needs_nothing_new(
     journal = folder / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(line for line in lines if b'"k":"end"' not in line))  # as kill -9 may leave it
+    as_killed(folder)
     for name in ("scores.jsonl", "results.json", "tables.md"):
         (folder / name).unlink()
     run(folder, Dice(broken_start=True), max_calls=calls, max_concurrency=width)

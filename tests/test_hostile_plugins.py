@@ -16,6 +16,7 @@ from harness.errors import EngineFatalError, PluginError, SpecError
 from harness.evaluation import rescored
 from harness.project import Project, find
 from harness.run import RunStoppedError
+from tests.journals import as_killed, edited
 
 TOY = Path(__file__).parent / "toy"
 
@@ -270,7 +271,9 @@ def test_moves_recorded_by_another_protocol_are_not_taken_for_its_own(project: P
     run(project, tmp_path / "r")
     journal = tmp_path / "r" / "journal.jsonl"
     kept = [line for line in journal.read_text().splitlines(keepends=True) if '"k":"end"' not in line]
-    journal.write_text("".join(kept).replace('"t":"say"', '"t":"shout"'))
+    journal.write_text("".join(kept))
+    edited(journal, '"t": "say"', '"t": "shout"')
+    as_killed(tmp_path / "r")
     done = run(project, tmp_path / "r")
     assert "turn 0 of S0 is 'say' but was recorded as 'shout'" in str(done.scores[0].error)
 

@@ -20,6 +20,7 @@ from harness.evaluation import rescored
 from harness.limits import LARGEST, LIMITED, Allowance, Limits, Meter
 from harness.players import ModelPlayer
 from harness.run import BudgetReachedError, RunStoppedError
+from tests.journals import as_killed
 
 TOY = project.find(Path(__file__).parent / "toy")
 BUILTIN = project.builtin()
@@ -207,6 +208,7 @@ def test_a_limited_run_can_be_cut_anywhere(tmp_path: Path, limits: dict[str, Any
         for name in ("run.json", "spec.yaml"):
             (part / name).write_bytes((whole / name).read_bytes())
         (part / "journal.jsonl").write_bytes(journal[:cut])
+        as_killed(part)
         run(part, limits, Dice(), max_concurrency=3)
         assert results(part) == expected
 

@@ -11,6 +11,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.evaluation import rescored
 from harness.project import find
+from tests.journals import as_killed
 
 ROOT = Path(__file__).parent
 TOY = find(ROOT / "toy")
@@ -49,6 +50,7 @@ def test_lines_that_are_gone_are_missed(tmp_path: Path) -> None:
     run(tmp_path / "r", Mock(text="a"))
     journal = tmp_path / "r" / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
+    as_killed(tmp_path / "r")
     with pytest.raises(DataError, match=r"\d+ of the \d+ moves of episode seats=2/c0/0: lines are gone"):
         rescored(tmp_path / "r", TOY)
 

@@ -1,6 +1,7 @@
 """Runs: resume from any point, order of completion, failures as data."""
 
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from harness.evaluation import rescored
 from harness.project import find
 from harness.redaction import without_secrets
 from harness.run import BudgetReachedError, RunStoppedError
+from tests.journals import as_killed
 
 ROOT = Path(__file__).parent
 TOY = find(ROOT / "toy")
@@ -80,6 +82,7 @@ def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -
         for name in ("run.json", "spec.yaml"):
             (part / name).write_bytes((whole / name).read_bytes())
         (part / "journal.jsonl").write_bytes(journal[:cut])
+        as_killed(part)
         recorded = [line for _, line in store.lines(part / "journal.jsonl") if line["k"] == "move"]
         again = Dice()
         run(part, again, max_concurrency=3)
@@ -87,6 +90,21 @@ def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -
         failed = {(line["e"], line["s"], line["i"]) for line in recorded}
         asked = {tuple(name.rsplit("/", 3)[:3]) for name in again.asked}
         assert not {(e, s, str(i)) for e, s, i in failed} & asked, "a recorded move was asked again"
+
+
+def test_a_journal_that_was_cut_after_the_run_is_noticed(tmp_path: Path) -> None:
+    """Else it would be played again without a word, or scored without what is gone."""
+    with pytest.raises(BudgetReachedError):
+        run(tmp_path / "stopped", Dice(), max_calls=5)
+    run(tmp_path / "whole", Dice())
+    for name in ("stopped", "whole"):
+        os.truncate(tmp_path / name / "journal.jsonl", 0)
+        with pytest.raises(DataError, match=r"journal\.jsonl was cut: 0 of [\d,]+ bytes are there(.|\n)*`journals`"):
+            run(tmp_path / name, Dice())
+    with pytest.raises(DataError, match="was cut"):
+        rescored(tmp_path / "whole", TOY)
+    as_killed(tmp_path / "stopped")
+    run(tmp_path / "stopped", Dice())
 
 
 def test_a_finished_run_asks_nothing_and_does_not_even_start_its_engine(tmp_path: Path) -> None:

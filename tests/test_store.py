@@ -2,8 +2,11 @@
 
 import itertools
 import json
+import os
+import re
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from harness import store
 from harness.api import Completion, Move, Outcome
 from harness.errors import DataError, StorageError
+from tests.journals import sealed
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -61,12 +65,12 @@ def test_outcomes_survive() -> None:
 @pytest.mark.parametrize("tail", [b"", b"{", b'{"k":"mo', b'{"k":"move"}', b"\x00" * 9, b"x" * 200_000])
 def test_a_torn_last_line_is_cut_and_the_journal_goes_on(tmp_path: Path, tail: bytes) -> None:
     file = tmp_path / "j"
-    file.write_bytes(b'{"k":1}\n{"k":2}\n' + tail)
+    file.write_bytes(sealed({"k": 1}, {"k": 2}) + tail)
     assert [line["k"] for _, line in store.lines(file)] == [1, 2]
     journal = store.Journal(file)
     journal.append({"k": 3})
     journal.close()
-    assert file.read_bytes() == b'{"k":1}\n{"k":2}\n{"k":3}\n'
+    assert file.read_bytes() == sealed({"k": 1}, {"k": 2}, {"k": 3})
 
 
 def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
@@ -77,7 +81,7 @@ def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [b"garbage\n", b"[1]\n", b"\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n"])
 def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path, bad: bytes) -> None:
-    (tmp_path / "j").write_bytes(b'{"k":1}\n' + bad + b'{"k":2}\n')
+    (tmp_path / "j").write_bytes(sealed({"k": 1}) + bad + sealed({"k": 2}))
     with pytest.raises(DataError, match=r"j:2:1: not a JSON object"):
         list(store.lines(tmp_path / "j"))
 
@@ -85,11 +89,11 @@ def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path, bad: bytes) 
 def test_lines_reach_the_file_without_anybody_waiting_for_them(tmp_path: Path) -> None:
     journal = store.Journal(tmp_path / "j")
     journal.append({"k": 1})
-    while (tmp_path / "j").read_bytes() != b'{"k":1}\n':
+    while (tmp_path / "j").read_bytes() != sealed({"k": 1}):
         pass
     journal.append({"k": 2})
     journal.flush()
-    assert (tmp_path / "j").read_bytes() == b'{"k":1}\n{"k":2}\n'
+    assert (tmp_path / "j").read_bytes() == sealed({"k": 1}, {"k": 2})
     journal.close()
 
 
@@ -164,6 +168,42 @@ def test_a_journal_that_somebody_removes_is_not_written_into_nowhere(tmp_path: P
         journal.close()
 
 
+@given(
+    st.lists(st.dictionaries(st.text(), st.integers() | st.text()), min_size=1, max_size=4), st.integers(0), st.data()
+)
+def test_a_flipped_bit_is_never_read_as_something_else(
+    lines: list[dict[str, Any]], place: int, data: st.DataObject
+) -> None:
+    """It is an error that names the line, or it made the last line a torn one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "j"
+        content = bytearray(sealed(*({"k": "x", **line} for line in lines)))
+        content[place % len(content)] ^= 1 << data.draw(st.integers(0, 7))
+        path.write_bytes(content)
+        torn = not content.endswith(b"\n")
+        try:
+            read = [line for _, line in store.lines(path)]
+        except DataError as error:
+            assert re.search(r"j:\d:1: (not a JSON object|.*checksum differs)", str(error)) and "copy" in str(error)
+        else:
+            assert torn and len(read) == len(lines) - 1
+
+
+@pytest.mark.parametrize("what", ["cut", "written into"])
+def test_a_file_that_others_change_meanwhile_is_noticed(tmp_path: Path, what: str) -> None:
+    journal = store.Journal(tmp_path / "j")
+    journal.append({"k": 1})
+    journal.flush()
+    if what == "cut":
+        os.truncate(tmp_path / "j", 0)
+    else:
+        with (tmp_path / "j").open("ab") as other:
+            other.write(sealed({"k": 2}))
+    journal.append({"k": 3})
+    with pytest.raises(StorageError, match=rf"something else has {what.split()[0]}.*bytes are there, not 50"):
+        journal.close()
+
+
 def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
     """A move that comes in after the disk was full would be glued to it, and both be lost."""
     import resource
@@ -173,7 +213,7 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
     journal.flush()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (30, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
         journal.append({"k": "x" * 100})
         with pytest.raises(StorageError):
             journal.flush()
@@ -184,14 +224,14 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
     journal.close()
     assert [line["k"] for _, line in store.lines(tmp_path / "j")] == ["first"]
     store.Journal(tmp_path / "j").close()
-    assert (tmp_path / "j").read_bytes() == b'{"k":"first"}\n'
+    assert (tmp_path / "j").read_bytes() == sealed({"k": "first"})
 
 
 @pytest.mark.parametrize(
     "bad", ['{"k":"move"}', '{"k":"end","e":"x"}', '{"k":"move","e":"x","s":"S","i":0,"t":"t","calls":3}']
 )
 def test_lines_of_a_strange_shape_are_told_with_their_line(tmp_path: Path, bad: str) -> None:
-    (tmp_path / "j").write_text('{"k":"note"}\n' + bad + "\n")
+    (tmp_path / "j").write_bytes(sealed({"k": "note"}, json.loads(bad)))
     with pytest.raises(DataError, match=r"j:2:1: not a line of a journal"):
         store.Progress(tmp_path / "j")
 
@@ -254,7 +294,7 @@ def test_in_whatever_order_several_journals_are_read_the_most_that_is_known_of_a
     ]
     paths = [tmp_path / f"journal-{i}.jsonl" for i in range(3)]
     for path, move in zip(paths, moves, strict=True):
-        path.write_text(json.dumps({**store.move_line("e", 0, 0, 0, move), "asked": [1, 5]}) + "\n")
+        path.write_bytes(sealed({**store.move_line("e", 0, 0, 0, move), "asked": [1, 5]}))
     for order in itertools.permutations(range(3)):
         progress = store.Progress(*(paths[i] for i in order))
         assert progress.moves == {"e": {("A", 0): moves[2]}} and (progress.calls, progress.tokens) == (3, 15)

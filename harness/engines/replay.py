@@ -19,6 +19,7 @@ from harness.errors import (
     RequestError,
     SetupError,
 )
+from harness.store import lines
 
 _FIELDS = frozenset(f.name for f in fields(Completion))
 _ERRORS: dict[str, type[EngineError]] = {
@@ -50,10 +51,11 @@ class Replay(Engine):
 
         Raises:
             SetupError: if there is none at `path`, or nothing in it.
-            DataError: if a line other than a file's last is not JSON.
+            DataError: if a line other than a file's last is damaged.
         """
         for file in self._files():
-            for row in _rows(file):
+            journaled = Path(self.path).is_dir()
+            for row in (line for _, line in lines(file)) if journaled else _recorded(file):
                 self._take(row)
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run whose seats held policies has none.")
@@ -93,8 +95,8 @@ class Replay(Engine):
         try:
             if path.is_dir():
                 return str(json.loads((path / "run.json").read_text("utf-8"))["model"])
-            with path.open(encoding="utf-8") as lines:  # the recorder names the model in every line
-                return str(json.loads(next(lines, ""))["model"])
+            with path.open(encoding="utf-8") as recorded:  # the recorder names the model in every line
+                return str(json.loads(next(recorded, ""))["model"])
         except (OSError, ValueError, KeyError, TypeError):
             return "replay"
 
@@ -113,10 +115,10 @@ class Replay(Engine):
             self._errors[row["id"]] = row
 
 
-def _rows(file: Path) -> Iterator[Row]:
-    """The objects of a JSONL file. A last line that was torn by a crash is left out."""
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, 1):
+def _recorded(file: Path) -> Iterator[Row]:
+    """The objects of a file that `Recorder` wrote. A last line that was torn by a crash is left out."""
+    with file.open(encoding="utf-8", errors="replace") as recorded:
+        for number, line in enumerate(recorded, 1):
             try:
                 row = json.loads(line)
             except ValueError as error:

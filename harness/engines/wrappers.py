@@ -250,7 +250,7 @@ class Recorder(Wrapper):
         await self.inner.start()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._journal = Journal(self.path)
+            self._journal = Journal(self.path, seal=False)
         except OSError as error:
             await self.close()
             raise StorageError(f"cannot write {self.path}: {error.strerror or error}") from None

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from harness.api import Completion, Request, Thread
 from harness.engines.replay import Replay
 from harness.errors import ContextLengthError, DataError, EngineFatalError, RequestError, SetupError
+from tests.journals import sealed
 
 
 def move(episode: str, seat: str, turn: int, *texts: str, **more: Any) -> dict[str, Any]:
@@ -22,7 +23,8 @@ def move(episode: str, seat: str, turn: int, *texts: str, **more: Any) -> dict[s
 
 
 def write(path: Path, rows: list[Any], tail: str = "") -> Path:
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows) + tail, encoding="utf-8")
+    whole = sealed(*rows) if path.name.startswith("journal") else "".join(json.dumps(r) + "\n" for r in rows).encode()
+    path.write_bytes(whole + tail.encode())
     return path
 
 
@@ -43,7 +45,6 @@ def test_every_call_of_a_run_is_answered_by_its_id(tmp_path: Path) -> None:
         move("c/case/0", "Bob", 0, "no"),
         move("c/case/0", "Alice", 1, "fine", made_up_field=1),
         {"k": "move", "e": "c/case/0", "s": "Policy", "i": 0},
-        ["not", "an", "object"],
     ]
     write(tmp_path / "journal.jsonl", rows, tail='{"k": "move", "e": "c/ca')  # torn by a crash
     engine = started(tmp_path)
@@ -101,8 +102,8 @@ def test_no_recording_is_the_users_mistake(tmp_path: Path, there: str) -> None:
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
-    file.write_text(json.dumps(move("a", "S", 0, "x")) + "\n{oops\n" + json.dumps(move("a", "S", 1, "y")) + "\n")
-    with pytest.raises(DataError, match=r"journal\.jsonl:2:1: not JSON"):
+    file.write_bytes(sealed(move("a", "S", 0, "x")) + b"{oops\n" + sealed(move("a", "S", 1, "y")))
+    with pytest.raises(DataError, match=r"journal\.jsonl:2:1: not a JSON object"):
         started(tmp_path)
 
 
@@ -112,9 +113,9 @@ def test_cut_anywhere_it_holds_all_whole_lines(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], cut: int
 ) -> None:
     file = tmp_path_factory.mktemp("run") / "journal.jsonl"
-    whole = b"".join(json.dumps(move("e", "S", i, t)).encode() + b"\n" for i, t in enumerate(texts))
+    whole = sealed(*(move("e", "S", i, t) for i, t in enumerate(texts)))
     kept = whole[: min(cut, len(whole))]
-    file.write_bytes(json.dumps(move("e", "S", 99, "first")).encode() + b"\n" + kept)
+    file.write_bytes(sealed(move("e", "S", 99, "first")) + kept)
     engine = started(file.parent)
     for i, text in enumerate(texts[: kept.count(b"\n")]):
         assert ask(engine, f"e/S/{i}/0").text == text

@@ -21,6 +21,7 @@ from harness.report import FORMATS, RunScores, draw, leaderboard, page, render
 from harness.simulation import Simulant, named, seed_of
 from harness.tables import EpisodeScore, TableSpec
 from tests.documents.documents_kit import BUILTIN
+from tests.journals import as_killed
 
 NOTE = "simulated: players were told the right answer"
 PANEL = {"use": "simulated", "label": "weak experts", "accuracy": 0.6}
@@ -89,6 +90,7 @@ def test_the_mark_survives_reading_rescoring_and_going_on(run: Run, tmp_path: Pa
         (torn / name).write_text((run.folder / name).read_text())
     lines = (run.folder / "journal.jsonl").read_text().splitlines(keepends=True)
     (torn / "journal.jsonl").write_text("".join(lines[: len(lines) // 2]))
+    as_killed(torn)
     assert played(torn).scores == run.scores, "the same answers, and all of them marked"
 
 

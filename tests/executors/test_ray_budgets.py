@@ -14,6 +14,7 @@ from harness.run import BudgetReachedError, RunStoppedError
 from tests.executors.clusters import RAY, killing, recorded, results, run
 from tests.executors.hired import Dice
 from tests.fake_openai import FakeOpenAI, status
+from tests.journals import as_killed
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 
@@ -72,6 +73,7 @@ def test_what_is_recorded_or_cached_is_played_with_a_budget_that_is_spent(
     for journal in store.journals(folder):  # as kill -9 may leave it
         lines = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(b"".join(line for line in lines if b'"k":"end"' not in line))
+    as_killed(tmp_path / "b" / "r")
     for name in results(folder):
         (folder / name).unlink()
     run(folder, Dice(broken_start=True), max_calls=whole[1])

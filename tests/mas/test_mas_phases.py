@@ -16,6 +16,7 @@ from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.play import play as play_with
 from harness.players import ModelPlayer
+from tests.journals import as_killed
 from tests.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, rounds
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "mas_p2p.txt"
@@ -318,6 +319,7 @@ def test_a_run_in_two_phases_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp
         for name in ("run.json", "spec.yaml"):
             (part / name).write_bytes((tmp_path / "run" / name).read_bytes())
         (part / "journal.jsonl").write_bytes(journal[:cut])
+        as_killed(part)
         moves = [line for _, line in store.lines(part / "journal.jsonl") if line["k"] == "move"]
         known = {f"{line['e']}/{line['s']}/{line['i']}/0" for line in moves}
         assert run(part) == expected

@@ -14,6 +14,7 @@ from harness.errors import RequestError, UserError
 from harness.evaluation import Run
 from harness.report import load_published
 from harness.tables import Table
+from tests.journals import as_killed
 
 BUILTIN = project.builtin()
 ONE = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "protocol.max_rounds=4"]
@@ -127,6 +128,7 @@ def test_neither_concurrency_nor_an_interruption_changes_scores(tmp_path: Path) 
         if file.name not in ("journal.jsonl", "scores.jsonl", "results.json") and file.is_file():
             (tmp_path / "cut" / file.name).write_bytes(file.read_bytes())
     (tmp_path / "cut" / "journal.jsonl").write_bytes(journal[: len(journal) // 2])
+    as_killed(tmp_path / "cut")
     resumed = evaluate(tmp_path / "cut", talkative)
     numbers = [score.numbers for score in whole.scores]
     assert numbers == [score.numbers for score in narrow.scores] == [score.numbers for score in resumed.scores]
