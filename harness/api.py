@@ -13,6 +13,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 Action = Any  # what a seat does in a turn: any JSON value
@@ -424,6 +425,10 @@ class Engine(ABC):
     @abstractmethod
     def model(self) -> str:
         """The name shown in tables."""
+
+    def log_to(self, path: Path) -> None:
+        """Append to this file what this engine and its processes print. Called before `start`, where a run has a folder
+        for it; never in a script that uses an engine by itself."""
 
     async def start(self) -> None:
         """Load or connect. Called once, before the first request."""

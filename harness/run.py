@@ -237,6 +237,7 @@ class Episodes:
             budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
             engines = in_turns(budgeted) if self.options.take_turns else budgeted
             for name, engine in engines.items():
+                engine.log_to(self._file("engine.log"))
                 self.engines[name] = wrapped = self._wrapped(name, engine)
                 stack.push_async_callback(wrapped.close)
                 await wrapped.start()

@@ -13,7 +13,7 @@ from typing import Any
 from harness import resolve, spec, yamls
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
-from harness.cli.progress import Progress
+from harness.cli.progress import Progress, notes
 from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import Place, SpecError
@@ -41,7 +41,8 @@ def evaluate(options: argparse.Namespace) -> int:
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
     try:
         how = {"resume": options.resume, "overwrite": options.overwrite}
-        done = execute(plan, folder, running(options), **how, on_score=progress)
+        with notes(options.quiet):
+            done = execute(plan, folder, running(options), **how, on_score=progress)
     except KeyboardInterrupt:
         progress.close()
         print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness import resolve
 from harness.api import Engine
 from harness.cli.evaluate import load, pairs, place, running
-from harness.cli.progress import Progress
+from harness.cli.progress import Progress, notes
 from harness.errors import SpecError
 from harness.fit import fit as fitted
 from harness.project import find
@@ -34,16 +34,17 @@ def fit(options: argparse.Namespace) -> int:
         return bars[-1]
 
     try:
-        files = fitted(
-            loaded,
-            project,
-            model,
-            folder=Path(options.output_path) if options.output_path else None,
-            options=running(options),
-            limit=limit,
-            overwrite=options.overwrite,
-            on_score=progress,
-        )
+        with notes(options.quiet):
+            files = fitted(
+                loaded,
+                project,
+                model,
+                folder=Path(options.output_path) if options.output_path else None,
+                options=running(options),
+                limit=limit,
+                overwrite=options.overwrite,
+                on_score=progress,
+            )
     finally:
         for bar in bars:
             bar.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from harness.tables import EpisodeScore
@@ -43,3 +46,30 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+class _Notes(logging.Handler):
+    """What the harness's modules log, a line each, above a bar that is being drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        if "tqdm" in sys.modules:
+            from tqdm import tqdm
+
+            tqdm.write(text, file=sys.stderr)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def notes(quiet: bool = False) -> Iterator[None]:
+    """Show meanwhile what the harness logs: all that a person may want to know, or warnings only."""
+    log, shown = logging.getLogger("harness"), _Notes()
+    before = log.level
+    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    log.addHandler(shown)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        log.setLevel(before)

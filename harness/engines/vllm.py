@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import multiprocessing
 import os
 import time
@@ -16,23 +17,18 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
+from harness.engines import _vllm_cpu, _vllm_version
 from harness.engines._line import Line
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._orphans import Watch
+from harness.engines._output import Output, one_line
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
+from harness.engines._vllm_failures import advice, died, not_a_model, points_elsewhere
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.redaction import without_secrets
 
-# Fields that go to vLLM under their own names; None leaves the choice to vLLM.
-_PASSED = (
-    "tokenizer", "revision", "dtype", "max_model_len", "gpu_memory_utilization", "tensor_parallel_size",
-    "pipeline_parallel_size", "data_parallel_size", "max_num_seqs", "max_num_batched_tokens", "enable_prefix_caching",
-    "enforce_eager", "quantization", "kv_cache_dtype", "block_size", "enable_chunked_prefill", "trust_remote_code",
-    "reasoning_parser", "seed", "enable_sleep_mode",
-)  # fmt: skip
-
-
+_log = logging.getLogger(__name__)
 _engines = count()
 
 
@@ -47,8 +43,9 @@ class VLLM(Engine):
         dtype, max_model_len, gpu_memory_utilization, tensor_parallel_size, pipeline_parallel_size,
             data_parallel_size, max_num_seqs, max_num_batched_tokens, enable_prefix_caching, enforce_eager,
             quantization, kv_cache_dtype, block_size, enable_chunked_prefill, trust_remote_code, seed,
-            enable_sleep_mode: vLLM's engine arguments; None leaves them to vLLM. Where engines take turns one in
-            sleep mode keeps its weights in the machine's memory, and needs no new start.
+            enable_sleep_mode: vLLM's engine arguments; None leaves them to vLLM, on a CPU some of them to
+            `harness.engines._vllm_cpu.choose`. Where engines take turns one in sleep mode keeps its weights in the
+            machine's memory, and needs no new start.
         chat_template: a file with a Jinja chat template, in place of the model's.
         chat_template_kwargs: further variables of the template, e.g. {enable_thinking: false}.
         reasoning_parser: vLLM's parser for the model's reasoning; None: a leading <think> block.
@@ -95,6 +92,8 @@ class VLLM(Engine):
         self._load = Load(1)
         self._line = Line(self._load.admits)
         self._asleep = False
+        self._output = Output()
+        self._chosen: dict[str, Any] = {}
 
     @property
     def model(self) -> str:
@@ -113,51 +112,83 @@ class VLLM(Engine):
             await self._engine.wake_up()
             self._asleep = False
             return
-        os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
-        try:
-            from vllm.engine.arg_utils import AsyncEngineArgs
-            from vllm.usage.usage_lib import UsageContext
-            from vllm.v1.engine.async_llm import AsyncLLM
-        except ImportError as error:
-            raise SetupError(
-                f"the engine vllm needs the package vllm ({error})",
-                hint='Install it: pip install "mas-eval-harness[vllm]" (for a machine without GPU see docs/engines.md)',
-            ) from error
+        if problem := not_a_model(self.pretrained):
+            raise SetupError(problem, hint="pretrained= takes a folder in Hugging Face's format, or a name on the hub.")
         template = self._template()
-        arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING" if self._output.path is None else "INFO")
+        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
+        self._output.begin(f"vllm, {self.pretrained}")
         try:
-            others = set(multiprocessing.active_children())
-            self._watch = Watch()
-            with self._watch.over_children():
+            with self._output.diverted():
+                words, level = self._load_model()
+            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
+            await self._engine.get_supported_tasks()
+            config = self._engine.vllm_config
+            self._load.seats = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
+            self._limit = int(self._engine.model_config.max_model_len)
+            with self._output.diverted():
+                tokenizer = self._engine.get_tokenizer()
+                self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
+        except SetupError:
+            await self.close()
+            raise
+        except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
+            dead = died(self._processes)
+            await self.close()
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # Ctrl-C reaches its processes too, and they fail of it
+                raise asyncio.CancelledError from None
+            why = self._why(error, dead)
+            hint = advice(why) or 'A script of your own must run the harness below `if __name__ == "__main__":`.'
+            raise SetupError(f"vLLM cannot load {self.pretrained!r}: {why}{self._see()}", hint=hint) from error
+        self._output.forget()
+        _log.log(level, "%s%s", "; ".join(words), self._see())
+
+    def _load_model(self) -> tuple[list[str], int]:
+        """Start the engine; returns what is to be said of how it was started, and how loud."""
+        words, strange = _vllm_version.check()
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.platforms import current_platform
+        from vllm.usage.usage_lib import UsageContext
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
+        choice = _vllm_cpu.Choice()
+        if current_platform.is_cpu():
+            choice = _vllm_cpu.choose(arguments, os.environ, _vllm_cpu.machine())
+            words += choice.words
+        arguments |= choice.arguments
+        self._chosen = {
+            "platform": current_platform.device_type,
+            "chosen": {**choice.arguments, **choice.environment},
+        }
+        others = set(multiprocessing.active_children())
+        self._watch = Watch()
+        try:
+            with self._watch.over_children(), _vllm_cpu.applied(choice.environment):
                 self._engine = AsyncLLM.from_engine_args(
                     AsyncEngineArgs(**arguments),
                     # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
                     usage_context=UsageContext.LLM_CLASS,
                     stat_loggers=[lambda config, replica=0: Listener(self._load, self._line, replica)],
                 )
-            listen_only(self._engine, arguments["disable_log_stats"])
+        finally:
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
-            # Asked for at the first request otherwise, which would wait for ever if the process died just then.
-            await self._engine.get_supported_tasks()
-            config = self._engine.vllm_config
-            self._load.seats = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
-            self._limit = int(self._engine.model_config.max_model_len)
-            tokenizer = self._engine.get_tokenizer()
-            self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
-        except SetupError:
-            await self.close()
-            raise
-        except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
-            await self.close()
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # Ctrl-C reaches its processes too, and they fail of it
-                raise asyncio.CancelledError from None
-            raise SetupError(
-                f"vLLM cannot load {self.pretrained!r}: {' '.join(str(error).split())[:2000]}",
-                hint="Check pretrained=, the free GPU memory (gpu_memory_utilization=, max_model_len=) and what vLLM "
-                'printed. A script of your own must run the harness below `if __name__ == "__main__":`.',
-            ) from error
+        listen_only(self._engine, arguments["disable_log_stats"])
+        return words, logging.WARNING if strange else logging.INFO
+
+    def _why(self, error: Exception, dead: str | None) -> str:
+        """The root cause of a failure, in one line: what the log says first, then which process was killed, then the
+        exception's own words."""
+        said = one_line(str(error)) or type(error).__name__
+        return (self._output.cause() if points_elsewhere(said) else said) or dead or said
+
+    def _see(self) -> str:
+        """Where more is to be read."""
+        return "" if self._output.path is None else f"; its output: {self._output.path}"
+
+    def log_to(self, path: Path) -> None:
+        self._output.path = path
 
     async def rest(self) -> bool:
         """Sleep, the weights in the machine's memory, if `enable_sleep_mode` is on."""
@@ -175,16 +206,18 @@ class VLLM(Engine):
         if self._watch is not None:
             self._watch.close()
             self._watch = None
+        self._output.close()
 
     async def _shut_down(self) -> None:
         self._load.stopped()
         self._asleep = False
-        self._engine.shutdown()
-        for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
-            process.join(10)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        with self._output.diverted():
+            self._engine.shutdown()
+            for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
+                process.join(10)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
         await asyncio.sleep(0)  # lets the tasks end that this has cancelled
         with warnings.catch_warnings():
             # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors. Its ZMQ context
@@ -195,7 +228,7 @@ class VLLM(Engine):
 
     def report(self) -> Facts:
         if not self._counts["requests"]:
-            return {}
+            return dict(self._chosen)
         load = self._load.report()
         rates = {
             f"{kind}_tokens_per_second": round(self._counts[f"{kind}_tokens"] / load["seconds"], 1)
@@ -203,6 +236,7 @@ class VLLM(Engine):
             if load
         }
         return {
+            **self._chosen,
             **self._counts,
             **load,
             **rates,
@@ -227,7 +261,7 @@ class VLLM(Engine):
     def _arguments(self, known: set[str]) -> dict[str, Any]:
         """What AsyncEngineArgs is made with."""
         made: dict[str, Any] = {"model": self.pretrained, "disable_log_stats": True}
-        made |= {name: getattr(self, name) for name in _PASSED if getattr(self, name) is not None}
+        made |= {name: getattr(self, name) for name in _vllm_version.PASSED if getattr(self, name) is not None}
         for name, value in self.engine_args.items():
             if name not in known:
                 raise SetupError(f"engine_args: vLLM has no argument {name!r}", hint=near(name, known))
@@ -329,11 +363,16 @@ class VLLM(Engine):
             ):
                 output = some  # the only one: FINAL_ONLY
         except EngineDeadError as error:
-            raise EngineFatalError(f"vLLM's engine process has died: {error}") from error
+            why = self._why(error, died(self._processes))
+            hint = advice(why)
+            raise EngineFatalError(
+                f"vLLM's engine has died: {why}{self._see()}{f' ({hint})' if hint else ''}"
+            ) from error
         except (SetupError, MemoryError):
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {' '.join(str(error.__cause__ or error).split())[:1000]}"
+            self._output.forget()
+            said = f"{type(error).__name__}: {one_line(str(error.__cause__ or error), 1000)}"
             if "maximum model length" in said or "max_model_len" in said:
                 raise ContextLengthError(said) from error
             raise (RefusedError if isinstance(error, ValueError | TypeError) else RequestError)(said) from error

@@ -44,6 +44,9 @@ class Wrapper(Engine):
     def incidental(self) -> frozenset[str]:  # type: ignore[override]
         return self.inner.incidental
 
+    def log_to(self, path: Path) -> None:
+        self.inner.log_to(path)
+
     async def start(self) -> None:
         await self.inner.start()
 

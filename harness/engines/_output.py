@@ -1,0 +1,213 @@
+"""What an engine of this process and its own processes print, kept in a file of the run's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+LOG = "engine.log"
+"""The file's name in a run's folder."""
+
+_MOST = 8_000_000
+"""Characters of a log that are searched for a cause."""
+_LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "ray")
+"""Packages whose loggers write to the console by handlers of their own."""
+
+
+class _Sink(io.TextIOBase):
+    """Standard error to who writes to it, at another place: loggers keep the stream that they were set up with."""
+
+    def __init__(self) -> None:
+        self.files: list[TextIO] = []
+
+    def _end(self) -> TextIO | None:
+        return self.files[-1] if self.files else sys.__stderr__
+
+    def write(self, text: str) -> int:
+        end = self._end()
+        return len(text) if end is None else end.write(text)
+
+    def flush(self) -> None:
+        if (end := self._end()) is not None:
+            end.flush()
+
+    def fileno(self) -> int:
+        end = self._end()
+        if end is None:
+            raise io.UnsupportedOperation("fileno")
+        return end.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+
+_sink = _Sink()
+
+
+class Output:
+    """The output of one engine.
+
+    Without a `path` all goes where it always went.
+
+    Attributes:
+        path: the file it is appended to; None where no run keeps one.
+    """
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self._file: TextIO | None = None
+        self._from = 0
+
+    @contextlib.contextmanager
+    def diverted(self) -> Iterator[None]:
+        """Send to the file what is printed meanwhile: by Python, by libraries, by processes that begin now, for as long
+        as they live. Loggers that begin now stay with the file until `close`.
+
+        Nothing may be awaited inside: the streams are those of the whole process.
+        """
+        if self.path is None:
+            yield
+            return
+        file = self._open(self.path)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with contextlib.ExitStack() as stack:
+            for number in (1, 2):
+                stack.callback(_back, number, _kept(number))
+                os.dup2(file.fileno(), number)
+            stack.enter_context(contextlib.redirect_stdout(_sink))
+            stack.enter_context(contextlib.redirect_stderr(_sink))
+            try:
+                yield
+            finally:
+                _take_over()
+                file.flush()
+
+    def begin(self, title: str) -> None:
+        """Write a line that says what begins; causes are looked for behind it."""
+        if self.path is not None:
+            file = self._open(self.path)
+            file.write(f"--- {title}, {datetime.now().astimezone().isoformat(timespec='seconds')}\n")
+            file.flush()
+        self.forget()
+
+    def forget(self) -> None:
+        """What stands there so far explains nothing that comes."""
+        with contextlib.suppress(OSError):
+            self._from = self.path.stat().st_size if self.path is not None else 0
+
+    def cause(self) -> str | None:
+        """The first exception in what was written since `begin` or `forget`, as one line."""
+        if self.path is None:
+            return None
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._from)
+                return root_cause(file.read(_MOST).decode("utf-8", "replace"))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Let the file go; loggers that wrote to it write to standard error again."""
+        if self._file is not None:
+            _sink.files.remove(self._file)
+            self._file.close()
+            self._file = None
+
+    def _open(self, path: Path) -> TextIO:
+        if self._file is None:
+            self._file = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+            _sink.files.append(self._file)
+        return self._file
+
+
+def _kept(number: int) -> int | None:
+    """A copy of a file descriptor; None if it is closed."""
+    try:
+        return os.dup(number)
+    except OSError:
+        return None
+
+
+def _back(number: int, kept: int | None) -> None:
+    if kept is None:
+        os.close(number)
+    else:
+        os.dup2(kept, number)
+        os.close(kept)
+
+
+def _take_over() -> None:
+    """Lead the handlers to the sink that were there before, set up by an earlier import."""
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LOGGERS:
+            for handler in logger.handlers:
+                if type(handler) is logging.StreamHandler and handler.stream in (sys.__stdout__, sys.__stderr__):
+                    handler.setStream(_sink)
+
+
+# ---------------------------------------------------------------------------------- why it failed
+
+_PREFIX = re.compile(r"(?P<process>\([^()]*pid=\d+\) ?)?(?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d (?:\S*\[[^\]]*\] ?)?)?")
+_EXCEPTION = re.compile(r"(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
+_ELSEWHERE = re.compile(
+    r"root cause|stack ?trace|background process|EngineDead|EngineCore encountered|cancelled|KeyboardInterrupt", re.I
+)
+"""Exceptions that only say that there was another one."""
+_PLAIN = ("Exception", "RuntimeError", "ValueError", "AssertionError", "OSError")
+"""Kinds that say nothing beside their text."""
+
+
+def root_cause(log: str) -> str | None:
+    """The first exception that a log's tracebacks show, as one line: `ValueError: …`, or its text alone.
+
+    Processes may write at the same time: vLLM's lines begin with the one they are from, and each is read by itself. Of
+    exceptions that raised one another Python prints the first one first. Those that only point to another are not it.
+    """
+    inside: dict[str | None, list[str] | None] = {}  # of each process: the exception being read; [] in a traceback
+    for line in log.splitlines():
+        prefix = _PREFIX.match(line)
+        process = prefix["process"] if prefix else None
+        text = line[prefix.end() if prefix else 0 :]
+        found = inside.get(process)
+        if text.startswith("Traceback (most recent call last)"):
+            if found and (said := _said(found)):
+                return said
+            inside[process] = []
+        elif found is None:
+            continue
+        elif not found:
+            if text and not text.startswith((" ", "|", "+")) and _EXCEPTION.match(text):
+                found.append(text)
+        elif text.strip() and len(found) < 8:
+            found.append(text)
+        else:
+            if said := _said(found):
+                return said
+            inside[process] = None
+    return next((said for found in inside.values() if found and (said := _said(found))), None)
+
+
+def _said(lines: list[str]) -> str | None:
+    """The exception as one line; None if it points to another one."""
+    first = _EXCEPTION.match(lines[0])
+    if first is None or _ELSEWHERE.search(lines[0]):
+        return None
+    kind = first["kind"].rpartition(".")[2]
+    more = [line for line in lines[1:] if _PREFIX.match(line) is None or not line.startswith("(")]
+    text = one_line(" ".join([first["text"] or "", *more]))
+    return text if kind in _PLAIN and text else f"{kind}: {text}" if text else kind
+
+
+def one_line(text: str, most: int = 500) -> str:
+    """A text of any kind as one line of printable characters."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"

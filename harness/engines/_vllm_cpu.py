@@ -1,0 +1,129 @@
+"""What vLLM needs to hear to work on a machine without an accelerator."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_BIND, _THREADS, _CACHE = "VLLM_CPU_OMP_THREADS_BIND", "OMP_NUM_THREADS", "VLLM_CPU_KVCACHE_SPACE"
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a CPU engine has to work with.
+
+    Attributes:
+        memory: bytes that are free.
+        cores: processors that this process may run on.
+        quota: processors' worth of time that its container may use; None: all of it.
+        nodes: memory nodes, each of which vLLM gives to one worker.
+        compiler: whether there is a C++ compiler.
+    """
+
+    memory: int
+    cores: int
+    quota: int | None = None
+    nodes: int = 1
+    compiler: bool = True
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen where nobody said anything.
+
+    Attributes:
+        arguments: engine arguments.
+        environment: variables for vLLM's processes.
+        words: the same for people.
+    """
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+
+def choose(given: Mapping[str, Any], environment: Mapping[str, str], machine: Machine) -> Choice:
+    """Settings with which vLLM works on this machine, wherever the user and the environment leave the choice.
+
+    - Chunked prefill is off: a request with a seed (ours all have one) whose prompt is cut into chunks makes vLLM set
+      its random generator back, which torch's generator for CPUs cannot do ("CPU Generator does not use offset"), and
+      the engine dies of it. vLLM then makes a batch as long as the context window by itself.
+    - Blocks of 32 tokens in place of 128: conversations share more of the prefix cache. 32 is what the kernels like.
+    - A quarter of the free memory for the key-value cache, over all workers: vLLM itself asks for 92 % of all there is,
+      and does not start where as little as 9 % is in use.
+    - Threads: vLLM pins one to every core, whatever a container's quota is or `OMP_NUM_THREADS` says, and starts no
+      second worker on one memory node. In these cases as many as there is time for, and not pinned.
+    - No compilation where no compiler is.
+    """
+    arguments: dict[str, Any] = {}
+    variables: dict[str, str] = {}
+    words: list[str] = []
+    workers = math.prod(int(given.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
+    everywhere = workers * int(given.get("data_parallel_size") or 1)
+    if given.get("enable_chunked_prefill") is None:
+        arguments["enable_chunked_prefill"] = False
+        words.append("chunked prefill off")
+    chunked = given.get("enable_chunked_prefill")
+    if given.get("block_size") is None and not chunked:
+        arguments["block_size"] = 32
+        words.append("blocks of 32 tokens")
+    if not any(given.get(name) for name in ("kv_cache_memory_bytes", "gpu_memory_utilization")) and (
+        not environment.get(_CACHE)
+    ):
+        arguments["kv_cache_memory_bytes"] = machine.memory // 4 // everywhere
+        words.append(f"{arguments['kv_cache_memory_bytes'] / _GIB:.2g} GiB of key-value cache")
+    if not environment.get(_BIND):
+        usable = min(machine.cores, machine.quota or machine.cores)
+        if environment.get(_THREADS):
+            variables[_BIND] = "nobind"
+        elif usable < machine.cores or workers > machine.nodes:
+            variables |= {_BIND: "nobind", _THREADS: str(max(1, (usable - 1) // everywhere))}
+            words.append(f"{variables[_THREADS]} thread{'s' * (variables[_THREADS] != '1')} a worker")
+    if given.get("enforce_eager") is None and not machine.compiler:
+        arguments["enforce_eager"] = True
+        words.append("nothing compiled (there is no C++ compiler)")
+    return Choice(arguments, variables, tuple(words))
+
+
+@contextlib.contextmanager
+def applied(environment: Mapping[str, str]) -> Iterator[None]:
+    """Variables for the processes that begin meanwhile."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def machine() -> Machine:
+    """This machine, as vLLM sees it."""
+    from vllm.utils.cpu_resource_utils import get_memory_node_info, get_visible_memory_node
+
+    nodes = get_visible_memory_node() or [0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
+    return Machine(get_memory_node_info(nodes[0]).available_memory, cores, _quota(), len(nodes), bool(compiler))
+
+
+def _quota(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Processors' worth of time that a container may use, by version 2 or 1 of control groups."""
+    try:
+        if (root / "cpu.max").is_file():
+            most, period = (root / "cpu.max").read_text().split()
+        else:
+            most, period = ((root / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        return max(1, int(most) // int(period)) if int(most) > 0 else None
+    except (OSError, ValueError):  # "max": as much as there is
+        return None

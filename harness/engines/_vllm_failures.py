@@ -1,0 +1,88 @@
+"""Why vLLM does not start or has died, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_ADVICE = (
+    (r"CPU Generator does not use offset",
+     "Leave enable_chunked_prefill and max_num_batched_tokens out: on a CPU no prompt may be cut into chunks."),
+    (r"estimated maximum model length is (\d+)",
+     r"Give max_model_len=\1 or less, or more memory to the key-value cache (gpu_memory_utilization=; on a CPU "
+     "VLLM_CPU_KVCACHE_SPACE=, in GiB)."),
+    (r"(?:greater|larger) than the derived max_model_len|max_model_len .*(?:greater|larger)",
+     "Give a smaller max_model_len=, or leave it out: then it is the model's own."),
+    (r"max_num_batched_tokens .*(?:smaller|less) than max_model_len", "Leave max_num_batched_tokens out."),
+    (r"No available memory for the cache|[Aa]vailable memory|[Ff]ree memory|out of memory|OutOfMemory|Cannot allocate"
+     r"|cache blocks|DefaultCPUAllocator|bad_alloc|MemoryError",
+     "Take a smaller or quantized model, a smaller max_model_len=, or several GPUs (tensor_parallel_size=). "
+     "gpu_memory_utilization= is the share of memory that vLLM takes: raise it if the model does not fit, lower it if "
+     "something else needs the memory."),
+    (r"SIGKILL", "Most often memory has run out: see `dmesg`; take a smaller model, a smaller max_model_len= or "
+     "max_num_seqs=. Then give the same command again."),
+    (r"died unexpectedly|was killed by",
+     "If it was not you who ended it: see `dmesg`. Then give the same command again."),
+    (r"No space left on device|SIGBUS|shm_open|/dev/shm",
+     "Shared memory is full: free /dev/shm, or start the container with a larger one (docker run --shm-size=8g)."),
+    (r"Address already in use|EADDRINUSE",
+     "Another program has the port: end it, or take VLLM_PORT and MASTER_PORT out of the environment."),
+    (r"gated|401 Client|403 Client|restricted|[Ii]nvalid.*token",
+     "Ask for access on the model's page on the hub, then log in (`hf auth login`, or HF_TOKEN in the environment)."),
+    (r"offline|couldn't connect|LocalEntryNotFound|cannot find the requested files|Connection ?error|Max retries",
+     "The hub cannot be reached (HF_HUB_OFFLINE, or no network): give pretrained= a folder, or fetch the model first: "
+     "hf download NAME."),
+    (r"not a valid model identifier|Repository Not Found|404 Client|Invalid repository ID|not a local folder",
+     "Give pretrained= a folder in Hugging Face's format, or a model's name on the hub."),
+    (r"dtype", "Give dtype=auto, bfloat16, float16 or float32."),
+    (r"divisible by tensor parallel|tensor_parallel_size|world size|device_count",
+     "Give a tensor_parallel_size= that divides the model's attention heads, and no more than there are devices."),
+    (r"trust_remote_code", "If you trust the model's code: trust_remote_code=true."),
+    (r"architectures? .*not supported|not supported for now|model type",
+     "This version of vLLM does not know the model: install a newer one, or serve it and use the engine openai."),
+    (r"[Ss]leep mode", "Leave enable_sleep_mode out."),
+    (r"compil|Inductor|g\+\+|Python\.h", "Give enforce_eager=true: then nothing is compiled."),
+)  # fmt: skip
+
+_ELSEWHERE = re.compile(r"root cause|stack ?trace|background process|EngineDead|initialization failed", re.I)
+
+
+def points_elsewhere(text: str) -> bool:
+    """Whether an exception's text only says that there was another one, in another process."""
+    return bool(_ELSEWHERE.search(text))
+
+
+def advice(cause: str) -> str | None:
+    """What to do about a root cause; None where only the cause itself helps."""
+    for pattern, words in _ADVICE:
+        if match := re.search(pattern, cause):
+            return match.expand(words) if "\\1" in words else words
+    return None
+
+
+def died(processes: Iterable[Any]) -> str | None:
+    """Which process was ended by a signal, if one was. Takes `multiprocessing.Process`es."""
+    for process in processes:
+        if process.exitcode is not None and process.exitcode < 0:
+            try:
+                name = signal.Signals(-process.exitcode).name
+            except ValueError:
+                name = f"signal {-process.exitcode}"
+            return f"the process {process.name} was killed by {name}"
+    return None
+
+
+def not_a_model(pretrained: str) -> str | None:
+    """What is wrong with a folder before anything is loaded; None for a name on the hub, and for what may be right."""
+    path = Path(pretrained).expanduser()
+    if path.is_dir():
+        known = ("config.json", "params.json")
+        if not any((path / name).is_file() for name in known) and not any(path.glob("*.gguf")):
+            return f"pretrained={pretrained}: the folder holds no model (no config.json)"
+        return None
+    if not path.exists() and (pretrained.startswith((".", "/", "~")) or pretrained.count("/") > 1):
+        return f"pretrained={pretrained}: there is no such folder"
+    return None

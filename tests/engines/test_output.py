@@ -1,0 +1,113 @@
+"""What engines print goes to a file of the run, and the root cause of a failure is read from there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engines._output import root_cause
+
+PROGRAM = """
+import logging, multiprocessing, os, subprocess, sys
+from pathlib import Path
+from harness.engines._output import Output
+
+early = logging.getLogger("vllm.early")
+early.addHandler(logging.StreamHandler())  # as by an import before the run
+
+def child():
+    print("from a child", flush=True)
+
+output = Output()
+output.path = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+output.begin("an engine")
+with output.diverted():
+    print("by print")
+    print("to the console", file=sys.stderr)
+    os.write(1, b"by C++ to 1\\n")
+    os.write(2, b"by C++ to 2\\n")
+    later = logging.getLogger("vllm.later")
+    later.addHandler(logging.StreamHandler())
+    subprocess.run(["echo", "from a program"])
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+print("a table")
+print("a note", file=sys.stderr)
+early.warning("early logger")
+later.warning("later logger")
+output.close()
+later.warning("after the end")
+"""
+NOISE = {"by print", "to the console", "by C++ to 1", "by C++ to 2", "from a program", "from a child"}
+
+
+def play(*arguments: str) -> subprocess.CompletedProcess[str]:
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+
+
+def test_all_that_is_printed_goes_to_the_file_and_the_rest_to_the_console(tmp_path: Path) -> None:
+    done = play(str(tmp_path / "engine.log"))
+    assert (done.stdout, done.stderr) == ("a table\n", "a note\nafter the end\n")
+    title, *lines = (tmp_path / "engine.log").read_text().splitlines()
+    assert title.startswith("--- an engine, 2")
+    assert set(lines) == NOISE | {"early logger", "later logger"}
+
+
+def test_without_a_folder_output_is_left_alone() -> None:
+    done = play()
+    assert set((done.stdout + done.stderr).splitlines()) >= NOISE
+
+
+def test_a_second_start_appends(tmp_path: Path) -> None:
+    play(str(tmp_path / "engine.log"))
+    play(str(tmp_path / "engine.log"))
+    assert (tmp_path / "engine.log").read_text().count("--- an engine") == 2
+
+
+WORKER, CORE = (
+    "(VllmWorker-0 pid=9100) ERROR 11-22 03:27:06 [multiproc_executor.py:953] ",
+    "(EngineCore pid=9086) ERROR 11-22 03:27:09 [core.py:1510] ",
+)
+FRAMES = ("Traceback (most recent call last):", '  File "x.py", line 9, in f', "    raise Error(", "          ^^^^^")
+ELSEWHERE = "Exception: WorkerProc initialization failed due to an exception in a background process. See stack trace."
+
+
+def log(*parts: tuple[str, str]) -> str:
+    return "".join(f"{prefix}{line}\n" for prefix, line in parts)
+
+
+def trace(prefix: str, *said: str) -> list[tuple[str, str]]:
+    return [(prefix, line) for line in (*FRAMES, *said)]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", None),
+        ("INFO all is well\n", None),
+        (log(("", "Loading: 100%"), *trace(WORKER, "ValueError: no memory"), *trace(CORE, ELSEWHERE)), "no memory"),
+        (log(*trace(CORE, ELSEWHERE), *trace("", "KeyError: 'x'")), "KeyError: 'x'"),
+        (log(*trace(CORE, ELSEWHERE)), None),
+        (log(*trace("", "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB")),
+         "OutOfMemoryError: CUDA out of memory. Tried 2 GiB"),
+        (log(*trace("", "ValueError: first"), ("", ""), ("", "The above exception was the direct cause …"), ("", ""),
+             *trace("", "RuntimeError: second")), "first"),
+        (log(*trace(CORE, "1 validation error for X", "  wrong")), None),
+        (log(*trace(CORE, "ValidationError: 1 error for X", "  it is wrong [a=1]")),
+         "ValidationError: 1 error for X it is wrong [a=1]"),
+        (log(*trace("", "RuntimeError: \x1b[31mred\x1b[0m\x07")), "[31mred [0m"),
+        (log(*[pair for both in zip(trace(WORKER, "ValueError: mine"), trace(CORE, ELSEWHERE), strict=True)
+               for pair in both]), "mine"),
+    ],
+)  # fmt: skip
+def test_the_root_cause_is_the_first_exception_that_does_not_point_elsewhere(text: str, cause: str | None) -> None:
+    assert root_cause(text) == cause
+
+
+def test_a_cause_is_bounded() -> None:
+    found = root_cause(log(*trace("", f"ValueError: {'x' * 100_000}")))
+    assert found is not None and len(found) == 500

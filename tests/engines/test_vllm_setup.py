@@ -1,0 +1,135 @@
+"""What can be said about a set-up of vLLM without starting one."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.engines._vllm_cpu import Choice, Machine, _quota, choose
+from harness.engines._vllm_failures import advice
+from harness.engines._vllm_version import RANGE, outside
+from harness.engines.vllm import VLLM
+from harness.errors import SetupError
+
+GIB = 2**30
+MACHINE = Machine(memory=8 * GIB, cores=8)
+DEFAULT = {"enable_chunked_prefill": False, "block_size": 32, "kv_cache_memory_bytes": 2 * GIB}
+
+
+def test_a_cpu_gets_settings_that_work_and_they_are_named() -> None:
+    words = ("chunked prefill off", "blocks of 32 tokens", "2 GiB of key-value cache")
+    assert choose({"model": "m"}, {}, MACHINE) == Choice(DEFAULT, {}, words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "left_out"),
+    [
+        ({"enable_chunked_prefill": True}, {}, {"enable_chunked_prefill", "block_size"}),
+        ({"enable_chunked_prefill": False}, {}, {"enable_chunked_prefill"}),
+        ({"block_size": 64}, {}, {"block_size"}),
+        ({"kv_cache_memory_bytes": 1}, {}, {"kv_cache_memory_bytes"}),
+        ({"gpu_memory_utilization": 0.5}, {}, {"kv_cache_memory_bytes"}),
+        ({}, {"VLLM_CPU_KVCACHE_SPACE": "4"}, {"kv_cache_memory_bytes"}),
+    ],
+)
+def test_what_is_chosen_by_hand_stays(
+    arguments: dict[str, Any], environment: dict[str, str], left_out: set[str]
+) -> None:
+    chosen = choose(arguments, environment, MACHINE).arguments
+    assert chosen == {name: value for name, value in DEFAULT.items() if name not in left_out}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "machine", "chosen"),
+    [
+        ({}, {"OMP_NUM_THREADS": "2"}, MACHINE, {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}),
+        ({}, {"OMP_NUM_THREADS": "2", "VLLM_CPU_OMP_THREADS_BIND": "0-3"}, MACHINE, {}),
+        ({}, {}, Machine(8 * GIB, cores=64, quota=4), {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "3"}),
+        ({}, {}, Machine(8 * GIB, cores=64, quota=1), {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}),
+        ({}, {}, Machine(8 * GIB, cores=4, quota=4), {}),
+        ({"tensor_parallel_size": 2}, {}, MACHINE, {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "3"}),
+        ({"tensor_parallel_size": 2}, {}, Machine(8 * GIB, cores=8, nodes=2), {}),
+    ],
+)
+def test_threads_go_by_what_may_be_used(
+    arguments: dict[str, Any], environment: dict[str, str], machine: Machine, chosen: dict[str, str]
+) -> None:
+    assert choose(arguments, environment, machine).environment == chosen
+
+
+def test_workers_share_the_memory_and_nothing_is_compiled_without_a_compiler() -> None:
+    machine = Machine(8 * GIB, cores=8, nodes=2, compiler=False)
+    chosen = choose({"tensor_parallel_size": 2, "data_parallel_size": 2}, {}, machine).arguments
+    assert chosen == {**DEFAULT, "kv_cache_memory_bytes": GIB // 2, "enforce_eager": True}
+    assert "enforce_eager" not in choose({"enforce_eager": False}, {}, machine).arguments
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({"cpu.max": "200000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_a_containers_quota_is_read(tmp_path: Path, files: dict[str, str], quota: int | None) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert _quota(tmp_path) == quota
+
+
+def test_platform_defaults_are_no_part_of_what_the_engine_is() -> None:
+    described = VLLM(pretrained="m").describe()
+    assert described["block_size"] is None and described["enable_chunked_prefill"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"pretrained": "/nowhere/model"}, "pretrained=/nowhere/model: there is no such folder"),
+        ({"pretrained": "./a/b"}, "no such folder"),
+        ({"pretrained": "models/of/mine"}, "no such folder"),
+        ({"pretrained": "{empty}"}, "holds no model .no config.json"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_known_before_anything_is_loaded(
+    tmp_path: Path, arguments: dict[str, str], words: str
+) -> None:
+    arguments = {name: value.format(empty=tmp_path) for name, value in arguments.items()}
+    with pytest.raises(SetupError, match=words):
+        asyncio.run(VLLM(**arguments).start())
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("CPU Generator does not use offset", "Leave enable_chunked_prefill"),
+        ("… is larger than the available KV cache memory (1.5 GiB). Based on the available memory, the estimated "
+         "maximum model length is 12288. Try …", "max_model_len=12288 or less"),
+        ("Available memory on node 0 (5.8/7.3 GiB) on startup is less than desired CPU memory utilization",
+         "gpu_memory_utilization="),
+        ("OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "several GPUs"),
+        ("the process EngineCore was killed by SIGKILL", "memory has run out"),
+        ("You are trying to access a gated repo. 401 Client Error", "Ask for access"),
+        ("OSError: We couldn't connect to the hub to load the files", "hf download"),
+        ("[Errno 28] No space left on device: '/psm_1'", "--shm-size"),
+        ("[Errno 98] Address already in use", "VLLM_PORT"),
+    ],
+)  # fmt: skip
+def test_common_causes_come_with_what_to_do(cause: str, words: str) -> None:
+    assert words in (advice(cause) or "")
+
+
+def test_what_nobody_foresaw_comes_without() -> None:
+    assert advice("KeyError: 'x'") is None
+
+
+def test_versions_outside_the_range_are_known() -> None:
+    oldest, newest = RANGE
+    assert not any(map(outside, (oldest, f"{oldest}.9", newest, f"{newest}.1+cu129")))
+    assert all(map(outside, ("0.9.2", "0.19.1", "1.0.0", "0.99.0", "mine")))
