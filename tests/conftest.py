@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import warnings
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -19,26 +18,8 @@ T = TypeVar("T")
 hypothesis.settings.register_profile("harness", deadline=None)  # a busy machine is no bug
 hypothesis.settings.load_profile("harness")
 
-VLLM_ENVIRONMENT = {
-    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
-    "HF_HUB_OFFLINE": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "OMP_NUM_THREADS": "1",  # a model this small only loses by more
-}
-"""What a process that runs vLLM on a CPU in these tests has in its environment."""
-
-VLLM_ARGS: dict[str, Any] = {
-    "max_model_len": 2048,
-    "enforce_eager": True,
-    "enable_chunked_prefill": False,
-    "max_num_batched_tokens": 2048,
-    "max_num_seqs": 16,
-    "block_size": 32,
-    # A random model would fill its tokens with the blanks that JSON allows between its parts.
-    "engine_args": {"structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True}},
-}
-"""Engine arguments for the tiny model: quick to start, all the rest vLLM's own."""
+VLLM_ARGS: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": 16, "enforce_eager": True}
+"""Engine arguments for the tiny model where a test watches the engine's bounds: small ones, and nothing compiled."""
 
 
 class Driven:
@@ -81,8 +62,6 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def vllm_engine(tiny_model: Path) -> Iterator[Driven]:
     """A started vLLM engine with the tiny model; half a minute, once."""
-    for name, value in VLLM_ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what vLLM's dependencies say while they are imported
         driven = Driven(VLLM(pretrained=str(tiny_model), **VLLM_ARGS))

@@ -74,7 +74,15 @@ def make(folder: Path) -> Path:
         tie_word_embeddings=False,
     )
     torch.manual_seed(0)
-    LlamaForCausalLM(config).save_pretrained(folder)
+    model = LlamaForCausalLM(config)
+    with torch.no_grad():  # where JSON allows blanks a random model would fill its reply with them: it never writes one
+        model.model.embed_tokens.weight[:, 0] = 0.1  # the same for every token, and nothing changes it on its way
+        for layer in model.model.layers:
+            layer.self_attn.o_proj.weight[0] = 0
+            layer.mlp.down_proj.weight[0] = 0
+        model.lm_head.weight[:, 0] = 0
+        model.lm_head.weight[[i for i in range(len(tokenizer)) if not tokenizer.decode([i]).strip()], 0] = -20
+    model.save_pretrained(folder)
     return folder
 
 

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import VLLM_ARGS, VLLM_ENVIRONMENT
-
 ROOT = Path(__file__).parent.parent
 
 
@@ -14,7 +12,7 @@ def evaluate(
     spec: str | Path, model: Path, folder: Path, *more: str, **arguments: object
 ) -> subprocess.CompletedProcess[str]:
     """Evaluate `specs/SPEC.yaml`, or a spec's file; `arguments` go to the engine, `more` to the command."""
-    args = {"pretrained": model, **VLLM_ARGS, "max_model_len": 8192, "max_num_batched_tokens": 8192, **arguments}
+    args = {"pretrained": model, **arguments}
     command = [
         *(
             sys.executable,
@@ -29,5 +27,5 @@ def evaluate(
         *("--model_args", ",".join(f"{key}={value}" for key, value in args.items())),
         *("--output_path", str(folder), *more),
     ]
-    environment = {**os.environ, **VLLM_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -207,7 +207,14 @@ def _said(lines: list[str]) -> str | None:
     return text if kind in _PLAIN and text else f"{kind}: {text}" if text else kind
 
 
-def one_line(text: str, most: int = 500) -> str:
-    """A text of any kind as one line of printable characters."""
-    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+_AROUND = re.compile(
+    r"^\d+ validation errors? for \w+ (?:Value error, )?|^Value error, | \[type=[^\]]*\]"
+    r"| For further information visit \S+| For information about .* see the documentation at \S+"
+)
+"""What stands around the words of an exception and helps nobody."""
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """A text of any kind as one line of printable characters, without a full stop at its end."""
+    plain = _AROUND.sub("", " ".join("".join(c if c.isprintable() else " " for c in text).split())).rstrip(". ")
+    return plain if len(plain) <= most else f"{plain[: most - 1].rstrip()}…"

@@ -180,8 +180,9 @@ class ChatTokens:
         try:
             self._opening = self.render([_QUESTION])
         except RefusedError as error:
+            lacks = "chat_template is not set" in str(error)
             raise SetupError(
-                f"the model cannot be asked in chat form: {error}",
+                "the model has no chat template" if lacks else f"the model cannot be asked in chat form: {error}",
                 hint="Give chat_template= a file with a Jinja chat template, or take an instruction-tuned model.",
             ) from error
         try:

@@ -32,7 +32,7 @@ _ADVICE = (
      "Another program has the port: end it, or take VLLM_PORT and MASTER_PORT out of the environment."),
     (r"gated|401 Client|403 Client|restricted|[Ii]nvalid.*token",
      "Ask for access on the model's page on the hub, then log in (`hf auth login`, or HF_TOKEN in the environment)."),
-    (r"offline|couldn't connect|LocalEntryNotFound|cannot find the requested files|Connection ?error|Max retries",
+    (r"offline|outgoing traffic|couldn't connect|LocalEntryNotFound|the requested files|Connection ?error|Max retries",
      "The hub cannot be reached (HF_HUB_OFFLINE, or no network): give pretrained= a folder, or fetch the model first: "
      "hf download NAME."),
     (r"not a valid model identifier|Repository Not Found|404 Client|Invalid repository ID|not a local folder",

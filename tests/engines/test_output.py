@@ -110,4 +110,4 @@ def test_the_root_cause_is_the_first_exception_that_does_not_point_elsewhere(tex
 
 def test_a_cause_is_bounded() -> None:
     found = root_cause(log(*trace("", f"ValueError: {'x' * 100_000}")))
-    assert found is not None and len(found) == 500
+    assert found is not None and len(found) == 300

@@ -47,9 +47,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
 
 def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(tiny_model: Path, tmp_path: Path) -> None:
     more = ("--set", "matrix={problem: [coloring], graphs: [small_world], size: [4]}", "--gen_kwargs", "max_tokens=48")
-    done = evaluate(
-        "agentsnet_quick", tiny_model, tmp_path / "run", *more, max_model_len=2048, max_num_batched_tokens=2048
-    )
+    done = evaluate("agentsnet_quick", tiny_model, tmp_path / "run", *more, max_model_len=2048)
     assert done.returncode == 0, done.stderr
     [score] = Run.load(tmp_path / "run").scores
     assert score.error is None

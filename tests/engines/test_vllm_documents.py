@@ -7,7 +7,7 @@ import pytest
 
 from harness import store
 from harness.evaluation import Run
-from tests.vllm_kit import VLLM_ARGS, evaluate
+from tests.vllm_kit import evaluate
 
 pytestmark = pytest.mark.vllm
 
@@ -39,7 +39,7 @@ def test_fifty_multiple_choice_rows_with_constrained_letters(tiny_model: Path, t
 
 
 def test_two_models_take_turns_in_a_vote(tiny_model: Path, tmp_path: Path) -> None:
-    args = {"use": "vllm", "pretrained": str(tiny_model), **VLLM_ARGS, "max_model_len": 1024}
+    args = {"use": "vllm", "pretrained": str(tiny_model), "max_model_len": 1024}
     more = (
         *("--set", f"models={json.dumps({'other': args})}", "--set", "protocol=vote", "--set", "protocol.agents=3"),
         *("--set", 'seats={"default": "model", "other": {"model": "other", "seats": ["Agent-1"]}}', "--limit", "6"),
