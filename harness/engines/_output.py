@@ -25,6 +25,8 @@ _LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "r
 class _Sink(io.TextIOBase):
     """Standard error to who writes to it, at another place: loggers keep the stream that they were set up with."""
 
+    encoding = "utf-8"
+
     def __init__(self) -> None:
         self.files: list[TextIO] = []
 
@@ -162,6 +164,7 @@ _ELSEWHERE = re.compile(
     r"root cause|stack ?trace|background process|EngineDead|EngineCore encountered|cancelled|KeyboardInterrupt", re.I
 )
 """Exceptions that only say that there was another one."""
+_DIED = re.compile(r"(?:Worker proc )?(\S+) died unexpectedly")
 _PLAIN = ("Exception", "RuntimeError", "ValueError", "AssertionError", "OSError")
 """Kinds that say nothing beside their text."""
 
@@ -171,6 +174,7 @@ def root_cause(log: str) -> str | None:
 
     Processes may write at the same time: vLLM's lines begin with the one they are from, and each is read by itself. Of
     exceptions that raised one another Python prints the first one first. Those that only point to another are not it.
+    A process that was killed says nothing: there the one that misses it does.
     """
     inside: dict[str | None, list[str] | None] = {}  # of each process: the exception being read; [] in a traceback
     for line in log.splitlines():
@@ -183,7 +187,8 @@ def root_cause(log: str) -> str | None:
                 return said
             inside[process] = []
         elif found is None:
-            continue
+            if (gone := _DIED.match(text)) and not any(inside.values()):
+                return f"the process {gone[1]} died unexpectedly"
         elif not found:
             if text and not text.startswith((" ", "|", "+")) and _EXCEPTION.match(text):
                 found.append(text)

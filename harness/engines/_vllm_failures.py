@@ -22,12 +22,10 @@ _ADVICE = (
      "Take a smaller or quantized model, a smaller max_model_len=, or several GPUs (tensor_parallel_size=). "
      "gpu_memory_utilization= is the share of memory that vLLM takes: raise it if the model does not fit, lower it if "
      "something else needs the memory."),
-    (r"SIGKILL", "Most often memory has run out: see `dmesg`; take a smaller model, a smaller max_model_len= or "
-     "max_num_seqs=. Then give the same command again."),
-    (r"died unexpectedly|was killed by",
-     "If it was not you who ended it: see `dmesg`. Then give the same command again."),
     (r"No space left on device|SIGBUS|shm_open|/dev/shm",
      "Shared memory is full: free /dev/shm, or start the container with a larger one (docker run --shm-size=8g)."),
+    (r"SIGKILL|died unexpectedly|was killed by",
+     "Most often memory has run out (see `dmesg`): then a smaller model, max_model_len= or max_num_seqs= helps."),
     (r"Address already in use|EADDRINUSE",
      "Another program has the port: end it, or take VLLM_PORT and MASTER_PORT out of the environment."),
     (r"gated|401 Client|403 Client|restricted|[Ii]nvalid.*token",

@@ -132,5 +132,4 @@ def lacking() -> list[str]:
 
 def _attributes(thing: Any) -> set[str]:
     """Names of methods, class attributes and fields."""
-    fields = getattr(thing, "__dataclass_fields__", None) or getattr(thing, "__struct_fields__", ())
-    return {*dir(thing), *fields}
+    return {*dir(thing), *getattr(thing, "__dataclass_fields__", ()), *getattr(thing, "__struct_fields__", ())}
