@@ -59,10 +59,7 @@ ENVIRONMENT = (
     "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
 )  # fmt: skip
 """Variables that the engine or its documentation sets."""
-PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (28, 31, 34, 35)] + [
-    "manylinux2014_x86_64",
-    "manylinux1_x86_64",
-]
+PLATFORMS = [*(f"manylinux_2_{minor}_x86_64" for minor in range(17, 46)), "manylinux2014_x86_64", "manylinux1_x86_64"]
 
 
 class Sources:
