@@ -251,7 +251,7 @@ def test_an_optional_argument_may_be_left_out() -> None:
 def test_what_the_constraint_lets_through_is_read_without_an_error(backend: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(dict(FORMS[backend].constraint())["regex"], fullmatch=True))
     found = calls(backend, text)
-    assert 1 <= len(found) <= 8 and not any("error" in call or "skipped" in call for call in found), text
+    assert 1 <= len(found) <= 100 and not any("error" in call or "skipped" in call for call in found), text
     assert FORMS[backend].allows(found)
 
 
@@ -264,7 +264,7 @@ def test_the_constraint_lets_every_command_through() -> None:
     }.items():
         for text in (fence(*blocks) + "\n", *(fence(block) + "\n" for block in blocks)):
             assert re.fullmatch(pattern[name], text), text
-    for wrong in ("", "wait\n", fence("fly") + "\n", fence("send_message 1") + "\n", fence(*["wait"] * 9) + "\n"):
+    for wrong in ("", "wait\n", fence("fly") + "\n", fence("send_message 1") + "\n", fence(*["wait"] * 101) + "\n"):
         assert not re.fullmatch(pattern[P2P], wrong), wrong
     one = dict(Commands((Verb("wait"),), limit=1).constraint())["regex"]
     assert re.fullmatch(one, fence("wait") + "\n") and not re.fullmatch(one, fence("wait", "wait") + "\n")

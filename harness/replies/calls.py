@@ -12,8 +12,8 @@ from harness.api import Action, Parsed, Reply
 
 from ._text import literal, valid
 
-_ATTRIBUTE = re.compile(r"([\w-]{1,40})\s*=\s*(?:\"([^\"<>]{0,2000})\"|'([^'<>]{0,2000})'|([^\s\"'<>]{1,200}))")
-_TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]{0,4000}|/)?)>")
+_ATTRIBUTE = re.compile(r"([\w-]{1,40})\s{0,20}=\s{0,20}(?:\"([^\"<>]*+)\"|'([^'<>]*+)'|([^\s\"'<>]++))")
+_TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]*+|/)?)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,13 @@ class Calls(Reply):
         verbs: what can be called.
         limit: how many calls are kept.
         rest: what a seat does that does nothing: the name of a verb without arguments.
+        body: how many characters constrained decoding lets a body have. Parsing knows no such bound.
     """
 
     verbs: tuple[Verb, ...]
     limit: int = 100
     rest: str = "wait"
+    body: int = 200
 
     @property
     def idle(self) -> Action:
@@ -98,9 +100,9 @@ class Calls(Reply):
         return Parsed(found)
 
     def constraint(self) -> Mapping[str, Any]:
-        """One to `limit` (at most eight) calls, one a line."""
-        one = "|".join(_pattern(verb) for verb in self.verbs)
-        return {"regex": f"(({one})\\n){{1,{min(self.limit, 8)}}}"}
+        """One to `limit` calls, one a line."""
+        one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
+        return {"regex": f"(({one})\\n){{1,{self.limit}}}"}
 
     def _end(self, text: str, name: str, at: int, attributes: str, unclosed: set[str]) -> tuple[str | None, int]:
         """What stands between the tags (None without a closing one), and where the call ends."""
@@ -166,11 +168,11 @@ def _like_a_call(name: str) -> bool:
     return "_" in name.strip("_")
 
 
-def _pattern(verb: Verb) -> str:
+def _pattern(verb: Verb, body: int) -> str:
     given = "".join(f' {literal(name)}="[^"<>\\n]{{1,40}}"' for name in verb.arguments)
     if verb.body is None:
         return f"<{verb.name}{given}/>"
-    return f"<{verb.name}{given}>[^<>\\n]{{1,200}}</{verb.name}>"
+    return f"<{verb.name}{given}>[^<>\\n]{{1,{body}}}</{verb.name}>"
 
 
 @lru_cache(maxsize=256)

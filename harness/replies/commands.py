@@ -63,11 +63,13 @@ class Commands(Reply):
         verbs: the commands there are.
         limit: how many are kept.
         rest: what a seat does that does nothing: the name of a verb without arguments.
+        body: how many characters constrained decoding lets a body have. Parsing knows no such bound.
     """
 
     verbs: tuple[Verb, ...]
     limit: int = 1000
     rest: str = "wait"
+    body: int = 200
 
     @property
     def idle(self) -> Action:
@@ -90,9 +92,9 @@ class Commands(Reply):
         return Parsed(calls)
 
     def constraint(self) -> Mapping[str, Any]:
-        """One to `limit` (at most eight) commands, each in a fence of its own."""
-        one = "|".join(_pattern(verb) for verb in self.verbs)
-        return {"regex": f"(```\\n({one})\\n```\\n){{1,{min(self.limit, 8)}}}"}
+        """One to `limit` (at most a hundred) commands, each in a fence of its own."""
+        one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
+        return {"regex": f"(```\\n({one})\\n```\\n){{1,{min(self.limit, 100)}}}"}
 
 
 def usage(verb: Verb) -> str:
@@ -143,7 +145,9 @@ def _body(verb: Verb, given: Mapping[str, str]) -> dict[str, str]:
     return {} if verb.body is None else {verb.body: given[verb.body]}
 
 
-def _pattern(verb: Verb) -> str:
+def _pattern(verb: Verb, longest: int) -> str:
     given = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
-    body = "" if verb.body is None else ("\\n" if verb.line else " ") + "[^\\s`][^\\n`]{0,199}"  # not blank
+    body = (
+        "" if verb.body is None else ("\\n" if verb.line else " ") + f"[^\\s`][^\\n`]{{0,{longest - 1}}}"
+    )  # not blank
     return literal(verb.name) + given + body

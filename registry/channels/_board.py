@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -200,6 +201,15 @@ class Board(OpenChannel):
 
 class RefusedError(Exception):
     """A call that cannot be carried out; its text tells the caller why."""
+
+
+def longest_body(case: Case) -> int:
+    """How many characters constrained decoding lets a message or an answer have: twice the input of the whole group, at
+    least 200. So every right answer fits, and a message that holds all data. A power of two: an engine compiles a
+    grammar for each bound.
+    """
+    whole = sum(len(json.dumps(private, ensure_ascii=False, default=str)) for private in case.private.values())
+    return 1 << (max(200, 2 * whole) - 1).bit_length()
 
 
 def path_of(text: str) -> str:

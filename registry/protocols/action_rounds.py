@@ -13,7 +13,7 @@ from harness.phases import FACTS as PHASE_FACTS
 from harness.phases import Phases, in_phases
 from harness.replies import Calls, Verb
 
-from ..channels._board import Board
+from ..channels._board import Board, longest_body
 
 WAIT, SUBMIT = "wait", "submit_result"
 
@@ -93,9 +93,8 @@ class _Game:
             )
             raise PluginError(message)
         self.rules, self.task, self.case, self.board = rules, task, case, board
-        self.form = Calls(
-            (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer")), rules.max_actions or len(case.seats) + 8
-        )
+        verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
+        self.form = Calls(verbs, rules.max_actions or len(case.seats) + 8, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
         told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
         told |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}

@@ -14,7 +14,7 @@ from harness.phases import Phases, in_phases
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 
-from ..channels._board import Board, Call, RefusedError
+from ..channels._board import Board, Call, RefusedError, longest_body
 
 WAIT, SUBMIT = "wait", "submit_result"
 FAILED = "Environment could not process that step"
@@ -92,7 +92,7 @@ class _Bench:
         self.board.also = {WAIT: lambda seat, call: "acknowledged", SUBMIT: self.submit}
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.names = {verb.name for verb in self.verbs}
-        self.form = Commands(self.verbs, rules.max_actions)
+        self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
         told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
         told |= {"max_actions": rules.max_actions}
