@@ -270,11 +270,10 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
     """The plugin class and its checked arguments, inner references already built."""
     name, arguments = _split(reference)
     cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
-    found = [
+    raise_all(
         SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
         for path, what in params.faults(cls, arguments)
-    ]
-    raise_all(found)
+    )
 
     def refer(inner: str, reference: Reference, path: params.Path) -> Any:
         at = functools.partial(place_of, *path)

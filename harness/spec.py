@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,12 @@ DEFAULTS = {"seed": 0, "repeats": 1}
 SHARED = ("models", "metrics", "executor")
 """What a run has once, whatever the matrix sweeps."""
 RESERVED = ("model", "metric")
+MAX_VARIABLES = 100
+MAX_CONDITIONS = 10_000
+MAX_EXPANDED = 10_000_000
+"""Characters that `${…}` may insert in all conditions together, a value counting for ten more."""
+MAX_TOLD = 30
+"""Problems that one error shows."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
 """`${name}`, or `$${name}`, which stands for the text `${name}`."""
@@ -62,14 +69,14 @@ class Spec:
         """One variant for every combination of matrix values, the last variable turning fastest."""
         matrix: dict[str, list[Any]] = self.get("matrix", {})
         body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "prices", "name", "description")}
-        made = []
+        made, room = [], _Room(self.place("matrix"))
         for combination in itertools.product(*matrix.values()):
             values: dict[str, Any] = {}
             for variable, value in zip(matrix, combination, strict=True):
-                values[variable] = _insert(value, values)  # a swept value may use the variables before it
+                values[variable] = _insert(value, values, room)  # a swept value may use the variables before it
             labels = {k: v["name"] if isinstance(v, dict) else v for k, v in values.items()}
             name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
-            made.append(Variant(name, labels, _insert(body, values)))
+            made.append(Variant(name, labels, _insert(body, values, room)))
         return made
 
     def digest(self) -> str:
@@ -144,10 +151,12 @@ def _plain_table(spec: Spec) -> dict[str, Any]:
 
 
 def raise_all(errors: Iterable[SpecError]) -> None:
-    """Raise one error that tells all of `errors`; nothing if there are none."""
-    found = list(errors)
+    """Raise one error that tells the first `MAX_TOLD` of `errors`; nothing if there are none."""
+    found = list(itertools.islice(errors, MAX_TOLD + 1))
     if len(found) == 1:
         raise found[0]
+    if len(found) > MAX_TOLD:
+        found[MAX_TOLD:] = [SpecError(f"… and more; these are the first {MAX_TOLD}")]
     if found:
         raise CombinedSpecError(map(str, found))
 
@@ -309,6 +318,13 @@ def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:
 
 def _check_matrix(spec: Spec) -> None:
     matrix: dict[str, list[Any]] = spec.get("matrix", {})
+    if len(matrix) > MAX_VARIABLES:
+        raise SpecError(f"{len(matrix):,} swept variables; at most {MAX_VARIABLES}", place=spec.place("matrix"))
+    if (count := math.prod(map(len, matrix.values()))) > MAX_CONDITIONS:
+        sizes = " · ".join(f"{len(values):,} {name}" for name, values in matrix.items() if len(values) > 1)
+        message = f"{count:.15g} conditions ({sizes}); at most {MAX_CONDITIONS:,}"
+        hint = "Split the spec (extends:), or let the task draw what need not be a condition of its own."
+        raise SpecError(message, place=spec.place("matrix"), hint=hint)
     errors, used = [], set()
     for name, values in matrix.items():
         if not _NAME.fullmatch(name):
@@ -387,17 +403,40 @@ def _texts(value: Any, path: yamls.YamlPath) -> Iterable[tuple[yamls.YamlPath, s
             yield from _texts(item, (*path, i))
 
 
-def _insert(value: Any, values: Mapping[str, Any]) -> Any:
+class _Room:
+    """How much `${…}` may still insert."""
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.left = place, MAX_EXPANDED
+
+    def take(self, value: Any) -> Any:
+        """`value`, counted with all that is in it, as often as it is there. Raises `SpecError`."""
+        waiting = [value]
+        while waiting:
+            one = waiting.pop()
+            self.left -= 10 + (len(one) if isinstance(one, str) else 0)
+            if self.left < 0:
+                message = f"what ${{…}} inserts comes to more than {MAX_EXPANDED:,} characters"
+                raise SpecError(message, place=self.place, hint="Values that insert others twice grow quickly.")
+            waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        return value
+
+
+def _insert(value: Any, values: Mapping[str, Any], room: _Room) -> Any:
     if isinstance(value, dict):
-        return {k: _insert(v, values) for k, v in value.items()}
+        return {k: _insert(v, values, room) for k, v in value.items()}
     if isinstance(value, list):
-        return [_insert(v, values) for v in value]
+        return [_insert(v, values, room) for v in value]
     if not isinstance(value, str):
         return value
     whole = _VARIABLE.fullmatch(value)
     if whole and not whole[1]:
-        return _lookup(whole[2], values)
-    return _VARIABLE.sub(lambda match: match[0][1:] if match[1] else str(_lookup(match[2], values)), value)
+        return room.take(_lookup(whole[2], values))
+
+    def inserted(match: re.Match[str]) -> str:
+        return match[0][1:] if match[1] else str(room.take(_lookup(match[2], values)))
+
+    return _VARIABLE.sub(inserted, value)
 
 
 def _lookup(variable: str, values: Mapping[str, Any]) -> Any:

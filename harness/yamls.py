@@ -18,9 +18,12 @@ import yaml
 
 from harness.errors import DataError, Place, SpecError
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
-MAX_NODES = 200_000
+MAX_NODES = 50_000
+MAX_NUMBER = 100
+"""Characters of a number. Base 60 (`1:30:00`) and base 16 make others of any size, in quadratic time."""
+MAX_INT = 2**63 - 1
 
 _PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
 
@@ -32,7 +35,20 @@ KEY = "\0key"
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, reading 1e-3 as the number everybody means by it."""
+    """The safe loader, reading 1e-3 as the number everybody means by it; it stops at `MAX_NODES` values."""
+
+    file = ""
+    composed = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.composed += 1
+        if self.composed > MAX_NODES:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise SpecError(
+                f"holds more than {MAX_NODES:,} keys and values", place=Place(self.file, mark.line + 1, mark.column + 1)
+            )
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
 
 
 class _Dumper(yaml.SafeDumper):
@@ -80,6 +96,7 @@ def parse(text: str, file: str) -> Document:
     loader = None
     try:
         loader = _Loader(text)
+        loader.file = file
         node = loader.get_single_node()
         builder = _Builder(loader, file)
         data = builder.build(node, ()) if node is not None else None
@@ -158,10 +175,16 @@ class _Builder:
     def scalar(self, node: yaml.Node) -> Any:
         if node.tag.endswith(":timestamp"):
             return node.value  # a date stays the text it was written as
+        if node.tag.endswith((":int", ":float")) and len(node.value) > MAX_NUMBER:
+            message = f"a number of {len(node.value):,} characters, {node.value:.20}…; at most {MAX_NUMBER} are read"
+            raise SpecError(message, place=self.at(node), hint="If it is meant as text, put it in quotes.")
         try:
             value = self.loader.construct_object(node)
-        except ValueError as error:  # e.g. a number of 5,000 digits
+        except (ValueError, OverflowError) as error:
             raise SpecError(f"broken YAML: {error}", place=self.at(node)) from None
+        if isinstance(value, int) and abs(value) > MAX_INT:
+            hint = "If it is meant as text, put it in quotes."
+            raise SpecError(f"the number {node.value} is beyond ±(2^63 − 1)", place=self.at(node), hint=hint)
         if isinstance(value, float) and math.isnan(value):
             # It equals nothing, not even itself: no run could be compared or gone on with.
             raise SpecError("not a number: .nan is no value to work with", place=self.at(node))

@@ -19,6 +19,7 @@ from .grading import Measure, measures_of
 from .rows import Row, Source
 from .templates import DocTemplate
 
+MAX_TEMPLATES = 200
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -108,13 +109,13 @@ class DatasetTask(Task):
         self._target = _template("doc_to_target", self.doc_to_target)
         self._choice = _template("doc_to_choice", self.doc_to_choice if isinstance(self.doc_to_choice, str) else None)
         self._id = _template("doc_to_id", self.doc_to_id)
-        self._labels = {name: DocTemplate(f"labels.{name}", source) for name, source in self.labels.items()}
         unknown = self.process_docs.keys() - {"where", "set"}
         if unknown:
             raise PluginError(
                 f"process_docs has no {min(unknown)!r}", hint="It has where: and set:.", at=("process_docs",)
             )
         self._check_words()
+        self._labels = {name: DocTemplate(f"labels.{name}", source) for name, source in self.labels.items()}
         self._where = _template("process_docs.where", self.process_docs.get("where"))
         made = self.process_docs.get("set", {})
         self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in made.items()}
@@ -390,6 +391,10 @@ class DatasetTask(Task):
             raise PluginError(
                 "process_docs: where is a template, set a mapping of columns to templates", at=("process_docs",)
             )
+        for parameter, templates in (("labels", self.labels), ("process_docs", made)):
+            if len(templates) > MAX_TEMPLATES:
+                message = f"{parameter}: {len(templates):,} templates for each row; at most {MAX_TEMPLATES}"
+                raise PluginError(message, at=(parameter,))
         if self.dataset_kwargs.get("trust_remote_code"):
             hint = "Load it once by hand, save the rows, and give data_files."
             raise PluginError("code that comes with data is not run", hint=hint, at=("dataset_kwargs",))
