@@ -12,9 +12,10 @@ from harness import histories
 from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
 from harness.errors import PluginError
 from harness.peers import peer_text
+from harness.reading import read
 from harness.replies import Considered, considered
 from harness.replies.considered import Style
-from harness.votes import canonical
+from harness.votes import ballot, candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +107,21 @@ class Panel(Protocol):
         """A turn in which a seat answers the question. `more` goes into the brief, which opens a thread."""
         own = seat if seat in case.seats else case.seats[0]
         brief = {**task.brief(case, own), "confidence": self.confidence, **(more or {})}
-        reply = Considered(task.reply(case, own), self.confidence)
+        reply = Considered(ballot(task, case, own), self.confidence)
         return Turn(seat, name, view or {}, reply, brief, self.repairs, fresh, tuple(crossing))
 
     def read(self, task: Task, case: Case, move: Move) -> Opinion:
         """What a move of such a turn says."""
         answer, confidence, malformed = considered(move.action)
-        if answer is None:
+        found = candidate(task, case, answer)
+        if found is None:
             return Opinion(move.seat, None, None, text=move.text or "")
         text = move.text if move.text is not None else _in_words(answer, confidence)
-        return Opinion(move.seat, answer, canonical(task, case, answer), confidence, malformed, text)
+        return Opinion(move.seat, answer, found, confidence, malformed, text)
 
     def candidate(self, task: Task, case: Case, text: str) -> str | None:
         """The answer that the task's own reply form finds in a text, as `Opinion.candidate`; None if it finds none."""
-        parsed = task.reply(case, case.seats[0]).parse(text)
-        found = parsed.error is None and parsed.action is not None
-        return canonical(task, case, parsed.action) if found else None
+        return candidate(task, case, read(ballot(task, case, case.seats[0]), text).action)
 
     def outcome(
         self,

@@ -15,6 +15,7 @@ from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread
 from harness.errors import EngineError, EngineFatalError
 from harness.limits import LIMITED, Allowance
 from harness.prompts import PromptSet
+from harness.reading import read
 
 
 class ModelPlayer:
@@ -85,7 +86,7 @@ class ModelPlayer:
                 return Move(turn.seat, turn.name, None, str(failure), failure.kind, tuple(calls))
             calls.append(completion)
             self.thread.add("assistant", completion.text)
-            parsed = turn.reply.parse(completion.text)
+            parsed = read(turn.reply, completion.text)
             if parsed.error is None:
                 return Move(turn.seat, turn.name, parsed.action, calls=tuple(calls))
             error, partial = parsed.error, parsed.partial
@@ -112,14 +113,14 @@ class ModelPlayer:
         variables = self._open(turn)
         for attempt, completion in enumerate(move.calls):
             if attempt:
-                error = turn.reply.parse(move.calls[attempt - 1].text).error
+                error = read(turn.reply, move.calls[attempt - 1].text).error
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
             self.thread.add("assistant", completion.text)
         if move.error_kind == LIMITED and move.calls:
             return  # it ends with an answer that cannot be read
         if move.error_kind not in (None, "parse"):
             if move.calls:  # the failed call was a re-ask
-                error = turn.reply.parse(move.calls[-1].text).error
+                error = read(turn.reply, move.calls[-1].text).error
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
             self.thread.add("assistant", "")
 

@@ -29,6 +29,7 @@ from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.plugin_errors import ERRORS, ErrorLog
+from harness.reading import note_bugs
 from harness.samples import sample
 from harness.score import grade, labels, score
 from harness.simulation import seed_of
@@ -331,6 +332,7 @@ class Episodes:
 
     async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
         name = episode_id(condition, case, repeat)
+        note_bugs(functools.partial(self.errors.record, episode=name))
         seed = derive_seed(self.plan.seed, name)
         # Where calls are shared, who sits in a seat draws the same for a case in every condition.
         seat_seed = derive_seed(self.plan.seed, "shared", case.id, repeat) if self.shares else seed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import numbers
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from harness.errors import DataError, SetupError
 from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
 from harness.plugin_errors import ERRORS, ErrorLog, forget_scoring
+from harness.reading import note_bugs
 from harness.tables import EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()
@@ -104,6 +106,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
     scored: dict[str, EpisodeScore] = {}
     for end, batches in store.batches(*store.journals(folder)):
         name = end["e"]
+        note_bugs(functools.partial(errors.record, episode=name))
         if name not in known:
             raise DataError(
                 f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"

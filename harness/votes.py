@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from harness.api import Action, Case, Task
+from harness.api import Action, Case, Parsed, Reply, Task
+from harness.reading import guarded
 
 Ties = Literal["first", "random", "none"]
 """Which of the leading answers wins: that given first, one drawn by lot, or none."""
@@ -20,7 +22,7 @@ class Count:
     """How a vote went.
 
     Attributes:
-        answer: the winner as its first voter wrote it; None if there is none.
+        answer: the winner as most of its votes write it, of several such ways the first; None if there is none.
         weights: canonical answer → what stands behind it, in order of first appearance.
         tied: whether several answers led.
     """
@@ -30,10 +32,68 @@ class Count:
     tied: bool
 
 
-def canonical(task: Task, case: Case, action: Action) -> str:
-    """One text for all answers that are the same: the task's own, if it has one."""
+def candidate(task: Task, case: Case, action: Action) -> str | None:
+    """One text for all answers that are the same: the task's own, if it has one.
+
+    None where there is no answer: nothing was said, nothing is left in that text (of an empty box, of a program that is
+    one comment), or making it hits a bug. This decides what an answer is for votes, panels and replies alike.
+    """
+    return guarded("canonical", task, lambda: _compared(task, case, action), lambda bug: None)
+
+
+def _compared(task: Task, case: Case, action: Action) -> str | None:
+    if action is None or (isinstance(action, str) and not action.strip()):
+        return None
     own = getattr(task, "canonical", None)
-    return str(own(case, action)) if own is not None else json.dumps(action, sort_keys=True)
+    text = str(own(case, action)) if own is not None else json.dumps(action, sort_keys=True)
+    return text if text.strip() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot(Reply):
+    """A task's form of answer, in which what `candidate` takes for no answer cannot be read.
+
+    Attributes:
+        inner: the task's form.
+        compared: an action as it is compared with others; None if nothing is left of it.
+    """
+
+    inner: Reply
+    compared: Callable[[Action], str | None] = field(compare=False, repr=False)
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """The inner form's."""
+        return self.inner.options
+
+    @property
+    def idle(self) -> Action:
+        """The inner form's."""
+        return self.inner.idle
+
+    def allows(self, action: Action) -> bool:
+        """What the inner form allows."""
+        return self.inner.allows(action)
+
+    def parse(self, text: str) -> Parsed:
+        """What the inner form reads, if it is an answer."""
+        parsed = self.inner.parse(text)
+        if parsed.error is None and parsed.action is not None and self.compared(parsed.action) is None:
+            return Parsed(error=f"the answer is empty: {parsed.action!r:.80}")
+        return parsed
+
+    def exact(self, text: str) -> bool:
+        """What the inner form says."""
+        return self.inner.exact(text)
+
+    def constraint(self) -> Mapping[str, Any] | None:
+        """The inner form's."""
+        return self.inner.constraint()
+
+
+def ballot(task: Task, case: Case, seat: str) -> Ballot:
+    """The form in which a seat answers the question of a case."""
+    return Ballot(task.reply(case, seat), functools.partial(_compared, task, case))
 
 
 def majority(
@@ -44,21 +104,25 @@ def majority(
     ties: Ties = "first",
     rng: random.Random | None = None,
 ) -> Count:
-    """The answer with most weight behind it; an answer of None is no vote."""
+    """The answer with most weight behind it; what is no answer (`candidate`) is no vote."""
     behind: dict[str, float] = {}
+    ways: dict[str, dict[str, float]] = {}
     written: dict[str, Action] = {}
     for action, weight in zip(answers, weights or [1.0] * len(answers), strict=True):
-        if action is not None:
-            key = canonical(task, case, action)
+        key = candidate(task, case, action)
+        if key is not None:
             behind[key] = behind.get(key, 0.0) + weight
-            written.setdefault(key, action)
+            way = repr(action)
+            ways.setdefault(key, {})[way] = ways.get(key, {}).get(way, 0.0) + weight
+            written.setdefault(way, action)
     most = max(behind.values(), default=0.0)
     leading = [key for key, weight in behind.items() if math.isclose(weight, most) and most > 0]
     tied = len(leading) > 1
     if not leading or (tied and ties == "none"):
         return Count(None, behind, tied)
     chosen = rng.choice(leading) if tied and ties == "random" and rng is not None else leading[0]
-    return Count(written[chosen], behind, tied)
+    way = max(ways[chosen], key=lambda way: ways[chosen][way])
+    return Count(written[way], behind, tied)
 
 
 def how(count: Count) -> str:

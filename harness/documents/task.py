@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.errors import DataError, Place, PluginError
 from harness.histories import GRADES, panel_grades
+from harness.reading import guarded
+from harness.replies import unquoted
 from harness.replies._literals import NOTHING, read
 
 from .examples import Choose, chooser
@@ -326,9 +328,9 @@ class DatasetTask(Task):
         return self._form.reply(case.public["choices"])
 
     def canonical(self, case: Case, action: Action) -> str:
-        """One text for all answers that are the same, for counting votes."""
+        """One text for all answers that are the same, for counting votes; quotes around an answer are no part of it."""
         plain = next(iter(self._measures.values())).plain
-        return plain(str(action)) if plain is not None else self._form.canonical(action)
+        return plain(unquoted(str(action))) if plain is not None else self._form.canonical(action)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Every metric of `metric_list`, `score` (the first of them), and how many answers there were.
@@ -347,7 +349,9 @@ class DatasetTask(Task):
                 return dict.fromkeys(self._measures, 0.0)
             key = repr(action)
             if key not in known:
-                known[key] = {name: measure.grade(action, case.target) for name, measure in self._measures.items()}
+                known[key] = {
+                    name: _mark(name, measure, action, case.target) for name, measure in self._measures.items()
+                }
             return known[key]
 
         scored = [of(action) for action in judged]
@@ -398,6 +402,18 @@ class DatasetTask(Task):
         if self.dataset_kwargs.get("trust_remote_code"):
             hint = "Load it once by hand, save the rows, and give data_files."
             raise PluginError("code that comes with data is not run", hint=hint, at=("dataset_kwargs",))
+
+
+def _mark(name: str, measure: Measure, action: Action, target: Mapping[str, Any]) -> float:
+    """What an answer is worth. One that makes the measure raise, where the right answer does not, is wrong."""
+    if not target.get("answers"):
+        return measure.grade(action, target)
+
+    def wrong(bug: str) -> float:
+        measure.grade(target["answers"][0], target)  # raises too where the answer is not to blame
+        return 0.0
+
+    return guarded(f"metric {name}", measure, lambda: measure.grade(action, target), wrong)
 
 
 def text_in(found: Any, options: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ Those of data sets have one reading: `Boxed`, `Letter`, `Label`, `Number`, `Free
 that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 
-from ._text import Parsing
+from ._text import Parsing, unquoted
 from .answer import Answer, Form, Integers, normalise, same
 from .boxed import Boxed
 from .calls import Calls, Verb
@@ -60,4 +60,5 @@ __all__ = [
     "math_equal",
     "normalise",
     "same",
+    "unquoted",
 ]

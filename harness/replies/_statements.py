@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 
 from ._text import end_of
@@ -16,16 +17,23 @@ LABEL = re.compile(
 """What announces an answer: "Final Answer:", "the answer is", "**Answer:**", "answer to the question is"."""
 WINDOW = 500
 """Characters behind a label that are read."""
+MAX_LABELS = 1000
+"""Labels that are looked behind, from the last one back: a text of nothing but labels would be read `WINDOW` times."""
 _GAP = re.compile(r"[\s*_`#>-]*\n[\s*_`#>]*")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}\w*|\*+|_+|-{3,}|#+)?[ \t]*$")
 _BOXES = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])[ \t]*|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\frac[ \t]*\d{2}|\\(?!boxed|fbox)[A-Za-z]+|[^\s$\\{}]+")
 
 
+def last_labels(text: str, label: re.Pattern[str] = LABEL) -> Iterator[re.Match[str]]:
+    """The last `MAX_LABELS` labels, the last one first."""
+    return reversed(deque(label.finditer(text), MAX_LABELS))
+
+
 def labelled(text: str) -> Iterator[str]:
-    """What stands behind each label, from the first to the last: the rest of its line, or the next line with text;
-    at most `WINDOW` characters."""
-    for match in LABEL.finditer(text):
+    """What stands behind each label, the last one first: the rest of its line, or the next line with text; at most
+    `WINDOW` characters."""
+    for match in last_labels(text):
         start = end_of(_GAP, text, match.end())
         yield text[start : start + WINDOW].split("\n", 1)[0].strip()
 
@@ -44,7 +52,7 @@ def last_line(text: str) -> str:
 
 def boxes(text: str) -> list[tuple[int, str]]:
     r"""Start and content of every outermost closed `\boxed{…}` and `\fbox{…}`, and of `\boxed 5`. One pass."""
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, int, int]] = []  # where a box starts, and its content from where to where
     opened: list[tuple[int, int]] = []  # for each brace: where its box starts or -1, where its content starts
     box = -1
     for match in _BOXES.finditer(text):
@@ -56,11 +64,11 @@ def boxes(text: str) -> list[tuple[int, str]]:
             if start >= 0:
                 while found and found[-1][0] > start:
                     found.pop()
-                found.append((start, text[content : match.start()].strip()))
+                found.append((start, content, match.start()))
         box = -1
         if token.startswith(("\\boxed", "\\fbox")):
             box = match.start()
             bare = _BARE_BOX.match(text, match.end())
             if bare:
-                found.append((box, bare[0]))
-    return found
+                found.append((box, *bare.span()))
+    return [(start, text[begin:end].strip()) for start, begin, end in found]

@@ -18,6 +18,19 @@ def end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
+
+
+def unquoted(text: str) -> str:
+    """`text` without blanks and without quotes around all of it: "8" is 8, but "a" or "b" stays."""
+    bare = text.strip()
+    closing = _QUOTES.get(bare[:1])
+    if closing is None or len(bare) < 2 or bare[-1] != closing:
+        return bare
+    inner = bare[1:-1]
+    return bare if bare[0] in inner or closing in inner else inner.strip()
+
+
 def valid(text: str) -> str:
     """`text` as valid Unicode: surrogate pairs joined, lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -11,6 +11,7 @@ from harness.api import Parsed, Reply
 
 from ._statements import LABEL, boxes, labelled, last_line
 from ._text import valid
+from .mathematics import math_canonical
 
 MAX_LINE = 120
 """Characters of a line without a box that can be an answer."""
@@ -21,6 +22,7 @@ _PLACEHOLDERS = frozenset(
 _SENTENCE = re.compile(r"(?<!\bno)[.!?](?=\s+[A-Z\"'(]|\s*$)|\s+(?=I hope\b|because\b|since\b|which\b)")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]")
 _MATHEMATICAL = re.compile(r"[\d\\=+*/^_(){}\[\]<>-]|\b(?:yes|no|true|false)\b", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 _LEAD = re.compile(
     r"(?:(?:so|thus|therefore|hence|then|finally|we (?:get|have|find)|that|it is|is|equals?)\b[,:]?\s*)+", re.I
@@ -35,8 +37,8 @@ class Boxed(Reply):
 
     The rules, in order:
 
-    1. the last closed `\boxed{…}` or `\fbox{…}` that is no placeholder (`\boxed{...}`), or `\boxed 5`; of boxes within
-       boxes the inmost content counts;
+    1. the last closed `\boxed{…}` or `\fbox{…}` that is neither empty nor a placeholder (`\boxed{...}`), or `\boxed 5`;
+       of boxes within boxes the inmost content counts;
     2. what stands behind the last label ("the final answer is", "Answer:", in any case, bold or not), on its line or
        the next: the formula in dollars that it begins with, else the sentence, at most `MAX_LINE` characters;
     3. the last line, if it looks mathematical: at most `MAX_LINE` characters, with a digit, a command, or one of
@@ -68,16 +70,18 @@ def _boxed(text: str) -> str:
                 break
             content = inner[0][1]
         bare = content.strip("$ ").removeprefix("\\text{").removesuffix("}").strip("[]<> ").lower()
-        if len(content) <= MAX_BOX and content and bare not in _PLACEHOLDERS:
+        if len(content) <= MAX_BOX and bare not in _PLACEHOLDERS and _says_something(content):
             return content
     return ""
 
 
+def _says_something(answer: str) -> bool:
+    r"""Whether anything is left of an answer in its normal form; of `\boxed{}` and `{\,}` nothing is."""
+    return _DIGIT.search(answer) is not None or math_canonical(answer) != ""
+
+
 def _labelled(text: str) -> str:
-    found = ""
-    for said in labelled(text):
-        found = _stated(said) or found
-    return found
+    return next((found for said in labelled(text) if (found := _stated(said))), "")
 
 
 def _stated(said: str) -> str:
@@ -85,13 +89,14 @@ def _stated(said: str) -> str:
     said = said[: 4 * MAX_LINE].strip().removeprefix("that ")
     formula = _FORMULA.match(said)
     if formula:
-        return next(part for part in formula.groups() if part).strip()
+        found = next(part for part in formula.groups() if part).strip()
+        return found if _says_something(found) else ""
     cut = _SENTENCE.search(said)
     said = said[: cut.start()] if cut else said
     said = said.strip(" \t*_`:").rstrip(",;.")
     if len(said) > MAX_LINE or _plain_words(said) > 4 or said.lower() in _PLACEHOLDERS or LABEL.search(said):
         return ""
-    return said
+    return said if _says_something(said) else ""
 
 
 def _mathematical_line(text: str) -> str:

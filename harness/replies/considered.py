@@ -145,8 +145,9 @@ def _number(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
     bare = text.strip("*_`\"'()[] \t\r").rstrip(".")
     found = confidence(bare)
-    if found is not None or not bare:
+    words = bare.split()
+    if found is not None or not words:  # all sorts of blanks, and nothing else
         return found
     scale = _SCALE.match(bare)
-    first = scale[1] if scale else bare.split()[0].rstrip(",;.*")
+    first = scale[1] if scale else words[0].rstrip(",;.*")
     return confidence(first) if scale or _PLAIN.fullmatch(first) else None

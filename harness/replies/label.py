@@ -67,9 +67,7 @@ class Label(Reply):
     def parse(self, text: str) -> Parsed:
         """The label that `text` gives."""
         set_ = _set(self.labels)
-        found = None
-        for said in labelled(text):
-            found = set_.stated(said) or found
+        found = next((found for said in labelled(text) if (found := set_.stated(said))), None)
         found = found or self._json(text) or set_.whole(text) or set_.whole(last_line(text)) or set_.last(text)
         if found is not None:
             return Parsed(found)

@@ -12,7 +12,7 @@ from typing import Any
 from harness.api import Parsed, Reply
 
 from ._letters import letters
-from ._statements import LABEL, WINDOW, boxes, last_line
+from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 from ._text import WRAPPING
 
 _CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
@@ -86,12 +86,13 @@ class Letter(Reply):
         find = letters("".join(self.options))
         found: list[tuple[int, str]] = []
         for lead in (LABEL, _CHOSEN):
-            for match in lead.finditer(text):
+            for match in last_labels(text, lead):
                 said = text[match.end() : match.end() + WINDOW]
                 letter = self._texts.get(_plain(_first_line(said))) or find.stated(said)
                 if letter:
                     found.append((match.start(), letter))
-        for start, content in boxes(text):
+                    break
+        for start, content in boxes(text)[-MAX_LABELS:]:
             bare = _TEX.sub(r"\1", content[:WINDOW])
             letter = find.alone(bare, any_case=True) or find.leading(bare) or self._texts.get(_plain(bare))
             if letter:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._statements import LABEL, WINDOW, boxes, last_line
+from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""
@@ -69,9 +69,9 @@ class Number(Reply):
     def _statements(self, text: str) -> Iterator[str]:
         """What stands behind labels, hashes, and in boxes, from the last to the first."""
         found = [
-            (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in lead.finditer(text)
+            (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in last_labels(text, lead)
         ]
-        found += [(start, content[:WINDOW]) for start, content in boxes(text)]
+        found += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]
         for _, said in sorted(found, reverse=True):
             yield said.lstrip(" \t\r\n*_`#").split("\n", 1)[0]
 

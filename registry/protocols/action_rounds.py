@@ -11,6 +11,7 @@ from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Proto
 from harness.errors import PluginError
 from harness.phases import FACTS as PHASE_FACTS
 from harness.phases import Phases, in_phases
+from harness.reading import read
 from harness.replies import Calls, Verb
 
 from ..channels._board import Board, longest_body
@@ -135,7 +136,7 @@ class _Game:
 
     def submit(self, seat: str, text: str) -> None:
         """The first answer that can be read is final."""
-        parsed = self.task.reply(self.case, seat).parse(text)
+        parsed = read(self.task.reply(self.case, seat), text)
         number = self.board.round
         if number == 0:
             self.notes[seat].append(_error(SUBMIT, "this round is for planning; submit later"))

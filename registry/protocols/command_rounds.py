@@ -11,6 +11,7 @@ from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Proto
 from harness.errors import PluginError
 from harness.phases import FACTS as PHASE_FACTS
 from harness.phases import Phases, in_phases
+from harness.reading import read
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 
@@ -134,7 +135,7 @@ class _Bench:
         """Take a result. Raises `RefusedError` if it is none, or not the first."""
         if seat in self.results:
             raise RefusedError("your result is recorded already and final")
-        parsed = self.task.reply(self.case, seat).parse(str(call["answer"]).strip())
+        parsed = read(self.task.reply(self.case, seat), str(call["answer"]).strip())
         if parsed.error is not None:
             raise RefusedError(parsed.error)
         text = parsed.action if isinstance(parsed.action, str) else json.dumps(parsed.action)

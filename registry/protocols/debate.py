@@ -12,7 +12,7 @@ from harness.errors import PluginError
 from harness.panels import Opinion, Panel, leading, unanimous
 from harness.peers import peer_text
 from harness.replies import FreeText
-from harness.votes import Ties, canonical, how, majority
+from harness.votes import Ties, candidate, how, majority
 
 
 @plugin
@@ -68,7 +68,7 @@ class Debate(Panel):
             crossed += spent + sum(len(text) for turn in turns for text in turn.crossing)
             for turn, old, new in zip(turns, before, history[-1], strict=True):
                 heard = turn.view["leading"]
-                adopted += heard is not None and canonical(task, case, heard) == new.candidate != old.candidate
+                adopted += heard is not None and candidate(task, case, heard) == new.candidate != old.candidate
         count = majority(task, case, [opinion.answer for opinion in history[-1]], ties=self.ties, rng=rng)
         agreed = len(history) < self.rounds
         return self.outcome(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
 from harness.panels import Opinion, Panel, leading, unanimous
 from harness.replies.considered import Style
-from harness.votes import Ties, canonical, how, majority
+from harness.votes import Ties, candidate, how, majority
 
 from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
 
@@ -81,7 +81,7 @@ class Reconcile(Panel):
             tied=count.tied,
             imputed=sum(opinion.answer is not None and opinion.confidence is None for opinion in last),
             dropped=dropped,
-            overruled=None if answer is None else int(_overruled(last, canonical(task, case, answer))),
+            overruled=None if answer is None else int(_overruled(last, candidate(task, case, answer))),
         )
 
     def _first(self, task: Task, case: Case, seat: str) -> Turn:
@@ -111,7 +111,7 @@ class Reconcile(Panel):
         return tenths(confidence) if self.weights == "steps" else 10 * confidence
 
 
-def _overruled(opinions: Sequence[Opinion], winner: str) -> bool:
+def _overruled(opinions: Sequence[Opinion], winner: str | None) -> bool:
     """Whether another answer was given by more seats than the one that won."""
     heads = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
     return heads[winner] < max(heads.values())

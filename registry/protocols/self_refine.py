@@ -12,6 +12,7 @@ from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
 from harness.errors import PluginError, near
 from harness.panels import Opinion, Panel
 from harness.replies import Considered
+from harness.votes import ballot
 
 from ._feedback import OTHERWISE, Feedback, Rewritten, parted
 
@@ -124,7 +125,7 @@ class SelfRefine(Panel):
         """A critique and a rewrite in one reply: first the one, to its verdict line, then the other."""
         view = {"past": self._shown(past), "current": current.text, "signal": self.signal}
         turn = self._turn(task, case, current, "refine_fused", view)
-        form = Rewritten(task.reply(case, case.seats[0]), self.signal)
+        form = Rewritten(ballot(task, case, case.seats[0]), self.signal)
         [move] = yield [replace(turn, reply=Considered(form, self.confidence))]
         written = self.read(task, case, move)
         feedback, span, answer = parted(written.text, self.signal)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
-from harness.votes import majority
+from harness.votes import ballot, candidate, majority
 
 
 @plugin
@@ -36,9 +36,9 @@ class Single(Protocol):
         briefs = {seat: task.brief(case, seat) for seat in seats}
         for number in range(self.repeats):
             moves = yield [
-                Turn(s, "answer", {}, task.reply(case, s), briefs[s], self.repairs, fresh=number > 0) for s in seats
+                Turn(s, "answer", {}, ballot(task, case, s), briefs[s], self.repairs, fresh=number > 0) for s in seats
             ]
-            samples += [move.action for move in moves]
-            answers = {move.seat: move.action for move in moves}
+            answers = {m.seat: None if candidate(task, case, m.action) is None else m.action for m in moves}
+            samples += answers.values()
         group = majority(task, case, samples).answer if self.reduce == "majority" else None
         return Outcome(answers=answers, group=group, facts={"samples": samples})

@@ -1,0 +1,84 @@
+"""Reading what a model wrote, behind one guard: no text of a model ever costs an episode.
+
+All that reads a model's text does so through here. What raises becomes a reply that cannot be read: a model must not be
+able to take its own episodes out of the numbers by a text that hits a bug.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TypeVar
+
+from harness.api import Parsed, Reply
+from harness.errors import SetupError
+from harness.plugin_errors import describe, place
+
+MAX_CHARS = 1_000_000
+"""Characters of a reply that a form is given; the longest right answer (SILO-Bench III-30, N = 100) has 70,000."""
+
+T = TypeVar("T")
+Note = Callable[..., object]
+"""Called as `ErrorLog.record` is: with what was raised, at which stage ("reply", "canonical"), and `plugin`."""
+
+_note: ContextVar[Note | None] = ContextVar("note", default=None)
+_warned: set[str] = set()
+_log = logging.getLogger(__name__)
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
+    """What a form reads in a text. Raises nothing but `SetupError`: a bug of the form is a parse failure of the text.
+
+    Args:
+        reply: the form, built in or of a plugin.
+        text: as the model wrote it.
+        max_chars: a longer text is not given to the form at all.
+    """
+    if len(text) > max_chars:
+        return Parsed(error=f"too long: {len(text):,} characters, at most {max_chars:,} are read")
+    return guarded(
+        "reply", reply, lambda: _parsed(reply, text), lambda bug: Parsed(error=f"the reply hits a bug: {bug}")
+    )
+
+
+def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callable[[str], T]) -> T:
+    """What `act` returns; where it raises, what `otherwise` makes of a line about the bug, which is written down.
+
+    Args:
+        stage: what is done, in a word.
+        plugin: whose code it is.
+        act: works on what a model wrote.
+        otherwise: takes the kind of the bug, its message and its place.
+    """
+    try:
+        return act()
+    except SetupError:  # a missing package is a person's to install
+        raise
+    except (Exception, SystemExit) as error:  # whatever a text makes a parser do
+        bug = f"{type(error).__name__} ({place(error, plugin)})"
+        if bug not in _warned:  # once, however many texts hit it
+            _warned.add(bug)
+            _log.warning(
+                "what a model wrote hits a bug, and counts as unreadable (%s): %s; see errors.jsonl", stage, bug
+            )
+        if (note := _note.get()) is not None:
+            note(error, stage, plugin=plugin)
+        return otherwise(describe(error, plugin))
+
+
+def note_bugs(note: Note) -> None:
+    """From now on `note` is called for every bug in this task, and in tasks and threads that begin in it."""
+    _note.set(note)
+
+
+def _parsed(reply: Reply, text: str) -> Parsed:
+    parsed = reply.parse(text)
+    if not isinstance(parsed, Parsed):
+        raise TypeError(f"parse returned {parsed!r:.80}, not a Parsed")
+    for action in (parsed.action, parsed.partial):
+        if type(action) not in _PLAIN:
+            json.dumps(action)  # what is not JSON could not be journaled
+    return parsed

@@ -1,0 +1,117 @@
+"""Instances of every reply form there is, each with a reply that it reads: what tests of all forms go over."""
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+from harness import project
+from harness.api import Reply
+from harness.replies import (
+    Answer,
+    Boxed,
+    Calls,
+    Choice,
+    Code,
+    Commands,
+    Considered,
+    FreeText,
+    Integers,
+    Label,
+    Labelled,
+    Letter,
+    Messages,
+    Number,
+    Pattern,
+    Said,
+    Spoken,
+    Verb,
+)
+from harness.replies.answer import INTEGER, NUMBERS, TABLE, TEXT
+from harness.votes import Ballot
+
+_MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]
+
+
+def _plugin(module: str) -> Any:
+    return importlib.import_module(f"{_MOUNTED}.registry.{module}")
+
+
+FINQA, GRAPH, FEEDBACK = (
+    _plugin(name) for name in ("tasks._finqa_reply", "protocols._graph_replies", "protocols._feedback")
+)
+VERBS = (
+    Verb("send_message", ("target_id",), "content"),
+    Verb("write_file", ("path",), "content", line=True),
+    Verb("list_files", (), None, ("prefix",)),
+    Verb("wait"),
+    Verb("submit_result", (), "answer"),
+)
+ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
+MARKER = "### Final Answer ###"
+ACT, ACT_REFERENCE = Labelled(ACTIONS, "ACTION", "WAIT"), Labelled(ACTIONS, "ACTION", "WAIT", "reference")
+TO = ("Emma", "Alan")
+LETTER = Letter(("Paris", "Rome", "New York", "5"))
+
+FORMS: dict[str, tuple[Reply, str]] = {
+    "answer": (Answer(INTEGER), "12"),
+    "answers": (Answer(NUMBERS), "[1, 2.5]"),
+    "table": (Answer(TABLE), '{"a": 1.5, "b": -2}'),
+    "word, announced": (Answer(TEXT, "Final answer:"), "So it is.\nFinal answer: Alice"),
+    "boxed": (Boxed(), r"so \boxed{\frac{1}{2}}."),
+    "boxed, said": (Boxed(), "The final answer is $5$. I hope."),
+    "calls": (Calls(VERBS), '<send_message target_id="3">the sum is 12</send_message> <wait/>'),
+    "choice": (Choice(("Group 1", "Group 12"), MARKER), "So.\n### Final Answer ###\nGroup 12"),
+    "choice, whole": (Choice(("Yes", "No")), "Yes."),
+    "choice, reference": (Choice(("Yes", "No"), MARKER, "reference"), "### Final Answer ### Yes"),
+    "code": (Code("f"), "Sure:\n```python\ndef f(x):\n    return '1'\n```"),
+    "code, bare": (Code(), "Sure:\n\nx = 1\nreturn x + 1"),
+    "commands": (Commands(VERBS), "Now.\n```\nsend_message 3 the sum\n```\n```\nwait\n```"),
+    "considered": (Considered(Number(), "line"), "Answer: 5\nConfidence: 85 out of 100 (sure)"),
+    "considered, JSON": (Considered(Number(), "json"), '{"reasoning": "so", "answer": "5", "confidence": "85%"}'),
+    "considered, none": (Considered(LETTER, "none"), "The answer is (B)."),
+    "free text": (FreeText(), "some words"),
+    "free text, marked": (FreeText("ANSWER:", ("END",)), "ANSWER: some words\nEND"),
+    "integers": (Integers(2), "[3, 14]"),
+    "yes or no": (Label(("Yes", "No")), "Final Answer: No, since"),
+    "labels": (Label(("relevant", "irrelevant", "choice of law")), '{"answer": "choice of law"}'),
+    "label letters": (Label(("a", "b", "c")), "Final Answer: (b)"),
+    "label digits": (Label(("0", "1")), "Answer: 1"),
+    "action": (ACT, "THINKING: so\nACTION: GRAB_LEFT"),
+    "action, reference": (ACT_REFERENCE, "THINKING: so\nACTION: GRAB_LEFT"),
+    "letter": (LETTER, "The answer is (B)."),
+    "letter, text": (LETTER, "Answer: New York"),
+    "ten letters": (Letter(10), "I choose option J"),
+    "messages": (Messages(TO), '{"Emma": "hi\\nyou", "Alan": "a"}'),
+    "messages, reference": (Messages(TO, parsing="reference", known=TO), '{"Emma": "hi"}'),
+    "number": (Number(), "#### -1,234.50"),
+    "number, fraction": (Number(percent=True), r"The answer is \frac{7}{8} = 1/3 %"),
+    "pattern": (Pattern(r"#### (\-?[0-9\.\,]+)"), "#### 12"),
+    "said": (Said(), "MESSAGE: I take left"),
+    "spoken": (Spoken(ACT, Said()), "MESSAGE: I take left\nACTION: WAIT"),
+    "spoken, reference": (
+        Spoken(ACT_REFERENCE, Said(parsing="reference")),
+        "MESSAGE: I take left\nACTION: WAIT",
+    ),
+    "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
+    "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),
+    "program, mended": (FINQA.ProgramReply(True), '{"program": ["add(1, 2)", "divide(#0, 3%)"]}'),
+    "indices": (GRAPH.Indices(3, 2), "Agents: [0, 2]"),
+    "indices, reference": (GRAPH.Indices(3, 2, "reference"), "0,2"),
+    "level": (GRAPH.Level(), "Level: 3"),
+    "scores": (GRAPH.Scores(("1", "3")), '{"1": 0.6, "3": "40%"}'),
+    "feedback": (FEEDBACK.Feedback("approved"), "Well.\nVerdict: approved"),
+    "rewritten": (FEEDBACK.Rewritten(Number(), "approved"), "No.\nVerdict: revise\n\nAnswer: 5"),
+}
+
+
+def name_of(form: type) -> str:
+    """Module and name: a data class with slots exists twice."""
+    return f"{form.__module__}.{form.__qualname__}"
+
+
+def every_name(base: type[Any] = Reply) -> Iterator[str]:
+    """All forms of the package and of its plugins."""
+    for form in base.__subclasses__():
+        if form.__module__.split(".")[0] in ("harness", _MOUNTED):
+            yield name_of(form)
+        yield from every_name(form)
