@@ -11,7 +11,18 @@ from typing import Any
 
 from harness.api import Action, Reply
 from harness.errors import DataError, PluginError, near
-from harness.replies import Boxed, Code, FreeText, Label, Letter, Number, Pattern, canonical_label, math_canonical
+from harness.replies import (
+    Boxed,
+    Code,
+    FreeText,
+    Label,
+    Letter,
+    Number,
+    Pattern,
+    canonical_label,
+    math_canonical,
+    unquoted,
+)
 
 from .types import check_types
 
@@ -36,7 +47,7 @@ class Form:
     metric: str = "exact_match"
     letters: bool = False
     right: Callable[[Reply, str], str] = field(default=lambda reply, text: text)
-    canonical: Callable[[Action], str] = field(default=lambda action: re.sub(r"\s+", " ", str(action)).strip())
+    canonical: Callable[[Action], str] = field(default=lambda action: re.sub(r"\s+", " ", unquoted(str(action))))
 
     def reply(self, choices: Sequence[str] | None) -> Reply:
         """The reply form for a row."""

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 from ._latex import MAX_DEPTH, Latex
-from ._text import valid
+from ._text import unquoted, valid
 
 MAX_CHARS = 2000
 """A longer text is no mathematical answer; only its blanks are set right."""
@@ -114,7 +114,7 @@ def _once(text: str) -> str:
 
 def _unwrapped(text: str) -> str:
     while True:
-        before, text = text, text.rstrip(_BEHIND).lstrip(_BEFORE)
+        before, text = text, unquoted(_bare_end(text).lstrip(_BEFORE))
         for opening, closing in _WRAPS:
             if text.startswith(opening) and text.endswith(closing) and len(text) >= len(opening) + len(closing):
                 inner = text[len(opening) : -len(closing)]
@@ -122,6 +122,13 @@ def _unwrapped(text: str) -> str:
                     text = inner
         if text == before:
             return text
+
+
+def _bare_end(text: str) -> str:
+    r"""`text` without blanks and marks at its end, and without the backslash of a mark that is a space: `5\,`."""
+    while (bare := text.rstrip(_BEHIND)) != text and (len(bare) - len(bare.rstrip("\\"))) % 2:
+        text = bare[:-1]
+    return bare
 
 
 def _worded(match: re.Match[str], text: str) -> str:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from harness.api import Case, Episode, Turn
 from harness.check import drive
 from harness.errors import PluginError
+from harness.reading import read
+from harness.votes import candidate, majority
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 
 
@@ -123,3 +125,61 @@ def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, k: int) -> N
         expected = sum(any(right[i] for i in pick) for pick in chosen) / len(chosen)
         assert numbers(n, c, k) == pytest.approx(expected)
     assert numbers(k - 1, 0, k) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "empty", "answer"),
+    [
+        ("boxed", r"The answer is $\boxed{}$.", "2"),
+        ("boxed", r"\boxed{\,}", "2"),
+        ("boxed", r"\boxed{{}}", "2"),
+        ("boxed", r"Answer: \boxed{\text{}}", "2"),
+        ("text", "...", "2"),
+    ],
+)
+@pytest.mark.parametrize("protocol", ["single", "vote", "debate", "reconcile", "darkforest"])
+def test_what_says_nothing_is_no_answer_and_outvotes_none(protocol: str, form: str, empty: str, answer: str) -> None:
+    """Two empty boxes outvoted an answer, and were a cluster of their own in DarkForest."""
+    metric = {"metric": "exact_match", "ignore_punctuation": True} if form == "text" else "math_strict"
+    task = task_of(
+        data_files="none.jsonl", doc_to_text="q", doc_to_target="2", answer={"form": form}, metric_list=[metric]
+    )
+    case = Case("q", ("Agent-0",), {"question": "?", "choices": None}, target={"answers": ["2"]})
+    parameters: dict[str, Any] = {
+        "single": {"repeats": 3, "reduce": "majority"},
+        "vote": {"agents": 3},
+        "debate": {"agents": 3, "rounds": 1},
+        "reconcile": {"agents": 3, "rounds": 1},
+        "darkforest": {"agents": 3, "confidence": "none", "coordinate": "never"},
+    }[protocol]
+    said = iter([empty, empty, rf"\boxed{{{answer}}}" if form == "boxed" else answer])
+    errors = []
+
+    def reply(turn: Turn) -> Any:
+        parsed = read(turn.reply, next(said, answer))
+        errors.append(parsed.error)
+        return parsed.action
+
+    outcome = drive(BUILTIN.load("protocols", protocol)(**parameters), task, case, reply).outcome
+    assert None not in errors[:2] and errors[2] is None
+    assert list(outcome.facts.get("samples") or outcome.facts["history"][0]) == [None, None, answer]
+    assert outcome.group == answer
+
+
+def test_an_empty_answer_of_a_policy_is_none_either() -> None:
+    assert vote(2, "", " ", 2.5, 2.5).facts["votes"] == {"2": 1, "2.5": 2}
+    assert play("single", {"Agent-0": ["", "", 2]}, repeats=3, reduce="majority").outcome.group == 2
+
+
+def test_quotes_around_an_answer_split_no_vote() -> None:
+    """What is graded is the answer as most of them wrote it."""
+    task = task_of(data_files="none.jsonl", doc_to_text="q", doc_to_target="8", answer={"form": "text"})
+    case = Case("q", ("Agent-0",), {"question": "?", "choices": None}, target={"answers": ["8"]})
+    count = majority(task, case, ['"8"', "9", "8", "8", "9"])
+    assert (count.answer, count.weights) == ("8", {"8": 3, "9": 2})
+    assert majority(task, case, ["'a' or 'b'", "a' or 'b"]).tied, "these quotes are part of the answer"
+    for form in ("boxed", "text", "pattern"):
+        more = {"pattern": ".*"} if form == "pattern" else {}
+        of_form = task_of(data_files="none.jsonl", doc_to_text="q", doc_to_target="8", answer={"form": form, **more})
+        quoted = ['"8"', "“8”", "'8'", "«8»", " 8 "]
+        assert {candidate(of_form, case, text) for text in quoted} == {"8"}
