@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
+from harness.files import no_link
 
 LOCK = ".lock"
 
@@ -32,7 +33,7 @@ class Lock:
         self._path = folder / name
         self._file = -1
         with _alone(folder):
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            file = no_link(self._path, os.O_RDWR | os.O_CREAT)
             try:
                 free, holder = _lock(file), _read(file)
                 if free is not True and _lives(holder, certain=free is False):
@@ -43,7 +44,7 @@ class Lock:
                 if free is False:  # children of the dead holder have the file open: a new one takes its place
                     self._path.unlink()
                     os.close(file)
-                    file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+                    file = no_link(self._path, os.O_RDWR | os.O_CREAT)
                     _lock(file)
                 _write(file, {"host": _host(), "pid": os.getpid(), "began": _began(os.getpid())})
             except BaseException:
@@ -67,7 +68,7 @@ def holder(path: Path) -> dict[str, Any] | None:
     Where there are no locks only a process of this machine can be seen; others are taken for gone.
     """
     with contextlib.suppress(FileNotFoundError), _alone(path.parent):
-        file = os.open(path, os.O_RDWR)
+        file = no_link(path, os.O_RDWR)
         try:
             free, found = _lock(file), _read(file)
         finally:

@@ -29,6 +29,7 @@ from typing import IO, Any
 
 from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, Place, StorageError
+from harness.files import no_link
 
 SCHEMA = 2
 JOURNAL = "journal.jsonl"
@@ -75,8 +76,8 @@ class Journal:
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
         try:
-            _cut_torn_line(path)
-            self._file: IO[bytes] = path.open("ab", buffering=0)
+            self._file: IO[bytes] = open(path, "ab", buffering=0, opener=no_link)  # noqa: SIM115
+            _cut_torn_line(path, self._file)
             self._length = os.fstat(self._file.fileno()).st_size
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
@@ -186,9 +187,9 @@ class _ChangedError(Exception):
     """The file is not as it was left."""
 
 
-def _cut_torn_line(path: Path) -> None:
-    if path.exists() and (keep := whole(path)) < path.stat().st_size:
-        os.truncate(path, keep)
+def _cut_torn_line(path: Path, file: IO[bytes]) -> None:
+    if (keep := whole(path)) < os.fstat(file.fileno()).st_size:
+        os.truncate(file.fileno(), keep)
 
 
 def whole(path: Path) -> int:
@@ -437,10 +438,17 @@ def of_worker(name: str, worker: int | str) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`."""
+    """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`.
+
+    A symbolic link under the name is replaced, never followed. What is no file (a pipe, a terminal) is written to.
+    """
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            return
+        temporary.unlink(missing_ok=True)  # of a process that was killed
+        with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:  # a file of its own, or none
             file.write(text)
             file.flush()
             os.fsync(file.fileno())  # else a power cut could leave an empty file under the name

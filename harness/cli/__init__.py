@@ -9,24 +9,23 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
-import io
 import os
 import signal
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from harness.cli.parser import parser
+from harness.cli.terminal import clean_streams
 
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    _usable_streams()
+    clean_streams()
     options = parser().parse_args(arguments)
     with _terminated_as_interrupted() as told:
         code = _run(options)
@@ -102,21 +101,6 @@ def _told(error: BaseException, debug: bool) -> int:
         _give_up_stdout()
         print(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
     return 2
-
-
-def _usable_streams() -> None:
-    """Let nothing that is printed raise: on a terminal without "±", or with its streams closed (`>&-`)."""
-    warnings.showwarning = _warning
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 - open as long as the process
-        elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"warning: {message}", file=sys.stderr)
 
 
 def _give_up_stdout() -> None:

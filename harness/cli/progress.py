@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from harness.cli.terminal import raw
+from harness.printable import clean_name
 from harness.tables import EpisodeScore
 
 
@@ -15,7 +17,7 @@ class Progress:
     """Called with every finished episode and the number there will be; first with None."""
 
     def __init__(self, title: str, quiet: bool = False) -> None:
-        self.title, self.quiet = title, quiet
+        self.title, self.quiet = clean_name(title), quiet
         self.done = self.failed = self.total = 0
         self._bar: Any = None
 
@@ -36,7 +38,7 @@ class Progress:
         if self._bar is None:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=self.total, desc=self.title, unit="episode", leave=False)
+            self._bar = tqdm(total=self.total, desc=self.title, unit="episode", leave=False, file=raw(sys.stderr))
         if self.failed:
             self._bar.set_postfix(failed=self.failed, refresh=False)
         self._bar.update(self.done - self._bar.n)

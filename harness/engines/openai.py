@@ -17,7 +17,7 @@ from harness.engines._tokens import count_tokens
 from harness.engines._wire import GarbledError, dies, flags, overflows, read_completion, retry_after, retry_delay
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
-from harness.redaction import without_secrets
+from harness.redaction import redacted, secrets_of, without_secrets
 
 
 @plugin
@@ -366,14 +366,13 @@ class OpenAI(Engine):
         return RequestError(said)
 
     def _say(self, error: Exception) -> str:
-        """The error in a line, with its cause and without the key."""
+        """The error in a line, with its cause and without keys."""
         text = f"{type(error).__name__}: {error}"
         if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
             # The transport's own words: the package calls a refused connection a timeout.
             text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
-        if self._key:
-            text = text.replace(self._key, "…")
-        return " ".join(text.split())[:500]
+        known = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
+        return " ".join(redacted(text[:10_000], known).split())[:500]
 
 
 def _endpoint(url: Any) -> str:

@@ -7,9 +7,10 @@ from html import escape
 from itertools import groupby
 from typing import Any, Final
 
+from harness.printable import clean_name
 from harness.tables import Table, text
 
-from .render import Grid, clean, grid
+from .render import Grid, grid
 
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #1b1f24; }
@@ -79,4 +80,4 @@ def _cells(row: list[str], names: int) -> str:
 
 
 def _safe(value: str) -> str:
-    return escape(clean(value))
+    return escape(clean_name(value))

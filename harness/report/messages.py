@@ -13,6 +13,7 @@ from typing import Any
 
 from harness import store
 from harness.errors import DataError, SetupError
+from harness.printable import csv_cell
 
 EVERYBODY = "*"
 """The receiver of what all others get."""
@@ -80,7 +81,7 @@ def written(rows: Iterable[Traffic], form: str) -> str:
     out = io.StringIO()
     table = csv.DictWriter(out, list(plain[0]) if plain else ["episode"], lineterminator="\n")
     table.writeheader()
-    table.writerows(plain)
+    table.writerows({key: csv_cell(value) for key, value in row.items()} for row in plain)
     return out.getvalue().rstrip("\n")
 
 

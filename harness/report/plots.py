@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, SetupError
+from harness.printable import clean_name
 from harness.tables import INTERVALS, SIMULATED, Table, error_of
 
-from .render import clean, marks
+from .render import marks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +70,7 @@ def draw(table: Table, path: Path | None = None) -> Figure:
 
 def _literal(name: str) -> str:
     """A "$" in a name would start a formula."""
-    return clean(name).replace("$", r"\$")
+    return clean_name(name).replace("$", r"\$")
 
 
 def _ticks(tidy: _Tidy) -> list[str]:

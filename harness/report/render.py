@@ -7,12 +7,12 @@ import io
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from harness.errors import UserError, near
+from harness.printable import clean_name, csv_cell
 from harness.simulation import WORD
 from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, Unit, error_of, text
 
@@ -104,7 +104,7 @@ def grid(table: Table) -> Grid:
         names = _names(row, table)
         cells = zip(table.columns, row.cells, strict=True)
         body.append(names + [_shown(column, row, cell, table) for column, cell in cells])
-    return Grid(header, body, len(table.row_names)).map(clean)
+    return Grid(header, body, len(table.row_names)).map(clean_name)
 
 
 def _names(row: Row, table: Table) -> list[str]:
@@ -137,22 +137,12 @@ def _tidy_grid(table: Table) -> Grid:
         places = [text(row[name]) + (marks(row) if name == "x" else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
         body.append([*places, *(number(row[name], table, row["metric"]) for name in measures), *counts])
-    return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean)
+    return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean_name)
 
 
 def marks(row: Mapping[str, Any]) -> str:
     """What stands behind the name of a tidy row: published and not run here, simulated."""
     return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
-
-
-def clean(name: str) -> str:
-    """The name with control, format and surrogate characters written out, so that it cannot drive a terminal."""
-    if name.isascii() and name.isprintable():
-        return name
-    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _INVISIBLE else c for c in name)
-
-
-_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def _tabulate(found: Grid, form: str, join: str) -> str:
@@ -164,8 +154,8 @@ def _tabulate(found: Grid, form: str, join: str) -> str:
 
 
 def _text(table: Table) -> str:
-    lines = [clean(table.title), "", _tabulate(grid(table), "simple", "\n")]
-    return "\n".join([*lines, *([""] if table.notes else []), *map(clean, table.notes)]) + "\n"
+    lines = [clean_name(table.title), "", _tabulate(grid(table), "simple", "\n")]
+    return "\n".join([*lines, *([""] if table.notes else []), *map(clean_name, table.notes)]) + "\n"
 
 
 def _markdown(table: Table) -> str:
@@ -174,16 +164,16 @@ def _markdown(table: Table) -> str:
 
 
 def _marked(name: str) -> str:
-    return markdown_escape(clean(name))
+    return markdown_escape(clean_name(name))
 
 
 def _latex(table: Table) -> str:
     parts = [
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{latex_escape(clean(table.title))}}}",
+        f"\\caption{{{latex_escape(clean_name(table.title))}}}",
         _tabulate(grid(table).map(latex_escape), "latex_raw", " / "),
-        *(f"\\par\\smallskip\\footnotesize {latex_escape(clean(note))}" for note in table.notes),
+        *(f"\\par\\smallskip\\footnotesize {latex_escape(clean_name(note))}" for note in table.notes),
         "\\end{table}",
     ]
     return "\n".join(parts) + "\n"
@@ -194,17 +184,9 @@ def _csv(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     keys = list(dict.fromkeys(key for row in tidy for key in row))
-    writer.writerow(map(_spreadsheet, keys))
-    writer.writerows([_spreadsheet(row.get(key)) for key in keys] for row in tidy)
+    writer.writerow(map(csv_cell, keys))
+    writer.writerows([csv_cell(row.get(key)) for key in keys] for row in tidy)
     return out.getvalue()
-
-
-def _spreadsheet(value: object) -> object:
-    """The text cleaned; one that a spreadsheet would run as a formula gets an apostrophe before it."""
-    if not isinstance(value, str):
-        return value
-    value = clean(value)
-    return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
 
 
 def _json(table: Table) -> str:

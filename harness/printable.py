@@ -1,0 +1,56 @@
+"""Text of models, servers, specs and file names as a person may see it: nothing in it drives a terminal or hides.
+
+What is taken out is written out, as Python would in a string: `\\x1b`, `\\u202e`, `\\ud800`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+# C0 and C1 but line feed and tab, marks and overrides of direction, two more line ends, lone surrogates.
+_DRIVES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def clean(text: str) -> str:
+    r"""The text for a screen, its lines and tabs as they are.
+
+    >>> clean("a\n\x1b[2Jb")
+    'a\n\\x1b[2Jb'
+    """
+    return _DRIVES.sub(_written_out, text)
+
+
+def clean_name(name: str) -> str:
+    r"""The text as a name: on one line, and nothing invisible in it, so that no two look alike.
+
+    >>> clean_name("gpt\u200b\n")
+    'gpt\\u200b\\n'
+    """
+    if name.isprintable():
+        return name
+    return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _INVISIBLE else c for c in name)
+
+
+def csv_cell(value: object) -> object:
+    """The value for a cell of a CSV file: texts cleaned, with an apostrophe before one that a spreadsheet would run.
+
+    That is what begins with one of `=+-@` after any blanks, also in their full-width and small forms, which
+    spreadsheets read as the plain ones.
+
+    >>> csv_cell(" =1+1")
+    "' =1+1"
+    """
+    if not isinstance(value, str):
+        return value
+    name = clean_name(value)
+    return f"'{name}" if unicodedata.normalize("NFKC", name.lstrip()[:1]).startswith(_RUNS) else name
+
+
+_RUNS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
+
+
+def _written_out(match: re.Match[str]) -> str:
+    return ascii(match[0])[1:-1]
