@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Action, Outcome
 
-FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed")
+FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed", "sent")
 """What every panel protocol tells.
 
 `history`: rounds of answers, each in the panel's order, None where there was none that could be read.
@@ -19,6 +19,8 @@ FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crosse
 `exit`: in a word how the group came to its answer, or why it has none.
 `proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was nobody.
 `crossed`: characters of other seats' texts that seats were shown.
+`sent`: writer → reader → [texts, characters], each text once a reader (`harness.traffic`); characters are None where
+the reader was shown something composed of what several wrote.
 """
 
 GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")

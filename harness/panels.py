@@ -130,16 +130,19 @@ class Panel(Protocol):
         *,
         exit: str,
         crossed: int = 0,
+        sent: Mapping[str, Any] | None = None,
         proposal: Action = None,
         **facts: Any,
     ) -> Outcome:
-        """What an episode came to. The seats' own answers are those of the last round."""
+        """What an episode came to. The seats' own answers are those of the last round. `sent` is `Traffic.sent`; a
+        panel whose members see nothing of one another has none."""
         told = {
             "history": [[opinion.answer for opinion in opinions] for opinions in history],
             "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
             "exit": exit,
             "proposal": proposal,
             "crossed": crossed,
+            "sent": {} if sent is None else sent,
         }
         last = history[-1] if history else ()
         return Outcome({opinion.seat: opinion.answer for opinion in last}, group, {**told, **facts})

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import harness
 from harness.cli import main
+from harness.engines.mock import Mock
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,64 @@ def test_json_and_a_file_and_heat_maps(run: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_told_is_said(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["messages", str(run), "--condition", "nowhere"]) == 2
-    assert "no finished episode of condition 'nowhere'" in capsys.readouterr().err
-    harness.evaluate("dpbench_quick", repeats=1, output_path=tmp_path / "other")
-    assert main(["messages", str(tmp_path / "other")]) == 2
-    assert "Runs of the protocol action_rounds do" in capsys.readouterr().err
+    assert "has no finished episode of condition 'nowhere'" in capsys.readouterr().err
+    assert main(["messages", str(run), "--condition", "protocol=P2P,agents=5,problem=global_maxim"]) == 2
+    suggested = capsys.readouterr().err.partition("Did you mean ")[2].partition("?")[0]
+    assert condition("P2P") in suggested
+    harness.evaluate("arithmetic", limit=1, output_path=tmp_path / "alone")
+    assert main(["messages", str(tmp_path / "alone")]) == 2
+    assert "agents answer alone" in capsys.readouterr().err
+
+
+def test_agentsnet_sends_along_edges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "r"
+    harness.evaluate("agentsnet_quick", limit=1, output_path=folder)
+    counts = {r["episode"]: 0 for r in rows(capsys, str(folder))}
+    for row in rows(capsys, str(folder)):
+        counts[row["episode"]] += int(row["messages"])
+    for line in (folder / "journal.jsonl").read_text("utf-8").splitlines():
+        end = json.loads(line)
+        if end.get("k") == "end":
+            assert counts.get(end["e"], 0) == end["outcome"]["facts"]["messages"]
+    assert sum(counts.values()) > 0
+
+
+def test_philosophers_speak_to_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    say = Mock(text="MESSAGE: left first\nACTION: WAIT")
+    sets = ["matrix.condition=[sim3c]", "protocol.max_timesteps=2"]
+    harness.evaluate("dpbench_quick", model=say, sets=sets, repeats=1, output_path=tmp_path / "r")
+    found = rows(capsys, str(tmp_path / "r"), "--plots", str(tmp_path / "plots"))
+    assert [(row["sender"], row["receiver"], row["messages"], row["characters"]) for row in found] == [
+        (f"P{i}", "*", "2", "20") for i in range(3)
+    ]
+
+
+def test_panels_show_whose_texts_who_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    three = {f"Agent-{i}" for i in range(3)}
+    pairs = {(one, two) for one in three for two in three if one != two}
+    assert panel(tmp_path, capsys, "{use: debate}") == pairs
+    assert panel(tmp_path, capsys, "{use: debate, summarise: shared}") == {
+        *((one, "Summariser") for one in three),
+        *(("Summariser", one) for one in three),
+    }
+    assert panel(tmp_path, capsys, "{use: mixture_of_agents, layers: 2}") == {(one, "Aggregator") for one in three}
+    assert panel(tmp_path, capsys, "{use: vote, agents: 3}") == set()
+    to_meta = {(one, "Meta") for one in three}
+    assert panel(tmp_path, capsys, "{use: graph_of_agents, agents: 3, top_k: 3, meta: Meta}") <= pairs | to_meta
+    by_doubt = "{use: darkforest, agents: 3, coordinate: always, coordinator: Chair}"
+    assert panel(tmp_path, capsys, by_doubt) == {(one, "Chair") for one in three}
+
+
+def panel(tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str) -> set[tuple[str, str]]:
+    """Who was read by whom where three agents give different answers; the characters are those that crossed."""
+    numbers = itertools.count()
+    say = Mock(function=lambda request: f"Because.\nThe answer is {next(numbers)}.")
+    folder = tmp_path / str(len(list(tmp_path.iterdir())))
+    sets = [f"protocol={protocol}", "prompts=ensembles/standard", "matrix={}", "task.terms=2", "tables=[]"]
+    harness.evaluate("arithmetic", model=say, sets=[*sets, "metrics=[calls]"], limit=1, output_path=folder)
+    found = rows(capsys, str(folder))
+    lines = map(json.loads, (folder / "journal.jsonl").read_text("utf-8").splitlines())
+    [facts] = [line["outcome"]["facts"] for line in lines if line["k"] == "end"]
+    if all(row["characters"] for row in found):
+        assert sum(int(row["characters"]) for row in found) == facts["crossed"]
+    return {(row["sender"], row["receiver"]) for row in found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from itertools import groupby
 from pathlib import Path
 
@@ -40,6 +41,8 @@ def report(options: argparse.Namespace) -> int:
 def messages(options: argparse.Namespace) -> int:
     """Who sent how much to whom."""
     rows = list(traffic.messages(Path(options.run), options.condition))
+    if not rows:
+        print("no agent sent a message", file=sys.stderr)
     text = traffic.written(rows, options.format)
     if options.output:
         write_atomically(Path(options.output), text + "\n")

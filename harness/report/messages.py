@@ -6,25 +6,24 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness import store
-from harness.errors import DataError, SetupError
+from harness.errors import DataError, SetupError, near
 from harness.printable import csv_cell
-
-EVERYBODY = "*"
-"""The receiver of what all others get."""
+from harness.traffic import EVERY_OTHER
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """What went from one agent to another in an episode.
 
-    `receiver` is "*" for what all others get. With shared files the sender wrote what the receiver read, and
-    `characters` is not known. `seats` are the episode's agents in order.
+    `receiver` is "*" for what all others get. `characters` is None where it is not known: with shared files (the
+    sender wrote what the receiver read), and where a coordinator reads a summary. `seats` are the episode's agents in
+    order.
     """
 
     episode: str
@@ -38,30 +37,38 @@ class Traffic:
 def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
     """Every pair of agents between whom something went, by episode, of a run.
 
-    Only protocols that keep the facts `sent` and `received` tell (`action_rounds` does). `condition` leaves out all
-    episodes of other conditions.
+    From the fact `sent` of the protocol. `condition` leaves out all episodes of other conditions.
 
     Raises:
-        DataError: if a journal cannot be read or no episode tells.
+        DataError: if a journal cannot be read, or no finished episode has that fact.
     """
-    told = False
+    recorded = False
+    conditions: dict[str, None] = {}
     for _, line in chain.from_iterable(map(store.lines, store.journals(folder))):
-        if line.get("k") != "end" or (condition is not None and line.get("condition") != condition):
+        if line.get("k") != "end" or line.get("outcome") is None:
             continue
-        facts = (line.get("outcome") or {}).get("facts", {})
-        if isinstance(facts.get("sent"), dict) and isinstance(facts.get("received"), dict):
-            told = True
+        conditions[str(line.get("condition"))] = None
+        if condition not in (None, line.get("condition")):
+            continue
+        facts = line["outcome"].get("facts", {})
+        if isinstance(facts.get("sent"), dict):
+            recorded = True
             yield from _of(line["e"], facts)
-    if not told:
-        where = "" if condition is None else f" of condition {condition!r}"
-        raise DataError(
-            f"no finished episode{where} in {folder} tells who sent messages to whom",
-            hint="Runs of the protocol action_rounds do; `harness show --spec …` names the conditions.",
-        )
+    if recorded:
+        return
+    if condition is not None and condition not in conditions:
+        hint = near(condition, conditions) if conditions else "The run has no finished episode yet."
+        raise DataError(f"{folder} has no finished episode of condition {condition!r}", hint=hint)
+    if not conditions:
+        raise DataError(f"{folder} has no finished episode", hint="Give the command of the run again to go on with it.")
+    raise DataError(
+        f"{folder} does not record who sent messages to whom",
+        hint="In its protocol agents answer alone; one of your own records it as the fact `sent` (harness.traffic).",
+    )
 
 
 def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[Traffic]:
-    seats = tuple(facts["received"])
+    seats = tuple(facts.get("received") or facts["sent"])
     reads = facts.get("reads")
     if reads is not None:
         for sender, readers in reads.items():
@@ -79,7 +86,7 @@ def written(rows: Iterable[Traffic], form: str) -> str:
     if form == "json":
         return json.dumps(plain, indent=1)
     out = io.StringIO()
-    table = csv.DictWriter(out, list(plain[0]) if plain else ["episode"], lineterminator="\n")
+    table = csv.DictWriter(out, [f.name for f in fields(Traffic) if f.name != "seats"], lineterminator="\n")
     table.writeheader()
     table.writerows({key: csv_cell(value) for key, value in row.items()} for row in plain)
     return out.getvalue().rstrip("\n")
@@ -101,7 +108,7 @@ def heat_map(rows: Iterable[Traffic], path: Path) -> None:
     matrix = [[0] * len(seats) for _ in seats]
     for row in found:
         sender = seats[row.sender]
-        for i in range(len(seats)) if row.receiver == EVERYBODY else [seats[row.receiver]]:
+        for i in range(len(seats)) if row.receiver == EVERY_OTHER else [seats[row.receiver]]:
             matrix[sender][i] += row.messages if i != sender else 0
     figure = Figure(figsize=(5, 4.5), layout="constrained")
     axis = figure.subplots()

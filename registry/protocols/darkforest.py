@@ -174,6 +174,7 @@ class DarkForest(Panel, Fitted):
         belief = believe(opinions, theta, self._rules.ties, self._rank)
         uncertain = belief.uncertain(self._rules.tau_u, self._rules.tau_delta)
         final, crossed, exit = None, 0, ""
+        sent: Mapping[str, Mapping[str, list[int | None]]] = {}
         if self._consults(opinions, uncertain):
             errors = [move.error for move in moves]
             options = case.public.get("choices")
@@ -181,9 +182,11 @@ class DarkForest(Panel, Fitted):
             shown = disclose(self._policy, opinions, belief, uncertain, theta, read, errors=errors, options=options)
             [move] = yield [self._coordinate(task, case, belief, uncertain, shown)]
             final, crossed = self.read(task, case, move), len(shown)
+            if shown:  # one text, composed of what all of these wrote
+                sent = {o.seat: {move.seat: [1, None]} for o in opinions if o.text and o.seat != move.seat}
             if final.candidate is None:
                 exit = "coordinator unreadable" if move.error_kind in (None, "parse") else "coordinator failed"
-        return self._outcome(opinions, belief, uncertain, final, crossed, exit)
+        return self._outcome(opinions, belief, uncertain, final, crossed, sent, exit)
 
     def _consults(self, opinions: Sequence[Opinion], uncertain: bool) -> bool:
         """Whether the coordinator is asked."""
@@ -216,6 +219,7 @@ class DarkForest(Panel, Fitted):
         uncertain: bool,
         final: Opinion | None,
         crossed: int,
+        sent: Mapping[str, Mapping[str, list[int | None]]],
         exit: str,
     ) -> Outcome:
         """What is told. `final` is the coordinator's answer, None if it was not asked; `exit` what befell it, or ""."""
@@ -229,6 +233,7 @@ class DarkForest(Panel, Fitted):
             verdict.answer,
             exit=exit or verdict.by,
             crossed=crossed,
+            sent=sent,
             proposal=final.answer if final is not None else None,
             top=top.answer if top is not None else None,
             posterior=belief.posterior,

@@ -12,6 +12,7 @@ from harness.errors import PluginError
 from harness.panels import Opinion, Panel, leading, unanimous
 from harness.peers import peer_text
 from harness.replies import FreeText
+from harness.traffic import Traffic
 from harness.votes import Ties, candidate, how, majority
 
 
@@ -58,14 +59,13 @@ class Debate(Panel):
             raise PluginError(message, hint="Give it a seat of its own.", at=("summariser",))
         moves = yield [self.ask(task, case, seat) for seat in members]
         history = [[self.read(task, case, move) for move in moves]]
-        crossed = adopted = 0
+        traffic, adopted = Traffic(seats), 0
         while len(history) < self.rounds and not (self.stop == "unanimous" and unanimous(history[-1])):
             before = history[-1]
-            digests, spent = yield from self._digests(task, case, before)
-            turns = [self._turn(task, case, opinion, before, digests.get(opinion.seat)) for opinion in before]
+            digests = yield from self._digests(task, case, before, traffic)
+            turns = [self._turn(task, case, opinion, before, digests.get(opinion.seat), traffic) for opinion in before]
             moves = yield turns
             history.append([self.read(task, case, move) for move in moves])
-            crossed += spent + sum(len(text) for turn in turns for text in turn.crossing)
             for turn, old, new in zip(turns, before, history[-1], strict=True):
                 heard = turn.view["leading"]
                 adopted += heard is not None and candidate(task, case, heard) == new.candidate != old.candidate
@@ -75,13 +75,16 @@ class Debate(Panel):
             history,
             count.answer,
             exit="unanimous" if agreed else how(count),
-            crossed=crossed,
+            crossed=traffic.characters,
+            sent=traffic.sent,
             votes=count.weights,
             tied=count.tied,
             adopted=adopted,
         )
 
-    def _turn(self, task: Task, case: Case, own: Opinion, before: Sequence[Opinion], digest: str | None) -> Turn:
+    def _turn(
+        self, task: Task, case: Case, own: Opinion, before: Sequence[Opinion], digest: str | None, traffic: Traffic
+    ) -> Turn:
         """The turn in which a seat answers again, in its own conversation."""
         others = _others(before, own)
         whole = self.summarise == "none"
@@ -95,27 +98,29 @@ class Debate(Panel):
             "leading": heard,
         }
         crossing = texts if whole else [digest] if digest else []
+        writers = [other.seat for other in others] if whole else [self.summariser]
+        for writer, text in zip(writers, crossing, strict=False):
+            traffic.note(writer, [own.seat], text)
         return self.ask(task, case, own.seat, "debate", view, crossing=crossing)
 
     def _digests(
-        self, task: Task, case: Case, before: Sequence[Opinion]
-    ) -> Generator[list[Turn], list[Move], tuple[Mapping[str, str | None], int]]:
-        """Reader → digest, and the characters that were read for them. One seat writes them all, one after another,
-        each in a new conversation."""
+        self, task: Task, case: Case, before: Sequence[Opinion], traffic: Traffic
+    ) -> Generator[list[Turn], list[Move], Mapping[str, str | None]]:
+        """Reader → digest. One seat writes them all, one after another, each in a new conversation."""
         if self.summarise == "none":
-            return {}, 0
+            return {}
         digests: dict[str, str | None] = {}
-        spent = 0
         for reader in before[:1] if self.summarise == "shared" else before:
             read = [o for o in (before if self.summarise == "shared" else _others(before, reader)) if o.text]
             texts, view = [o.text for o in read], {"replies": [o.peer_text for o in read]}
+            for opinion in read:
+                traffic.note(opinion.seat, [self.summariser], opinion.text)
             asked = self.ask(task, case, self.summariser, "digest", view, crossing=texts, fresh=True)
             [move] = yield [replace(asked, reply=FreeText(), repairs=0)]
             digests[reader.seat] = move.action if isinstance(move.action, str) else None
-            spent += sum(map(len, texts))
         if self.summarise == "shared":
             digests = dict.fromkeys((o.seat for o in before), digests[before[0].seat])
-        return digests, spent
+        return digests
 
 
 def _others(opinions: Sequence[Opinion], reader: Opinion) -> list[Opinion]:

@@ -11,6 +11,7 @@ from harness.api import Action, Case, Move, Outcome, Play, Range, Reply, Task, T
 from harness.errors import PluginError, near
 from harness.panels import Opinion, Panel, leading
 from harness.replies.considered import Style
+from harness.traffic import Traffic
 
 from ._graph import Graph, graph_of, means, waves
 from ._graph_replies import Indices, Level, Scores
@@ -99,8 +100,11 @@ class _Episode:
     slots: list[str] = field(default_factory=list)
     history: list[list[Opinion]] = field(default_factory=list)
     seen: set[tuple[str, int]] = field(default_factory=set)
-    crossed: int = 0
+    traffic: Traffic = field(init=False)
     told: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.traffic = Traffic(self.rules.seats(self.case))
 
     def play(self) -> Play:
         """The method, step by step."""
@@ -299,7 +303,7 @@ class _Episode:
             if opinion.seat != seat and opinion.text and key not in self.seen:
                 self.seen.add(key)
                 new.append(opinion.text)
-        self.crossed += sum(map(len, new))
+                self.traffic.note(opinion.seat, [seat], opinion.text)
         if form is not None:
             view = {**view, "reminded": False}
         turn = self.rules.ask(self.task, self.case, seat, name, view, crossing=new, fresh=True)
@@ -317,7 +321,8 @@ class _Episode:
             self.history,
             final.answer if final else None,
             exit=f"{exit}, unreadable" if unread else exit,
-            crossed=self.crossed,
+            crossed=self.traffic.characters,
+            sent=self.traffic.sent,
             proposal=proposal,
             **{**empty, **self.told},
         )

@@ -13,6 +13,7 @@ from harness.errors import PluginError
 from harness.phases import FACTS as PHASE_FACTS
 from harness.phases import Phases, in_phases
 from harness.replies import Choice, Messages, Parsing
+from harness.traffic import Traffic
 
 from ..tasks.agentsnet._names import NAMES
 
@@ -54,7 +55,7 @@ class LocalRounds(Protocol):
     phases: Phases = "one"
 
     needs = frozenset({"topology"})
-    facts = ("rounds", "messages", "characters", "dropped", *PHASE_FACTS)
+    facts = ("rounds", "messages", "characters", "sent", "dropped", *PHASE_FACTS)
 
     def __post_init__(self) -> None:
         if self.rounds != "paper" and self.rounds < 0:
@@ -71,7 +72,7 @@ class LocalRounds(Protocol):
         briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}
         letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, NAMES) for seat in seats}
         answers = {seat: self._answer(task, case, seat) for seat in seats}
-        messages = characters = dropped = 0
+        traffic, messages, dropped = Traffic(seats), 0, 0
 
         def turn(seat: str, name: str, left: int, reply: Reply) -> Turn:
             view = {
@@ -88,12 +89,15 @@ class LocalRounds(Protocol):
         for t in range(total):
             moves = yield [turn(seat, "talk" if t else "start", total - t, letters[seat]) for seat in seats]
             channel.commit(moves)
-            texts = [text for move in moves if move.action for text in move.action.values()]
-            messages, characters = messages + len(texts), characters + sum(map(len, texts))
+            for move in moves:
+                for receiver, text in (move.action or {}).items():
+                    traffic.note(move.seat, [receiver], text)
+                    messages += 1
             dropped += sum(letters[move.seat].dropped(move.text) for move in moves if move.text is not None)
 
         moves = yield [turn(seat, "answer", 0, answers[seat]) for seat in seats]
-        facts = {"rounds": total, "messages": messages, "characters": characters, "dropped": dropped}
+        facts = {"rounds": total, "messages": messages, "characters": traffic.characters, "sent": traffic.sent}
+        facts["dropped"] = dropped
         return Outcome(answers={move.seat: move.action for move in moves}, facts=facts)
 
     def _rounds(self, task: Task, case: Case) -> int:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, Turn, plugin
 from harness.panels import Opinion, Panel, leading
+from harness.traffic import Traffic
 
 
 @plugin
@@ -48,15 +49,12 @@ class MixtureOfAgents(Panel):
         moves = yield [self.ask(task, case, seat) for seat in members]
         history = [[self.read(task, case, move) for move in moves]]
         references = [self._references(history[-1], rng)]
-        crossed = 0
+        traffic = Traffic(seats)
         while len(history) < self.layers - 1:
-            turns = [self._turn(task, case, seat, references[-1]) for seat in members]
-            moves = yield turns
+            moves = yield [self._turn(task, case, seat, references[-1], traffic) for seat in members]
             history.append([self.read(task, case, move) for move in moves])
             references.append(self._references(history[-1], rng))
-            crossed += sum(len(text) for turn in turns for text in turn.crossing)
-        turn = self._turn(task, case, self.aggregator, references[-1])
-        [move] = yield [turn]
+        [move] = yield [self._turn(task, case, self.aggregator, references[-1], traffic)]
         final = self.read(task, case, move)
         given = [opinion for opinion in history[-1] if opinion.answer is not None]
         agreed = [opinion.seat for opinion in given if opinion.candidate == final.candidate]
@@ -65,7 +63,8 @@ class MixtureOfAgents(Panel):
             history,
             final.answer,
             exit="aggregator" if final.answer is not None else "aggregator unreadable",
-            crossed=crossed + sum(map(len, turn.crossing)),
+            crossed=traffic.characters,
+            sent=traffic.sent,
             proposal=final.answer,
             order=[[opinion.seat for opinion in shown] for shown in references],
             missing=[[opinion.seat for opinion in layer if not opinion.text] for layer in history],
@@ -79,11 +78,14 @@ class MixtureOfAgents(Panel):
         written = [opinion for opinion in layer if opinion.text]
         return rng.sample(written, len(written)) if self.shuffle else written
 
-    def _turn(self, task: Task, case: Case, seat: str, references: Sequence[Opinion]) -> Turn:
+    def _turn(self, task: Task, case: Case, seat: str, references: Sequence[Opinion], traffic: Traffic) -> Turn:
         """A turn that sees a layer; the bare question where that has nothing to show."""
         texts = [opinion.peer_text for opinion in references]
         system = self.slot == "system"
         view = {"references": [] if system else texts, "leading": leading(references)}
-        crossing = [opinion.text for opinion in references if opinion.seat != seat]
+        others = [opinion for opinion in references if opinion.seat != seat]
+        for opinion in others:
+            traffic.note(opinion.seat, [seat], opinion.text)
+        crossing = [opinion.text for opinion in others]
         more = {"references": texts} if system and texts else {}
         return self.ask(task, case, seat, "synthesize", view, crossing=crossing, fresh=True, more=more)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
 from harness.panels import Opinion, Panel, leading, unanimous
 from harness.replies.considered import Style
+from harness.traffic import Traffic
 from harness.votes import Ties, candidate, how, majority
 
 from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
@@ -59,14 +60,12 @@ class Reconcile(Panel):
         moves = yield [self._first(task, case, seat) for seat in members]
         history = [[self.read(task, case, move) for move in moves]]
         dropped: list[list[Action]] = []
-        crossed = 0
+        traffic = Traffic(seats)
         while len(history) <= self.rounds and not unanimous(history[-1]):
             shown, left_out = grouped(history[-1], self.groups)
             dropped.append([group[0].answer for group in left_out])
-            turns = [self._discuss(task, case, seat, shown) for seat in members]
-            moves = yield turns
+            moves = yield [self._discuss(task, case, seat, shown, traffic) for seat in members]
             history.append([self.read(task, case, move) for move in moves])
-            crossed += sum(len(text) for turn in turns for text in turn.crossing)
         last = history[-1]
         weights = [self._weight(opinion.confidence) for opinion in last]
         count = majority(task, case, [opinion.answer for opinion in last], weights, self.ties, rng)
@@ -76,7 +75,8 @@ class Reconcile(Panel):
             history,
             answer,
             exit="unanimous" if agreed else how(count),
-            crossed=crossed,
+            crossed=traffic.characters,
+            sent=traffic.sent,
             votes=count.weights,
             tied=count.tied,
             imputed=sum(opinion.answer is not None and opinion.confidence is None for opinion in last),
@@ -91,7 +91,7 @@ class Reconcile(Panel):
             return self.ask(task, case, seat)
         return self.ask(task, case, seat, "demonstrated", {"demonstrations": examples})
 
-    def _discuss(self, task: Task, case: Case, seat: str, shown: Sequence[Sequence[Opinion]]) -> Turn:
+    def _discuss(self, task: Task, case: Case, seat: str, shown: Sequence[Sequence[Opinion]], traffic: Traffic) -> Turn:
         """A turn of the discussion."""
         everybody = [opinion for group in shown for opinion in group]
         view = {
@@ -99,7 +99,10 @@ class Reconcile(Panel):
             "demonstrations": demonstrated(self.demonstrations, seat),
             "leading": leading(everybody),
         }
-        crossing = [opinion.text for opinion in everybody if opinion.seat != seat]
+        others = [opinion for opinion in everybody if opinion.seat != seat]
+        for opinion in others:
+            traffic.note(opinion.seat, [seat], opinion.text)
+        crossing = [opinion.text for opinion in others]
         return self.ask(task, case, seat, "discuss", view, crossing=crossing, fresh=True)
 
     def _weight(self, confidence: float | None) -> float:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
 from harness.errors import PluginError
 from harness.replies import Choice, Labelled, Parsing, Said, Spoken
+from harness.traffic import Traffic
 from harness.worlds import SteppedTask
 
 
@@ -60,7 +61,7 @@ class Steps(Protocol):
     parsing: Parsing = "tolerant"
 
     needs = frozenset({"world"})
-    facts = ("timesteps", "rounds", "end", "deadlocks", "messages", "characters", "backoffs")
+    facts = ("timesteps", "rounds", "end", "deadlocks", "messages", "characters", "sent", "backoffs")
 
     def __post_init__(self) -> None:
         if self.talk_rounds and self.channel is None:
@@ -107,6 +108,7 @@ class _Game:
         self.briefs: dict[str, Facts] = {}
         self.end: str | None = None
         self.deadlocks: list[int] = []
+        self.traffic = Traffic(case.seats)
         self.timesteps = self.messages = self.characters = self.backoffs = self.passed = 0
 
     def acting(self, group: Sequence[str]) -> dict[str, Reply]:
@@ -175,6 +177,8 @@ class _Game:
             text = move.action["message"] if isinstance(move.action, dict) else move.action
             hearers = self.hearers[move.seat] if text else ()
             self.messages, self.characters = self.messages + bool(text), self.characters + len(text or "")
+            if text:
+                self.traffic.note(move.seat, hearers, text)
             sent.append(replace(move, action=dict.fromkeys(hearers, text)))
         self.channel.commit(sent)
 
@@ -225,6 +229,7 @@ class _Game:
             "deadlocks": self.deadlocks,
             "messages": self.messages,
             "characters": self.characters,
+            "sent": self.traffic.sent,
             "backoffs": self.backoffs,
             **self.world.facts(),
         }

@@ -70,6 +70,12 @@ def test_facts_count_what_was_sent() -> None:
         "messages": sum(map(len, sent)),  # 3 + 2 + 0 + 2 in each of two rounds
         "characters": sum(len(text) for action in sent for text in action.values()),
         "dropped": 0,
+        "sent": {
+            "Alan": {"Emma": [2, 34], "Evelyn": [2, 38]},
+            "Bob": {},
+            "Emma": {"Alan": [2, 34], "Bob": [2, 32], "Evelyn": [2, 38]},
+            "Evelyn": {"Alan": [2, 38], "Emma": [2, 38]},
+        },
     }
     assert played.outcome.facts["messages"] == 14
 
