@@ -39,6 +39,7 @@ class ShardedTask(Task):
         problem: its id.
         level: I, II or III (Section 3.2).
         question: the description that agents are given; a format string over `n`, `items` and what `draw` makes known.
+        question_alone: the same for N = 1; None where `question` says nothing wrong then.
         form: the form of an answer.
         digits: decimals that are asked for; None where answers are exact.
         segments: whether every agent answers for its own part.
@@ -58,6 +59,7 @@ class ShardedTask(Task):
     problem: ClassVar[str]
     level: ClassVar[str]
     question: ClassVar[str]
+    question_alone: ClassVar[str | None] = None
     form: ClassVar[Form]
     digits: ClassVar[int | None] = None
     segments: ClassVar[bool] = False
@@ -149,10 +151,13 @@ class ShardedTask(Task):
             "n": len(case.seats),
             "problem": type(self).__module__.rpartition(".")[2],
             "module": type(self).__module__,
-            "task": f"{self.question.format(**told)}\nForm of the answer: {words}{precision}.",
+            "task": f"{self._question().format(**told)}\nForm of the answer: {words}{precision}.",
             "shard": shown(case.private[seat]["shard"]),
             "known": known,
         }
+
+    def _question(self) -> str:
+        return self.question_alone if self.agents == 1 and self.question_alone is not None else self.question
 
     def reply(self, case: Case, seat: str) -> Reply:
         """A value of the problem's form; who is asked alone may reason first, and announces it."""

@@ -210,10 +210,22 @@ def test_odd_paths_are_refused(path: str) -> None:
 def test_wait_and_submit_end_the_round_and_what_follows_is_not_done() -> None:
     script = {(0, 1): [send(1, "a"), WAIT, send(1, "b")], (2, 1): [submit(3), send(1, "c")]}
     played = play(channel("mailbox"), script)
-    assert inbox(played, 1, 2) == ["Agent 0: a"] and results(played, 0, 2) == ["sent to Agent 1"]
+    told = "error: this ended your round; 1 call behind it was not carried out"
+    assert inbox(played, 1, 2) == ["Agent 0: a"] and results(played, 0, 2) == ["sent to Agent 1", told]
+    assert played.outcome.facts["refused"] == 1 + 1, "the sender's, and the one behind an answer that is final"
     assert [turn.seat for turn in played.turns() if turn.view["round"] == 2] == ["Agent 0", "Agent 1"]
     assert played.outcome.answers == {"Agent 0": None, "Agent 1": None, "Agent 2": 3}
     assert played.outcome.facts["submitted"] == {"Agent 2": 1} and played.outcome.facts["rounds"] == 5
+
+
+def test_calls_behind_the_end_of_a_round_are_counted_for_their_author() -> None:
+    form = seen(play(channel("mailbox"), {}), 0, 1).reply
+    many = form.parse("<wait/>" + '<send_message target_id="1">x</send_message>' * 20 + "<wait/>").action
+    script = {(0, 1): many, (1, 1): [WAIT, WAIT], (2, 1): [submit("many"), send(1, "a"), send(1, "b")]}
+    played = play(channel("mailbox"), script)
+    assert results(played, 0, 2) == ["error: this ended your round; 21 calls behind it were not carried out"]
+    assert results(played, 1, 2) == [], "a second wait is nothing lost"
+    assert results(played, 2, 2)[1] == "error: this ended your round; 2 calls behind it were not carried out"
 
 
 def test_the_first_answer_that_can_be_read_is_final() -> None:

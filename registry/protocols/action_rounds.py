@@ -24,8 +24,9 @@ class ActionRounds(Protocol):
     """Agents make calls round by round until each has submitted its answer.
 
     In a round everybody who has not submitted decides on the state at the end of the round before; then the calls are
-    carried out, in order of seats and of writing. `wait` and `submit_result` end the seat's round. The first answer
-    that can be read is final, and its seat is not asked again.
+    carried out, in order of seats and of writing. `wait` and `submit_result` end the seat's round; calls behind them
+    are not carried out, which the seat's next `results` say. The first answer that can be read is final, and its seat
+    is not asked again.
 
     Turns: `plan` (the planning round, if there is one) and `round`. Every view has the channel's `inbox` and `results`
     (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
@@ -121,13 +122,15 @@ class _Game:
         """Let all calls happen; gives the seats whose round has ended."""
         ended, calls = set(), []
         for move in moves:
-            before, ending = _split(move.action)
+            before, ending, left = _split(move.action)
             calls.append(replace(move, action=before))
             self.notes[move.seat] = [] if move.action is not None else [_error("", _why(move))]
             if ending is not None:
                 ended.add(move.seat)
                 if ending["call"] == SUBMIT:
                     self.submit(move.seat, ending["answer"])
+                if left:
+                    self.notes[move.seat].append(_error(ending["call"], _not_done(left)))
         self.board.commit(calls)
         for move in moves:
             results = self.board.view(move.seat)["results"]
@@ -162,13 +165,18 @@ class _Game:
         }
 
 
-def _split(action: Action) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None]:
-    """The calls for the channel, and the one that ends the round (what comes after it is not carried out)."""
+def _split(action: Action) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None, int]:
+    """The calls for the channel, the one that ends the round, and how many behind it are not carried out."""
     calls = action or []
     for i, call in enumerate(calls):
         if call.get("call") in (WAIT, SUBMIT) and "error" not in call:
-            return calls[:i], call
-    return calls, None
+            return calls[:i], call, sum(after.get("skipped", after["call"] != WAIT) for after in calls[i + 1 :])
+    return calls, None, 0
+
+
+def _not_done(count: int) -> str:
+    behind = "1 call behind it was" if count == 1 else f"{count} calls behind it were"
+    return f"this ended your round; {behind} not carried out"
 
 
 def _error(call: str, why: str) -> Facts:

@@ -2,12 +2,13 @@
 
 import asyncio
 import random
+import re
 from typing import Any
 
 import pytest
 
 from harness.api import Completion, Outcome, Request
-from harness.check import Drive
+from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
 from harness.play import play as play_with
@@ -320,3 +321,21 @@ def test_waiting_does_not_stop_what_follows(backend: str) -> None:
     after = "write_file x\ny" if backend == KV else post(backend, "y")
     played = play(backend, {(0, 1): fence("wait", after, "wait", "submit_result [1]")})
     assert played.outcome.facts["messages"] == 1 and played.outcome.answers["Agent-0"] == [1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("task", ["sorting", "maximum", "prefix_sum"])
+def test_who_is_alone_reads_of_no_group(backend: str, task: str) -> None:
+    """The commands stay, for Table 8 compares the backends at N = 1; CAMOC's clauses are printed words."""
+    made = load("tasks", f"mas/{task}", agents=1, items=5)
+    case = next(iter(made.cases(1, 0)))
+    [turn] = drive(rounds(backend, max_rounds=1), made, case).turns()
+    prompts = BUILTIN.prompts("mas/short")
+    system, asked = prompts.render("system", turn.brief), prompts.render("round", {**turn.brief, **turn.view})
+    before, commands = system.split("Commands:\n")
+    commands, rules = commands.split("Rules of behaviour:\n")
+    for text in (before, rules, asked):
+        for wrong in ("other agent", "agents", "Agent-1", "Each of them", "the 1 ", "1 lists"):
+            assert wrong not in text.replace("multi-agent", ""), wrong
+    assert "There is no other agent, so those that communicate reach nobody." in commands
+    assert [verb.name for verb in turn.reply.verbs] == re.findall(r"^(\w+):", commands, re.MULTILINE)

@@ -20,6 +20,10 @@ class Maximum(MasTask):
         "Together the {n} agents hold {n} lists of {items} integers, all of them different. Every agent must submit "
         "the largest of all the integers, as a list with this one number."
     )
+    question_alone = (
+        "You hold a list of integers, all of them different: {items} in number. Submit the largest of them, as a list "
+        "with this one number."
+    )
     checker = (
         "def check_results(xs, ys):  # xs[i]: the list of Agent-i, ys[i]: what Agent-i has submitted\n"
         "    largest = max(x for part in xs for x in part)\n"

@@ -23,6 +23,10 @@ class PrefixSum(MasTask):
         "integers of the sequence up to this place, this one included. Agent-i must submit the {items} prefix sums at "
         "the places of its own integers, in order."
     )
+    question_alone = (
+        "You hold a sequence of integers: {items} in number. The prefix sum at a place is the sum of all integers of "
+        "the sequence up to this place, this one included. Submit the prefix sums at all places, in order."
+    )
     checker = (
         "def check_results(xs, ys):  # xs[i]: the list of Agent-i, ys[i]: what Agent-i has submitted\n"
         "    sums = list(itertools.accumulate(x for part in xs for x in part))\n"

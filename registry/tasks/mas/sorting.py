@@ -22,6 +22,9 @@ class Sorting(MasTask):
         "in one list, sorted in ascending order, and cut into {n} pieces of {items}: Agent-i must submit piece i "
         "(Agent-0 the first {items}, the smallest ones, Agent-1 the next {items}, and so on), in ascending order."
     )
+    question_alone = (
+        "You hold a list of integers, all of them different: {items} in number. Submit all of them in ascending order."
+    )
     checker = (
         "def check_results(xs, ys):  # xs[i]: the list of Agent-i, ys[i]: what Agent-i has submitted\n"
         "    everything = sorted(x for part in xs for x in part)\n"

@@ -23,8 +23,8 @@ class DiffArray(ShardedTask):
     problem = "II-17"
     level = "II"
     question = (
-        "Compute the difference array of a sequence distributed across agents. Agent 0 holds elements $[0, k)$, Agent "
-        "1 holds elements $[k, 2k)$, and so on, with k = {items}. The difference at position j, for every j from 1 to "
+        "Compute the difference array of a sequence distributed across agents. Agent 0 holds elements [0, k), Agent "
+        "1 holds elements [k, 2k), and so on, with k = {items}. The difference at position j, for every j from 1 to "
         "the last position of the whole sequence, is element j minus element j - 1; the first element has none. The "
         "answer is the complete difference array of the whole sequence, which is one shorter than the sequence. "
         "Differences between elements that different agents hold count as well."

@@ -20,7 +20,7 @@ class LifeGame1D(ShardedTask):
     level = "II"
     question = (
         "Simulate a one-dimensional game of life on a row of cells distributed across agents. Agent 0 holds cells "
-        "$[0, k)$, Agent 1 holds cells $[k, 2k)$, and so on, with k = {items}. In each step all cells change at the "
+        "[0, k), Agent 1 holds cells [k, 2k), and so on, with k = {items}. In each step all cells change at the "
         "same time: a cell is 1 in the next state if exactly one of its left neighbor, itself and its right neighbor "
         "is 1 in the current state, and 0 otherwise. Outside the row all cells are always 0; the row does not wrap "
         "around. Compute the state of your own cells after {steps} steps. You must coordinate to account for the cells "

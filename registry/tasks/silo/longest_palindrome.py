@@ -26,7 +26,7 @@ class LongestPalindrome(ShardedTask):
     level = "II"
     question = (
         "Find the length of the longest palindromic substring of a text distributed across agents. Agent 0 holds "
-        "characters $[0, k)$, Agent 1 holds characters $[k, 2k)$, and so on, with k = {items}. A palindrome reads the "
+        "characters [0, k), Agent 1 holds characters [k, 2k), and so on, with k = {items}. A palindrome reads the "
         "same forwards and backwards; it consists of consecutive characters of the whole text and may cross the "
         "boundaries between agents. The correct answer is the number of characters of the longest one. You must "
         "coordinate with other agents to determine this global length."

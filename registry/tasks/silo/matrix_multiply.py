@@ -24,7 +24,7 @@ class MatrixMultiply(ShardedTask):
     level = "III"
     question = (
         "Multiply two matrices distributed among the agents. A and B have {dim} rows and {dim} columns each. Agent 0 "
-        "holds rows $[0, k)$ of A and columns $[0, k)$ of B, Agent 1 holds rows $[k, 2k)$ of A and columns $[k, 2k)$ "
+        "holds rows [0, k) of A and columns [0, k) of B, Agent 1 holds rows [k, 2k) of A and columns [k, 2k) "
         'of B, and so on, with k = {items}; under "rows" every list is one row of A, and under "columns" every list is '
         "one column of B, from top to bottom. The entry of C = A * B in row r and column c is the sum over all t of "
         "A[r][t] * B[t][c]. The answer is the complete matrix C."

@@ -25,7 +25,7 @@ class MergeNeighbors(ShardedTask):
     level = "II"
     question = (
         "Merge equal neighbors of a sorted sequence distributed across agents. The sequence is in ascending order; "
-        "Agent 0 holds elements $[0, k)$, Agent 1 holds elements $[k, 2k)$, and so on, with k = {items}, so a run of "
+        "Agent 0 holds elements [0, k), Agent 1 holds elements [k, 2k), and so on, with k = {items}, so a run of "
         "equal values may go on from one agent to the next. Every run of equal values is merged into a single element. "
         "The answer is the complete merged sequence over all agents: every value once, in ascending order. You may "
         "exchange boundary elements with your neighbors."

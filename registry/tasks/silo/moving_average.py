@@ -20,7 +20,7 @@ class MovingAverage(ShardedTask):
     level = "II"
     question = (
         "Compute the centred moving average, with a window of 3 elements, of a sequence distributed across "
-        "agents. Agent 0 holds elements $[0, k)$, Agent 1 holds elements $[k, 2k)$, and so on, with k = {items}. The "
+        "agents. Agent 0 holds elements [0, k), Agent 1 holds elements [k, 2k), and so on, with k = {items}. The "
         "average at position i is the mean of the elements at positions i - 1, i and i + 1; windows span the "
         "boundaries between agents. The final result should be the complete list of averages in order, for all "
         "positions of the whole sequence except its first and its last (an empty list if there are none). You must "

@@ -20,7 +20,7 @@ class PatternSearch(ShardedTask):
     level = "II"
     question = (
         "Count the occurrences of the pattern ABC as a subsequence of a text distributed across agents. Agent 0 "
-        "holds characters $[0, k)$, Agent 1 holds characters $[k, 2k)$, and so on, with k = {items}. An occurrence is "
+        "holds characters [0, k), Agent 1 holds characters [k, 2k), and so on, with k = {items}. An occurrence is "
         "found by reading the whole text from left to right: the first A, then the first B after it, then the first C "
         "after that, whatever other letters lie between. The next occurrence begins only after that C, so that "
         "occurrences never overlap; incomplete ones do not count, and occurrences may span several agents. The correct "

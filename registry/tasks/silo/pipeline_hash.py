@@ -26,8 +26,8 @@ class PipelineHash(ShardedTask):
     problem = "II-20"
     level = "II"
     question = (
-        "Compute chained hashes of a sequence of text blocks distributed across agents. Agent 0 holds blocks $[0, k)$, "
-        "Agent 1 holds blocks $[k, 2k)$, and so on, with k = {items}. The hash of a block is ((S mod 10000) XOR P) mod "
+        "Compute chained hashes of a sequence of text blocks distributed across agents. Agent 0 holds blocks [0, k), "
+        "Agent 1 holds blocks [k, 2k), and so on, with k = {items}. The hash of a block is ((S mod 10000) XOR P) mod "
         "10000, where S is the sum of the character codes (Unicode code points, as ord in Python) of all characters of "
         "the block, XOR is bitwise exclusive or, and P is the hash of the block before it in the whole sequence; for "
         "the very first block P is 0. The answer is the list of the hashes of your own blocks, in order. A block's "

@@ -20,8 +20,8 @@ class PrefixSum(ShardedTask):
     problem = "II-11"
     level = "II"
     question = (
-        "Compute the prefix sum array for a sequence distributed across agents. Agent 0 holds elements $[0, k)$, Agent "
-        "1 holds elements $[k, 2k)$, and so on. The prefix sum at position i is the sum of all elements from position "
+        "Compute the prefix sum array for a sequence distributed across agents. Agent 0 holds elements [0, k), Agent "
+        "1 holds elements [k, 2k), and so on. The prefix sum at position i is the sum of all elements from position "
         "0 to i. You must coordinate to compute the correct prefix sum for your portion, accounting for cumulative "
         "sums from preceding agents."
     )

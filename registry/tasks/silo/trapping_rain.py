@@ -24,7 +24,7 @@ class TrappingRain(ShardedTask):
     level = "II"
     question = (
         "Compute how many units of rain water are trapped by an elevation map distributed across agents. Agent 0 holds "
-        "the heights of columns $[0, k)$, Agent 1 those of columns $[k, 2k)$, and so on, with k = {items}; all columns "
+        "the heights of columns [0, k), Agent 1 those of columns [k, 2k), and so on, with k = {items}; all columns "
         "are one unit wide. Water above a column rises to the lower of the highest column to its left and the highest "
         "to its right, and runs off at both ends of the whole map, but not at the boundaries between agents. The "
         "correct answer is the total amount of water on the entire map. You must coordinate with other agents to "
