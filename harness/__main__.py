@@ -1,7 +1,20 @@
-"""`python -m harness`, the same as the `harness` command."""
+"""`python -m harness`, and the `harness` command: importing this module takes no time worth noticing."""
+
+from __future__ import annotations
 
 import sys
 
-from harness.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """Run one command; returns the exit code. Ctrl-C shows no traceback, also while modules are still imported."""
+    try:
+        from harness.cli import main as command
+
+        return command()
+    except KeyboardInterrupt:
+        print("\nstopped.", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import signal
 import subprocess
@@ -245,6 +246,7 @@ def test_a_fatal_engine_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tm
     [
         (signal.SIGINT, [], 130),
         (signal.SIGTERM, [], 143),
+        (signal.SIGHUP, [], 129),
         (signal.SIGTERM, ["-c", "trap '' INT; exec \"$@\"", "sh"], 143),  # as in the background of a script
     ],
 )
@@ -270,6 +272,65 @@ def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_go_on(
         and "harness eval --spec toy" in err
         and "Traceback" not in err
     )
+    assert json.loads((tmp_path / "r" / "run.json").read_text())["status"] == "stopped"
+
+
+INTERRUPTED_IMPORT = """
+import os, runpy, signal, sys
+
+wanted = sys.argv[1]
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv[:2] = ["harness"]
+runpy.run_module("harness", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["harness.cli", "argparse", "harness.cli.evaluate", "harness.spec", "jinja2"])
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback(tmp_path: Path, module: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        INTERRUPTED_IMPORT,
+        module,
+        "eval",
+        "--spec",
+        "toy",
+        "--output_path",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "\nstopped.\n")
+
+
+def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    """Nothing can be printed there any more, and run.json still says how it ended."""
+    above, below = os.openpty()
+    command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--model", "dice", "--model_args",
+               "latency=0.2", "--output_path", str(tmp_path / "r"), "--repeats", "30",
+               "--max_concurrency", "2"]  # fmt: skip
+    attach = [sys.executable, "-c", "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+              "os.execv(sys.argv[1], sys.argv[1:])"]  # fmt: skip
+    process = subprocess.Popen(
+        [*attach, *command],
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        stdin=below,
+        stdout=below,
+        stderr=below,
+        start_new_session=True,
+    )
+    os.close(below)
+    journal = tmp_path / "r" / "journal.jsonl"
+    while not (journal.exists() and journal.stat().st_size):  # the run is under way
+        assert process.poll() is None
+    os.close(above)
+    assert process.wait(60) == 129
     assert json.loads((tmp_path / "r" / "run.json").read_text())["status"] == "stopped"
 
 

@@ -1,7 +1,7 @@
 """The command line: `harness <command>`. Parses arguments, calls one short function, tells errors kindly.
 
 Exit codes: 0 done · 1 the run stopped before its plan did (an engine, the disk, what it may spend), or every episode
-failed · 2 a mistake to mend · 130 stopped with Ctrl-C · 143 stopped with SIGTERM, in the same way.
+failed · 2 a mistake to mend · 130 stopped with Ctrl-C · 143 stopped with SIGTERM, 129 with SIGHUP, in the same way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import signal
+import stat
 import sys
 import threading
 import traceback
@@ -27,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     clean_streams()
     options = parser().parse_args(arguments)
-    with _terminated_as_interrupted() as told:
+    with _terminated_as_interrupted() as received:
         code = _run(options)
-    return 128 + signal.SIGTERM if told and code == INTERRUPTED else code
+    return 128 + received[0] if received and code == INTERRUPTED else code
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -50,34 +51,52 @@ def _run(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[list[int]]:
-    """What a batch system sends before it kills does what Ctrl-C does; yields the list of such signals."""
-    told: list[int] = []
+    """SIGTERM (a batch system, before it kills) and SIGHUP (the terminal is gone) do what Ctrl-C does.
+
+    Yields the list of those that came. One that is ignored (`nohup`), or that somebody else handles, stays so.
+    """
+    received: list[int] = []
     process = os.getpid()
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if os.getpid() != process:  # a fork of this one: let it end as it would have
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        told.append(number)
+        received.append(number)
+        if number == signal.SIGHUP:
+            _forget_terminal()
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
             handler(signal.SIGINT, frame)
 
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield told  # not ours to decide
+    if threading.current_thread() is not threading.main_thread() or not ours:
+        yield received  # not ours to decide
         return
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     if ignored:  # by who started this in the background: it stays so, but asyncio needs a handler to be asked through
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in ours:
+        signal.signal(number, interrupt)
     try:
-        yield told
+        yield received
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
         if ignored:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _forget_terminal() -> None:
+    """Let what is still printed to a terminal that is gone go nowhere: writing there is an error now."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def _told(error: BaseException, debug: bool) -> int:

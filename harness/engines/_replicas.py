@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Facts, Thread
 
-_PROBE = 20.0  # seconds for a look at a server's model list
+PROBE = 20.0  # seconds for a look at a server's model list
 _numbers = count()
 _AGAIN = 30.0  # seconds after which one request tries a server that was gone
 
@@ -40,7 +40,7 @@ class Replica:
         import openai
 
         try:
-            data = await self.client.get(path, cast_to=object, options={"timeout": min(_PROBE, timeout)})
+            data = await self.client.get(path, cast_to=object, options={"timeout": min(PROBE, timeout)})
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 429, 501):  # it answers, only not this
                 return []

@@ -45,6 +45,16 @@ def dies(status: int, text: str) -> bool:
     return status >= 500 and bool(_DEAD.search(text[:10_000]))
 
 
+# DeepSeek: "Model Not Exist"; OpenAI and others: "model_not_found", "The model `x` does not exist"; OpenRouter:
+# "x is not a valid model ID".
+_NO_MODEL = re.compile(r"\bmodel\b.{0,200}?\bnot[ _](exist|found)|model_not_found|not a valid model", re.IGNORECASE)
+
+
+def lacks_model(text: str) -> bool:
+    """Whether an error says that the server has no model of that name."""
+    return bool(_NO_MODEL.search(text[:10_000]))
+
+
 # OpenRouter: "requires moderation … was flagged"; Azure and others: "content policy", "content filter".
 _FLAGGED = re.compile(r"moderation|flagged|content[ _-]?(policy|filter|management)", re.IGNORECASE)
 

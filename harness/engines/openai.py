@@ -12,11 +12,28 @@ from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from harness.api import Completion, Engine, Facts, Range, Request, plugin
-from harness.engines._replicas import Replica, Replicas
+from harness.engines._replicas import PROBE, Replica, Replicas
 from harness.engines._tokens import count_tokens
-from harness.engines._wire import GarbledError, dies, flags, overflows, read_completion, retry_after, retry_delay
+from harness.engines._wire import (
+    GarbledError,
+    dies,
+    flags,
+    lacks_model,
+    overflows,
+    read_completion,
+    retry_after,
+    retry_delay,
+)
 from harness.engines.sampling import normalise
-from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError, RequestError, SetupError
+from harness.errors import (
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    RequestError,
+    SetupError,
+    near,
+)
 from harness.redaction import redacted, secrets_of, without_secrets
 
 
@@ -87,7 +104,7 @@ class OpenAI(Engine):
         """Make the client and see that the server is there; of several, at least one.
 
         Raises:
-            SetupError: no `openai` package, no key, no server, or a refused key.
+            SetupError: no `openai` package, no key, no server, a refused key, or a model that the server does not have.
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
@@ -166,6 +183,8 @@ class OpenAI(Engine):
             replica.listed = await replica.models(self.timeout)
             if not replica.listed and self.base_url and await self._lists_below(replica, "/v1/models"):
                 raise SetupError(f"base_url={replica.name} lacks /v1", hint=f"Say base_url={replica.name}/v1")
+            if replica.listed and self.model not in replica.listed and await self._is_unknown(replica):
+                raise SetupError(f"{replica.name} has no model {self.model!r}", hint=near(self.model, replica.listed))
         except SetupError:
             raise
         except Exception as error:
@@ -174,6 +193,18 @@ class OpenAI(Engine):
             replica.leave_out(self._say(error))
             return self._unreachable(replica, error)
         return None
+
+    async def _is_unknown(self, replica: Replica) -> bool:
+        """Whether a server refuses the model. Not all list every name that they take, so one token is asked for."""
+        body = {"model": self.model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        try:
+            async with asyncio.timeout(min(PROBE, self.timeout)):
+                await replica.client.post("/chat/completions", cast_to=object, body=body)
+        except Exception as error:
+            said = f"{error} {getattr(error, 'body', '')}"
+            status = getattr(error, "status_code", None)
+            return status == 404 or (status in (400, 422) and lacks_model(said))
+        return False
 
     async def _lists_below(self, replica: Replica, path: str) -> bool:
         try:

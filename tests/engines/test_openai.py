@@ -216,9 +216,48 @@ def test_a_refusal_is_final_at_once(fault: Any, error: type[Exception]) -> None:
     assert len(server.bodies) == 1
 
 
-def test_an_unknown_model_names_those_the_server_has() -> None:
-    with FakeOpenAI(models=["one", "two"]) as server, pytest.raises(EngineFatalError, match="one, two"):
-        ask(server, engine={"model": "three"})
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        status(404, "The model `Qwen2.5-7b` does not exist."),
+        status(400, "Model Not Exist"),
+        status(400, "Qwen2.5-7b is not a valid model ID"),
+        status(422, "no", code="model_not_found"),
+    ],
+)
+def test_an_unknown_model_is_known_at_the_start(refusal: Any) -> None:
+    async def nothing(engine: OpenAI) -> None:
+        raise AssertionError("it started")
+
+    with FakeOpenAI(models=["Qwen2.5-7B", "llama"]) as server:
+        server.models.append("Qwen2.5-7b")
+        server.script = [refusal]
+        server.models_fault = raw('{"data": [{"id": "Qwen2.5-7B"}, {"id": "llama"}]}')
+        with pytest.raises(
+            SetupError, match=r"has no model 'Qwen2.5-7b'\n  Did you mean Qwen2.5-7B\? There are"
+        ) as caught:
+            using(server, nothing, model="Qwen2.5-7b")
+    assert server.url in str(caught.value)
+
+
+@pytest.mark.parametrize("models", ['{"data": [{"id": "other"}]}', '{"data": []}', None])
+def test_a_name_that_a_server_takes_without_listing_it_is_fine(models: str | None) -> None:
+    """Ollama's names without their tags, OpenRouter's variants, llama.cpp: any name; many servers list nothing."""
+    with FakeOpenAI(models=["llama3"]) as server:
+        server.models_fault = raw(models) if models else status(404)
+        assert ask(server, engine={"model": "llama3"}).text == "hello"
+    assert len(server.bodies) == (2 if models and "other" in models else 1), (
+        "one token is asked for, where it may be wrong"
+    )
+
+
+def test_a_model_that_goes_away_names_those_the_server_has() -> None:
+    async def work(engine: OpenAI) -> Completion:
+        server.models.remove("fake")
+        return await engine.complete(request("Hello?"))
+
+    with FakeOpenAI(models=["fake", "two"]) as server, pytest.raises(EngineFatalError, match="lists: fake, two"):
+        using(server, work)
 
 
 def test_a_server_that_goes_away_is_fatal() -> None:
