@@ -13,6 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from harness.files import no_link
+from harness.redaction import redacted
+
 LOG = "engine.log"
 """The file's name in a run's folder."""
 
@@ -31,7 +34,7 @@ class _Sink(io.TextIOBase):
         self.files: list[TextIO] = []
 
     def _end(self) -> TextIO | None:
-        return self.files[-1] if self.files else sys.__stderr__
+        return self.files[-1] if self.files else sys.__stderr__ if sys.stderr is self else sys.stderr
 
     def write(self, text: str) -> int:
         end = self._end()
@@ -113,7 +116,8 @@ class Output:
         try:
             with self.path.open("rb") as file:
                 file.seek(self._from)
-                return root_cause(file.read(_MOST).decode("utf-8", "replace"))
+                found = root_cause(file.read(_MOST).decode("utf-8", "replace"))
+                return None if found is None else redacted(found)
         except OSError:
             return None
 
@@ -126,7 +130,8 @@ class Output:
 
     def _open(self, path: Path) -> TextIO:
         if self._file is None:
-            self._file = path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+            own = no_link(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            self._file = os.fdopen(own, "a", encoding="utf-8", errors="backslashreplace", buffering=1)
             _sink.files.append(self._file)
         return self._file
 
@@ -152,7 +157,10 @@ def _take_over() -> None:
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LOGGERS:
             for handler in logger.handlers:
-                if type(handler) is logging.StreamHandler and handler.stream in (sys.__stdout__, sys.__stderr__):
+                # The command line cleans what is printed: its streams have the console's own behind them.
+                stream = getattr(handler, "stream", None)
+                own = getattr(stream, "raw", stream) in (sys.__stdout__, sys.__stderr__)
+                if type(handler) is logging.StreamHandler and own:
                     handler.setStream(_sink)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines._output import root_cause
+from harness.engines._output import Output, root_cause
 
 PROGRAM = """
 import logging, multiprocessing, os, subprocess, sys
@@ -60,6 +60,33 @@ def test_all_that_is_printed_goes_to_the_file_and_the_rest_to_the_console(tmp_pa
 def test_without_a_folder_output_is_left_alone() -> None:
     done = play()
     assert set((done.stdout + done.stderr).splitlines()) >= NOISE
+
+
+def test_the_commands_clean_streams_are_the_console_too(tmp_path: Path) -> None:
+    begin = "from harness.cli.terminal import clean_streams\nclean_streams()\n"
+    ending = PROGRAM.replace('"after the end"', r'"after \x1b[2J the end"')
+    command = [sys.executable, "-c", begin + ending, str(tmp_path / "engine.log")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("a table\n", "a note\nafter \\x1b[2J the end\n")
+    assert set((tmp_path / "engine.log").read_text().splitlines()[1:]) == NOISE | {"early logger", "later logger"}
+
+
+def test_a_log_that_is_a_link_is_refused_and_a_cause_shows_no_key(tmp_path: Path) -> None:
+    victim, output = tmp_path / "victim", Output()
+    victim.write_text("mine")
+    output.path = tmp_path / "engine.log"
+    output.path.symlink_to(victim)
+    with pytest.raises(OSError, match="it is a symbolic link"):
+        output.begin("an engine")
+    assert victim.read_text() == "mine"
+    output.path.unlink()
+    output.begin("an engine")
+    with output.path.open("a") as file:
+        file.write(
+            "Traceback (most recent call last):\n  x\nOSError: 401 for hf_token=sentinel at https://me:P@SS@host\n"
+        )
+    assert output.cause() == "401 for hf_token=… at https://…@host"
+    output.close()
 
 
 def test_a_second_start_appends(tmp_path: Path) -> None:
