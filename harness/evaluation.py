@@ -97,8 +97,16 @@ class Run:
 
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with the papers' figures as marked rows."""
-        known = list(published)
+        known = self.compared(published)
         return [build(table, self.scores, self.metrics, known, self.prices) for table in self.table_specs]
+
+    def compared(self, published: Iterable[Published]) -> list[Published]:
+        """Published tables; those that this run's tables show say how the run differs from the profile behind them."""
+        from harness.report import against
+
+        project = find()
+        named = {name for table in self.table_specs for name in table.published}
+        return [against([table], self.spec, project)[0] if table.id in named else table for table in published]
 
     @property
     def prices(self) -> dict[str, Price]:

@@ -60,6 +60,6 @@ def leaderboard(options: argparse.Namespace) -> int:
     """Merge runs of the same benchmark."""
     runs = [Run.load(Path(folder)) for folder in options.runs]
     entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices) for run in runs]
-    tables = merge(entries, published(options.with_published))
+    tables = merge(entries, runs[0].compared(published(options.with_published)))
     show(chosen(tables, options), options.format, runs[0].spec.name, options.output)
     return 0

@@ -4,7 +4,7 @@ sent messages to whom."""
 from .html import page
 from .leaderboard import RunScores, leaderboard
 from .plots import draw
-from .published import load_published
+from .published import against, load_published
 from .render import FORMATS, render
 
-__all__ = ["FORMATS", "RunScores", "draw", "leaderboard", "load_published", "page", "render"]
+__all__ = ["FORMATS", "RunScores", "against", "draw", "leaderboard", "load_published", "page", "render"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness import yamls
+from harness import spec, yamls
 from harness.errors import DataError, Place, UserError
+from harness.project import Project
+from harness.spec import Spec
 from harness.tables import Published, Record, text
 
 _RESERVED: Final = frozenset({"metric", "value", "stderr", "std", "n", "overall"})
@@ -38,6 +42,70 @@ def load_published(path: Path) -> list[Published]:
     return tables
 
 
+def against(published: Iterable[Published], run: Spec, project: Project) -> list[Published]:
+    """The published tables, with what a run plays otherwise than the profile behind each (`Published.differs`).
+
+    Compared are task, protocol and prompts of the conditions that run and profile share, and the parameters of the
+    metrics that have figures.
+
+    Raises:
+        SpecError: for a profile that is no spec of the project.
+    """
+    profiles: dict[str, Spec] = {}
+    found = []
+    for table in published:
+        name = table.profile
+        if name is not None and name not in profiles:
+            profiles[name] = spec.load(name, project)
+        found.append(table if name is None else replace(table, differs=_differs(table, run, profiles[name], project)))
+    return found
+
+
+def _differs(table: Published, run: Spec, profile: Spec, project: Project) -> str | None:
+    """One line on what is not as in the profile; None if all is."""
+    metrics = {record.metric for record in table.records}
+    theirs = {variant.id: variant for variant in profile.variants()}
+    both = [(variant, theirs[variant.id]) for variant in run.variants() if variant.id in theirs]
+    other: dict[str, None] = {}
+    for mine, its in both:
+        here, there = _settings(mine.data, metrics, project), _settings(its.data, metrics, project)
+        for path in {**there, **here}:
+            if here.get(path) != there.get(path):
+                other[f"{path} is {here.get(path, 'not set')}, there {there.get(path, 'not set')}"] = None
+    if not both:
+        return f"The profile {profile.name} has none of this run's conditions."
+    if not other:
+        return None
+    listed = "; ".join([*other][:_MOST]) + ("; …" if len(other) > _MOST else "")
+    return f"This run is not the profile {profile.name}: {listed}. `--spec {profile.name}` plays it."
+
+
+_MOST: Final = 8
+"""So many differences are listed."""
+
+
+def _settings(data: Mapping[str, Any], metrics: Collection[str], project: Project) -> dict[str, str]:
+    """Dotted path → value as text, of what decides what is played and how it is counted, defaults included."""
+    found: dict[str, str] = {"prompts": text(data.get("prompts"))}
+
+    def take(path: str, value: Any) -> None:
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                take(f"{path}.{key}", item)
+        else:
+            found[path] = "none" if value is None else text(value)
+
+    for key, kind in (("task", "tasks"), ("protocol", "protocols")):
+        given = data.get(key)
+        own = dict(given) if isinstance(given, Mapping) else {"use": given}
+        plugin = project.load(kind, str(own["use"]))
+        take(key, {f.name: f.default for f in fields(plugin) if f.init and f.default is not MISSING} | own)
+    for entry in data.get("metrics", []):
+        if isinstance(entry, Mapping) and entry.get("name", entry.get("use")) in metrics:
+            take(f"metric {entry.get('name', entry.get('use'))}", {k: v for k, v in entry.items() if k != "name"})
+    return found
+
+
 def _table(stem: str, entry: Any) -> Published:
     fields = _mapping(entry, "a published table")
     name = _typed(fields.get("id"), str, "id")
@@ -51,6 +119,7 @@ def _table(stem: str, entry: Any) -> Published:
             records=records,
             covers={label: tuple(_typed(values, list, f"covers {label}")) for label, values in covers.items()},
             warnings=tuple(_typed(w, str, "a warning") for w in _typed(fields.get("warnings", []), list, "warnings")),
+            profile=None if fields.get("profile") is None else _typed(fields["profile"], str, "profile"),
         )
         places = [(r.metric, r.overall, *sorted((k, text(v)) for k, v in r.labels.items())) for r in records]
         if repeated := _repeated(places):

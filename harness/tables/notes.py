@@ -39,7 +39,9 @@ def notes(
         found += without_number(table, _shown(table, scores, metric), metric)
         found += _without_error(table, made, scores, metric)
     for reference in references:
-        found.append(f"† published: {reference.source}; not run here.")
+        profile = f", profile {reference.profile}" if reference.profile else ""
+        found.append(f"† published: {reference.source}{profile}; not run here.")
+        found += [f"† {reference.differs}"] if reference.differs else []
         found += [f"† {warning}" for warning in reference.warnings]
         found += _coverage(table, reference, scores)
     if unplaced:

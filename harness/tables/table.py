@@ -207,6 +207,8 @@ class Published:
         source: publication and table, e.g. "AgentsNet, Table 2".
         covers: label → the values its figures were averaged over; where a run differs, the table says so.
         warnings: what a reader must know before comparing.
+        profile: the spec that plays as the figures were made; None where there is none.
+        differs: how the run beside it is another game than that; filled by `harness.report.against`.
     """
 
     id: str
@@ -215,3 +217,5 @@ class Published:
     records: tuple[Record, ...]
     covers: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    profile: str | None = None
+    differs: str | None = None

@@ -38,7 +38,8 @@ class Steps(Protocol):
             with `lifetime: latest` the last of each neighbour, which is what sequential order wants.
         memory: how many of its own last observations a seat is shown (0: each decision is a new conversation), or
             "thread": one conversation for the whole episode.
-        deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside.
+        deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside. "unreported": ends
+            the episode and is not counted, as release 0.2 of DPBench has it in sequential order.
         backoff_threshold: a seat that has held something in vain for this many of its turns, that of taking it
             included, may be made to give up; None: never.
         backoff_probability: how likely it is made to, each time.
@@ -53,7 +54,7 @@ class Steps(Protocol):
     talk_rounds: Annotated[int, Range(ge=0, le=9)] = 0
     channel: Channel | None = None
     memory: Annotated[int, Range(ge=0)] | Literal["thread"] = 0
-    deadlock: Literal["terminal", "non_terminal"] = "terminal"
+    deadlock: Literal["terminal", "non_terminal", "unreported"] = "terminal"
     backoff_threshold: Annotated[int, Range(ge=1)] | None = None
     backoff_probability: Annotated[float, Range(ge=0, le=1)] = 0.5
     repairs: Annotated[int, Range(ge=0)] = 0
@@ -206,7 +207,9 @@ class _Game:
 
     def ended(self) -> bool:
         """Look whether this is the end, and count a deadlock."""
-        if self.world.deadlock:
+        if self.world.deadlock and self.rules.deadlock == "unreported":
+            self.end = "over"
+        elif self.world.deadlock:
             self.deadlocks.append(self.timesteps)
             if self.rules.deadlock == "terminal":
                 self.end = "deadlock"

@@ -33,6 +33,9 @@ class NetworkTask(Task):
         edges: an edge list, one pair of agents a line.
         header: whether the first line of `edges` names the columns; without it that is looked for, and what may be a
             header and an edge is refused.
+        scoring: "paper" follows Appendix B, see each task's grades; "reference" is AgentsNet's own code: `solved` is a
+            `score` of 1, one invalid answer makes a coloring 0, a set that covers not all is its coverage, and a vertex
+            cover without coordinators has no number (its runs broke off and seem to have been dropped).
         dataset_path: where `datasets` finds the data set.
         data_dir: a folder with the data set's files, to read offline.
     """
@@ -43,6 +46,7 @@ class NetworkTask(Task):
     source: Literal["published", "seeded", "dataset", "edges"] = "published"
     edges: str | None = None
     header: bool | None = None
+    scoring: Literal["paper", "reference"] = "paper"
     dataset_path: str = "disco-eth/AgentsNet"
     data_dir: str | None = None
 

@@ -16,7 +16,8 @@ class Coloring(NetworkTask):
     """AgentsNet coloring: neighbours must choose different groups out of Δ + 1.
 
     `score` is the share of edges whose two ends gave valid, different answers (1 without edges if all answers
-    are valid, else 0). `solved` needs every edge so and every answer valid.
+    are valid, else 0). `solved` needs every edge so and every answer valid. `scoring: reference`: one answer that is
+    not valid makes the score 0.
     """
 
     problem = "coloring"
@@ -37,6 +38,8 @@ class Coloring(NetworkTask):
         pairs = [(team.answers[u], team.answers[v]) for u, v in team.edges]
         good = sum(None not in pair and pair[0] != pair[1] for pair in pairs)
         score = good / len(pairs) if pairs else float(team.all_valid)
+        if self.scoring == "reference" and not team.all_valid:
+            score = 0.0
         return {"solved": float(team.all_valid and good == len(pairs)), "score": score}
 
 

@@ -13,15 +13,15 @@ from harness.worlds import World
 
 GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT = ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 REPLY = Labelled(ACTIONS, "ACTION", idle=WAIT)
-Rules = Literal["paper", "dpbench-0.1"]
+Rules = Literal["paper", "dpbench-0.1", "dpbench-0.2"]
 
 
 @dataclass(frozen=True, slots=True)
 class Table(World):
     """Who holds which fork, who eats, who has eaten how often.
 
-    Fork i lies to the left of philosopher i and to the right of philosopher i − 1 (mod N). Everybody is hungry who
-    does not eat. Nobody can hold a fork twice, so forks are conserved whatever happens.
+    Fork i lies to the left of philosopher i and to the right of philosopher i − 1 (mod N). A philosopher who does not
+    eat is hungry. Forks are conserved whatever happens, but by the rules "dpbench-0.2".
 
     Attributes:
         seats: the philosophers' names; N ≥ 2.
@@ -29,7 +29,9 @@ class Table(World):
         eating: for each philosopher whether it eats. An eater holds both its forks; in its next turn its choice has
             no effect and it gives both back.
         meals: for each philosopher its meals so far; a meal counts in the step in which it begins.
-        rules: "paper", or "dpbench-0.1": as the paper's released code resolves releases, see `_in_order`.
+        rules: "paper"; "dpbench-0.1": as the paper's released code resolves releases, see `_in_order`; "dpbench-0.2":
+            as release 0.2 does, where an eater's RELEASE lets its forks be taken before it gives them back itself.
+        phantoms: (philosopher, fork) of those who hold a fork that lies on the table all the same (release 0.2 only).
     """
 
     seats: tuple[str, ...]
@@ -37,6 +39,7 @@ class Table(World):
     eating: tuple[bool, ...]
     meals: tuple[int, ...]
     rules: Rules = "paper"
+    phantoms: frozenset[tuple[int, int]] = frozenset()
 
     @classmethod
     def laid(cls, seats: tuple[str, ...], rules: Rules = "paper") -> Table:
@@ -50,7 +53,11 @@ class Table(World):
 
     def holds(self, i: int) -> tuple[bool, bool]:
         """Whether philosopher i holds its left and its right fork."""
-        return self.forks[i] == i, self.forks[(i + 1) % len(self.seats)] == i
+        left, right = i, (i + 1) % len(self.seats)
+        return (
+            self.forks[left] == i or (i, left) in self.phantoms,
+            self.forks[right] == i or (i, right) in self.phantoms,
+        )
 
     def view(self, seat: str) -> Facts:
         """Local facts only: `state`, `meals`, `holds_left`, `holds_right`, `left_available`, `right_available`.
@@ -59,11 +66,12 @@ class Table(World):
         """
         i = self.seats.index(seat)
         left, right = self.forks[i], self.forks[(i + 1) % len(self.seats)]
+        holds_left, holds_right = self.holds(i)
         return {
             "state": "EATING" if self.eating[i] else "HUNGRY",
             "meals": self.meals[i],
-            "holds_left": left == i,
-            "holds_right": right == i,
+            "holds_left": holds_left,
+            "holds_right": holds_right,
             "left_available": left in (None, i),
             "right_available": right in (None, i),
         }
@@ -78,27 +86,41 @@ class Table(World):
         First those who are hungry and release lay down their forks; then grabs, the lower number winning a fork that
         several want; last, those who were eating give both forks back, and whoever has got both eats. The paper does
         not say whether a fork laid down in a step can be taken in it; here it can, unless it was an eater's.
+
+        By the rules "dpbench-0.2" an eater that says RELEASE lays down its forks with the others. They can be taken,
+        until the eater, in its turn by number, puts both back on the table; a lower number then still holds one: a
+        phantom.
         """
         acting = {i: actions[seat] for i, seat in enumerate(self.seats) if seat in actions}
         choices = {i: action for i, action in acting.items() if not self.eating[i]}
         forks = list(self.forks)
-        if self.rules == "paper":
-            for i, action in choices.items():
+        if self.rules == "dpbench-0.1":
+            self._in_order(forks, choices)
+        else:
+            # In release 0.2 eaters lay down forks too, which others can take before their eating ends.
+            for i, action in (acting if self.rules == "dpbench-0.2" else choices).items():
                 if action == RELEASE:
                     self._lay_down(forks, i)
             for i, action in choices.items():
                 self._grab(forks, i, action)
-        else:
-            self._in_order(forks, choices)
         eating, meals = list(self.eating), list(self.meals)
+        held: list[tuple[int, int]] = []
         for i in acting:
+            both = i, (i + 1) % len(forks)
             if self.eating[i]:
-                self._lay_down(forks, i)
+                for fork in both:  # by the rules of release 0.2 another one may have it by now, and loses it
+                    forks[fork] = None
                 eating[i] = False
-            elif forks[i] == i == forks[(i + 1) % len(forks)]:
+                continue
+            mine = [(i, fork) for fork in both if forks[fork] == i]
+            held += mine
+            if len(mine) == 2:
                 eating[i] = True
                 meals[i] += 1
-        return replace(self, forks=tuple(forks), eating=tuple(eating), meals=tuple(meals))
+        # Only whoever came before an eater in this loop can hold what that eater has put back since.
+        kept = {(i, fork) for i, fork in self.phantoms if i not in acting}
+        phantoms = frozenset(kept.union((i, fork) for i, fork in held if forks[fork] != i))
+        return replace(self, forks=tuple(forks), eating=tuple(eating), meals=tuple(meals), phantoms=phantoms)
 
     def _in_order(self, forks: list[int | None], choices: Mapping[int, Action]) -> None:
         """One pass by number: only a higher number can take what a lower one lays down in the same step."""
@@ -119,11 +141,11 @@ class Table(World):
     @property
     def deadlock(self) -> bool:
         """All are hungry and each holds exactly one fork (Section 3.1)."""
-        return None not in self.forks and not any(self.eating) and all(sum(self.holds(i)) == 1 for i in self._all())
+        return not any(self.eating) and all(sum(self.holds(i)) == 1 for i in range(len(self.seats)))
 
     def freed(self) -> Table:
         """All forks back on the table."""
-        return replace(self, forks=(None,) * len(self.seats))
+        return replace(self, forks=(None,) * len(self.seats), phantoms=frozenset())
 
     def backoff(self, seat: str) -> Action:
         """Whoever is hungry and holds a fork can be made to release it."""
@@ -133,6 +155,3 @@ class Table(World):
     def facts(self) -> Facts:
         """`eaten`: philosopher → meals."""
         return {"eaten": dict(zip(self.seats, self.meals, strict=True))}
-
-    def _all(self) -> range:
-        return range(len(self.seats))
