@@ -5,7 +5,7 @@ import json
 import textwrap
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.replies import Code, assemble
@@ -70,6 +70,7 @@ FORMS = {
     "whole, bare": lambda body: f"Here is the function (as asked):\n\n{PROMPT}{body}\nThis function isn't slow.",
     "whole, without imports": lambda body: PROMPT[PROMPT.index("def area") :] + body,
     "whole, indented": lambda body: textwrap.indent("def area(sides: list[float]) -> int:\n" + body, "  "),
+    "fenced behind words": lambda body: f"Sure, it is: ```python\n{body}```",
     "in a list": lambda body: "1. Do:\n" + textwrap.indent(f"```python\n{body}```", "   ", lambda line: True),
     "JSON": lambda body: json.dumps({"reasoning": "it {is}", "completion": body}),
     "JSON, whole": lambda body: f"My answer:\n```json\n{json.dumps({'code': PROMPT + body}, indent=1)}\n```",
@@ -174,3 +175,71 @@ def test_nothing_a_model_writes_raises(text: str) -> None:
     program.encode()
     assert program.startswith(("import math", "from __future__")) and program.endswith("\n")
     assert Code().allows(text) and not Code().allows(None)
+
+
+# ------------------------------------------------------------------------------------- broken programs
+
+RIGHT = {**{name: (body, False) for name, body in BODIES.items()}, "helped": (HELPED, False)}
+RIGHT |= {f"{name}, whole": (PROMPT + body, True) for name, (body, _) in RIGHT.items()}
+BARE = {
+    "alone": lambda program: program,
+    "stripped": str.strip,
+    "at the margin": textwrap.dedent,
+    "after a sentence": lambda program: f"Here is the code (it isn't long):\n\n{program}",
+    "before a sentence": lambda program: f"{program}\n\nThis loops over `sides`. It isn't slow.",
+    "before a list": lambda program: f"{program}\n\nExplanation:\n\n1. It multiplies.\n2. It rounds\n   the product.\n",
+}
+
+
+def test_the_first_line_of_a_body_is_not_dropped_because_it_is_broken() -> None:
+    prompt = "def add(x, y):\n"
+    for reply in ("retrun None\nreturn x + y", "    retrun None\n    return x + y", "x == y y\nreturn x + y"):
+        program = assemble(prompt, Code("add").parse(reply).action or "", "add")
+        with pytest.raises(SyntaxError):
+            compile(program, "program", "exec")
+
+
+@pytest.mark.parametrize("way", BARE)
+@given(name=st.sampled_from([*RIGHT]), data=st.data())
+@settings(max_examples=150)
+def test_no_slip_in_a_line_of_code_is_mended_by_dropping_the_line(way: str, name: str, data: st.DataObject) -> None:
+    """Whatever one slip makes of a line, every line of the program is in what is graded."""
+    right, _ = RIGHT[name]
+    lines = right.split("\n")
+    places = [n for n, line in enumerate(lines) if line.strip()]
+    n = data.draw(st.sampled_from(places))
+    indent, text = lines[n][: len(lines[n]) - len(lines[n].lstrip())], lines[n].lstrip()
+    at = data.draw(st.integers(0, len(text) - 1))
+    slip = data.draw(st.sampled_from(["swap", "drop", "insert", "replace", "capital", "end"]))
+    odd = data.draw(st.sampled_from("abXZ ().:,;=#'\"0\x00\t!?*`-"))
+    lines[n] = (
+        indent
+        + {
+            "swap": text[:at] + text[at + 1 : at + 2] + text[at] + text[at + 2 :],
+            "drop": text[:at] + text[at + 1 :],
+            "insert": text[:at] + odd + text[at:],
+            "replace": text[:at] + odd + text[at + 1 :],
+            "capital": text[0].upper() + text[1:],
+            "end": text + data.draw(st.sampled_from([".", ":", "!", "?", ")", "*"])),
+        }[slip]
+    )
+    action = Code("area").parse(BARE[way]("\n".join(lines))).action
+    if action is None:  # nothing is graded, and nothing right
+        return
+    kept = {line.strip() for line in action.split("\n")}
+    lost = [line for line in lines if line.strip() not in kept]
+    assert not [line for line in lost if line.strip(" \t`~")], lost
+
+
+@pytest.mark.parametrize("way", BARE)
+@pytest.mark.parametrize("body", ["one line", "a loop first", "a block first", "imports first", "function within"])
+def test_prose_around_a_whole_program_does_no_harm(way: str, body: str) -> None:
+    for known in ("area", None):
+        action = Code(known).parse(BARE[way](PROMPT + BODIES[body])).action
+        assert works(assemble(PROMPT, action, "area"))
+
+
+def test_a_null_character_is_not_taken_out_of_a_program() -> None:
+    program = assemble(PROMPT, Code("area").parse("ret\x00urn 7").action or "ret\x00urn 7", "area")
+    with pytest.raises((SyntaxError, ValueError)):
+        works(program)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -13,7 +14,9 @@ from harness.api import Action, Parsed, Reply
 from ._lines import Line, logical
 from ._text import valid
 
-_FENCE = re.compile(r"^([ \t]{0,12})(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
+_FENCE = re.compile(r"^([^\n`~]{0,400}+)(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
+_WIDEST = 12
+"""Blanks before a fence within a list; one that closes a block has nothing else before it."""
 _PYTHON = {"", "python", "py", "python3", "python2", "py3", "ipython", "code", "text", "plaintext"}
 _KEYS = ("completion", "code", "answer", "solution")
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
@@ -36,6 +39,15 @@ _STATEMENT = re.compile(
     )""",
     re.VERBOSE,
 )
+_ITEM = re.compile(r"[-*+•][ \t]|\d{1,3}[.)][ \t]|#{1,6}[ \t]")
+_CODE_IN_PROSE = r"`[^`\n]{1,200}`"
+_SENTENCE = re.compile(
+    rf"(?:[-*+•#]++[ \t]++|\d{{1,3}}[.)][ \t]++)?[*_\"“(]*+(?:(?=[^ ]+[ ]+[^ ])"
+    rf"(?:[A-Z]|{_CODE_IN_PROSE}(?=[ ]))(?:{_CODE_IN_PROSE}|[ ]\(|[^\W_]|[ ,;:.!?'’\")”*…–—-])*+(?<=[.:!?*)…])"
+    r"|(?:Sure|Certainly|Explanation|Examples?|Usage|Notes?|Output|Solution)[*_:.!]*+)"
+)
+"""Prose, of which no single slip makes a line of code: it begins with a capital, has several words, ends with a mark,
+and has no sign of code (but in backticks): neither an operator nor a bracket that follows a name."""
 _RETURN = re.compile(r"(?:return|yield)\b")
 _TOP = re.compile(r"(?:async )?def |class |@|import |from |if __name__|print\(")
 
@@ -45,10 +57,11 @@ class Code(Reply):
     """A Python program, or the rest of one that the prompt began.
 
     Looked for in this order: a JSON object with the program as `completion`, `code`, `answer` or `solution`; a fenced
-    block; the reply without the prose before and after it. Of several blocks the last that defines the entry point
-    counts, because a later one mends an earlier one; if none does (or it is not known) the first, because what follows
-    a program is how to use it. Blocks in other languages count only if there are no others. Indentation is kept: it
-    tells a body from a whole function, see `assemble`.
+    block; the reply, without paragraphs of prose if what is left is a whole program. Of several blocks the last that
+    defines the entry point counts, because a later one mends an earlier one; if none does (or it is not known) the
+    first, because what follows a program is how to use it. Blocks in other languages count only if there are no others.
+    Indentation is kept: it tells a body from a whole function, see `assemble`. No line of code is left out because it
+    is broken: what a model wrote is what is graded.
 
     Attributes:
         entry_point: the function that is asked for, if known.
@@ -58,14 +71,14 @@ class Code(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The program text, without blank lines around it."""
-        text = valid(text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+        text = _with_plain_breaks(text)
         found = _from_json(text)
         if found is None:
             found = self._from_fence(text)
         elif _FENCE.search(found):
             found = self._from_fence(found)
         if found is None:
-            found = _without_prose(text)
+            found = _without_prose(text, self.entry_point)
         code = _trimmed(found or "")
         return Parsed(code) if code else Parsed(error="no Python code was found; write it in one ```python block")
 
@@ -89,12 +102,20 @@ def _blocks(text: str) -> list[tuple[str, str]]:
     for fence in _FENCE.finditer(text):
         if opened is None:
             opened = fence
-        elif fence[2].startswith(opened[2]) and not fence[3]:
+        elif fence[2].startswith(opened[2]) and not fence[3] and _blank(fence[1]):
             blocks.append((opened, text[opened.end() + 1 : fence.start()]))
             opened = None
     if opened is not None:
         blocks.append((opened, text[opened.end() + 1 :]))
-    return [(fence[3].lower(), _outdented(body, len(fence[1]))) for fence, body in blocks if body.strip()]
+    return [
+        (fence[3].lower(), _outdented(body, len(fence[1]) if _blank(fence[1]) else 0))
+        for fence, body in blocks
+        if body.strip()
+    ]
+
+
+def _blank(before: str) -> bool:
+    return len(before) <= _WIDEST and not before.strip(" \t")
 
 
 def _outdented(text: str, by: int) -> str:
@@ -114,18 +135,47 @@ def _from_json(text: str) -> str | None:
     return next((data[key] for key in _KEYS if isinstance(data, dict) and isinstance(data.get(key), str)), None)
 
 
-def _without_prose(text: str) -> str | None:
-    """From the first line that reads like code to the last before prose begins at the margin; None if none does."""
+def _without_prose(text: str, entry_point: str | None) -> str | None:
+    """The text without its paragraphs of prose, if what is left is a whole program; a body stays as it is, since a
+    line of it that is broken may look like anything. None if no line reads like code."""
     physical = text.split("\n")
-    start = next((n for n, line in enumerate(physical) if _STATEMENT.match(line.strip()[:2000])), None)
-    if start is None:
+    if not any(_STATEMENT.match(line.strip()[:2000]) for line in physical):
         return None
-    rest = physical[start:]
-    for line in logical("\n".join(rest)):
-        margin = not rest[line.first][:1].isspace()
-        if margin and line.first and not _STATEMENT.match(line.text[:2000]) and line.text[0] not in ")]}\"'":
-            return "\n".join(rest[: line.first])
-    return "\n".join(rest)
+    dropped = {n for first, end in _paragraphs(text, physical) for n in range(first, end)}
+    if dropped:
+        rest = "\n".join(line for n, line in enumerate(physical) if n not in dropped)
+        lines = logical(rest)
+        whole = _defined(lines, entry_point) is not None if entry_point else any(_TOP.match(x.text) for x in lines)
+        return rest if whole else text
+    return text
+
+
+def _paragraphs(text: str, physical: list[str]) -> Iterator[tuple[int, int]]:
+    """From where to where prose stands, from its first line at the margin to a blank one; never within a string."""
+    inside = frozenset[int]().union(*(line.inside for line in logical(text)))
+    first = 0
+    for n, line in enumerate([*physical, ""]):
+        if line.strip():
+            continue
+        margin = first < n and not physical[first][:1].isspace() and inside.isdisjoint(range(first, n))
+        if margin and all(_SENTENCE.fullmatch(item) for item in _items(physical[first:n])):
+            yield first, n
+        first = n + 1
+
+
+def _items(paragraph: list[str]) -> Iterator[str]:
+    """A paragraph in one line; of a list each item."""
+    item: list[str] = []
+    for line in paragraph:
+        if item and _ITEM.match(line):
+            yield " ".join(item)
+            item = []
+        item.append(line.strip())
+    yield " ".join(item)
+
+
+def _with_plain_breaks(text: str) -> str:
+    return valid(text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _trimmed(text: str) -> str:
@@ -143,7 +193,7 @@ def assemble(prompt: str, code: str, entry_point: str) -> str:
     the function's body, whatever became of its indentation: as it should be, the first line's stripped off, all of it
     at the margin, or of another width. What follows a body at the margin stays there. Never raises; linear time.
     """
-    code = _spaced(_trimmed(valid(code).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")))
+    code = _spaced(_trimmed(_with_plain_breaks(code)))
     lines = logical(code)
     found = _defined(lines, entry_point)
     if found is not None:
