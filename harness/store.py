@@ -56,18 +56,9 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, lenient: bool = False, seal: bool = True) -> None:
-        """Open a file for appending; it need not exist.
-
-        Args:
-            path: the file.
-            lenient: write values that JSON does not know as their text, for files that nobody reads back.
-            seal: give lines a checksum.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
-        self.path = path
-        self._seal = seal
+        """`lenient`: write values that JSON does not know as their text, for files that nobody reads back; `seal`: give
+        lines a checksum. Raises `StorageError` for a file that cannot be written."""
+        self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
         self._waiting: list[bytes] = []
         self._size = 0  # bytes appended and not yet written
@@ -163,7 +154,8 @@ class Journal:
         # Files without checksums may have several writers.
         if self._seal and stat.S_ISREG(found.st_mode) and found.st_size != self._length:
             what = "cut it" if found.st_size < self._length else "written into it"
-            raise _ChangedError(f"something else has {what}: {found.st_size:,} bytes are there, not {self._length:,}")
+            message = f"something else has {what}: {found.st_size:,} bytes are there, not {self._length:,}"
+            raise OSError(errno.ESTALE, message)
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -174,17 +166,11 @@ class Journal:
         # What stands there may be half a line: anything written after it would be damaged with it.
         with self._change:
             what = getattr(error, "strerror", None) or error or type(error).__name__
-            hint = (
-                "Everything written so far is readable. Make room, or mend the disk; then give the same command again."
-            )
-            if isinstance(error, _ChangedError):
+            hint = "What was written is readable. Make room, or mend the disk; then give the same command again."
+            if getattr(error, "errno", None) == errno.ESTALE:
                 hint = "What is gone has to come from a copy, else the same command asks for it again."
             self._failure = StorageError(f"cannot write {self.path}: {what}", hint=hint)
             self._change.notify_all()
-
-
-class _ChangedError(Exception):
-    """The file is not as it was left."""
 
 
 def _cut_torn_line(path: Path, file: IO[bytes]) -> None:
@@ -254,10 +240,7 @@ def _object(raw: bytes, path: Path, number: int | None = None) -> Line:
 
 
 _SEAL = len(b',"crc":"00000000"}\n')
-_DAMAGED = (
-    "Take it from a copy. Without one delete the line, and `journals` in run.json: a move of an unfinished episode is "
-    "asked anew."
-)
+_DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: what it said is asked anew."
 
 
 # --------------------------------------------------------------------------------------- line formats
