@@ -19,6 +19,7 @@ WORLD = {**os.environ, "PYTHONPATH": str(HERE), "SECRET_API_KEY": KEY}
 # A program that opens Python's own guard, then looks for both secrets in every process: environment, files, memory.
 ATTACK = r"""
 import gc, os, re, sys
+SEIZE = 0x4206  # of ptrace(2): trace without stopping
 for thing in gc.get_objects():
     if getattr(thing, "__qualname__", "") == "_guard.<locals>.hook":
         for cell in thing.__closure__:
@@ -27,6 +28,9 @@ for thing in gc.get_objects():
 found = {}
 WANTED = re.compile(b"sk-" + b"sentinel-key|EXPECTED-" + b"[0-9]{4}")
 def look(pid):
+    import ctypes
+    if ctypes.CDLL(None).ptrace(SEIZE, pid, None, None) == 0:
+        found[f"{pid} traced"] = ["traced"]
     for name in ("environ", "mem", "fd"):
         path = f"/proc/{pid}/{name}"
         try:
@@ -88,8 +92,8 @@ print(json.dumps([verdict.status, told.detail, plain.status, plain.output, os.ge
 
 @pytest.mark.parametrize(
     ("provider", "refused"),
-    [("process", ()), ("bwrap", ()), ("bwrap", LANDLOCK), ("weaker", LANDLOCK)],
-    ids=["process", "bwrap", "bwrap without Landlock", "weaker without Landlock"],
+    [("process", ()), ("bwrap", ()), ("bwrap", LANDLOCK), ("weaker", LANDLOCK), ("weaker", LANDLOCK + SECCOMP)],
+    ids=["process", "bwrap", "bwrap without Landlock", "weaker without Landlock", "weaker without both"],
 )
 def test_neither_the_expected_value_nor_a_key_is_in_reach(provider: str, refused: tuple[int, ...]) -> None:
     done = on_older_kernel(["-c", SCENE, provider], refused, WORLD, powerless=provider != "bwrap")
@@ -104,6 +108,8 @@ def test_neither_the_expected_value_nor_a_key_is_in_reach(provider: str, refused
     assert bool(lacking) is (provider == "weaker")
     if provider == "weaker":  # what --sandbox weaker says: other processes of this user are open, so the attack is real
         assert found[f"{bystander} environ"] == [KEY]
+        traced = {name.split()[0] for name in found if name.endswith("traced")}
+        assert traced == ({str(bystander)} if len(lacking) == 2 else set())
         assert {found[f"{harness} {what}"] for what in ("environ", "mem", "fd")} == {"PermissionError"}
     else:
         assert KEY not in output and set(found.values()) <= {"PermissionError", "FileNotFoundError"}, found
