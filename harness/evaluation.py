@@ -17,7 +17,7 @@ from harness import resolve, spec, store
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.engines.budget import Budget
-from harness.errors import DataError, SetupError, SpecError, StorageError
+from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, chosen
 from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
@@ -68,8 +68,9 @@ class Run:
     metrics: Mapping[str, Metric] = field(repr=False)
 
     @classmethod
-    def load(cls, folder: Path, project: Project | None = None) -> Run:
+    def load(cls, folder: Path | str, project: Project | None = None) -> Run:
         """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
+        folder = run_folder(folder)
         if not (folder / META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
         project = project or find()
@@ -316,14 +317,30 @@ def finish(done: Run) -> Run:
     return replace(done, meta=meta)
 
 
+def run_folder(folder: Path | str) -> Path:
+    """The folder of a run as a path. Raises `DataError` where there is none, with runs of similar names beside it."""
+    path = Path(folder)
+    if path.is_dir():
+        return path
+    if path.is_file():
+        raise DataError(f"{path} is a file", hint="Give the folder of the run, which `harness eval` named.")
+    try:
+        beside = [entry.name for entry in path.parent.iterdir() if entry.is_dir()]
+    except OSError:
+        beside = []
+    hint = "Give the folder that `harness eval` named."
+    raise DataError(f"folder not found: {path}", hint=f"{near(path.name, beside)} {hint}" if beside else hint)
+
+
 def rescored(
-    folder: Path, project: Project | None = None, *, allow_code_execution: bool = False, sandbox: str = "process"
+    folder: Path | str, project: Project | None = None, *, allow_code_execution: bool = False, sandbox: str = "process"
 ) -> Run:
     """Grade and measure a finished run again from its journal, with no model. Arguments as in `evaluate`."""
     from harness.engines.mock import Mock
 
     project = project or find()
     before = Run.load(folder, project)
+    folder = before.folder
     check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)

@@ -230,6 +230,10 @@ class Project:
         if short in known:
             return known[short]
         hint = self._near(short, known, lambda other: short in other._spec_files())
+        if name.endswith((".yaml", ".yml")) or "/" in name:
+            is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
+            message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
+            raise SpecError(f"{message}, and there is no spec of that name", place=place, hint=hint)
         raise SpecError(f"there is no spec {name!r}", place=place, hint=hint)
 
     def _near(self, name: str, known: Iterable[str], has: Callable[[Project], bool]) -> str:

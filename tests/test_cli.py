@@ -14,7 +14,8 @@ import pytest
 
 from harness.cli import main
 from harness.cli.evaluate import pairs
-from harness.errors import SpecError
+from harness.errors import DataError, SpecError
+from harness.evaluation import Run
 
 ROOT = Path(__file__).parent.parent
 TOY = ROOT / "tests" / "toy"
@@ -208,10 +209,20 @@ def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureF
         (("eval", "--spec", "toy", "--seed", "-1"), "must be a whole number from 0 to 10^18 − 1, found '-1'"),
         (("eval", "--spec", "toy", "--output_path", "/proc/nope"), "cannot write results to /proc/nope"),
         (("eval",), "--spec"),
-        (("evil",), "invalid choice"),
-        (("report", "/nowhere"), "holds no run"),
+        (("evil",), "there is no command 'evil'. Did you mean eval?"),
+        (("eval", "--spec", "toy", "--modle", "dice"), "unknown option --modle. Did you mean --model"),
+        (("eval", "--spce", "toy"), "unknown option --spce. Did you mean --spec"),
+        (("eval", "-spec", "toy"), "unknown option -spec. Did you mean --spec?"),
+        (("--verison",), "unknown option --verison. Did you mean --version?"),
+        (("eval", "toy"), "name the spec with --spec toy"),
+        (("eval", "--spec", "nowhere/toyy.yaml"), "file not found: nowhere/toyy.yaml"),
+        (("plan", "--spec", "specs/"), "specs/ is a folder, not a spec"),
+        (("report", "a", "b"), "unexpected argument 'b'"),
+        (("messages", "/nowhere"), "folder not found: /nowhere"),
+        (("report", "harness.yaml"), "harness.yaml is a file"),
+        (("report", "/nowhere"), "folder not found: /nowhere"),
         (("score", "."), "holds no run"),
-        (("list", "things"), "invalid choice"),
+        (("list", "things"), "there is no kind 'things'. There are: channels"),
         (("schema", "tasks", "pikc"), "Did you mean pick"),
         (("show", "--spec", "toy", "--case", "c9"), "there is no case 'c9'"),
         (("show", "--spec", "toy", "--case", "0", "--seat", "S7"), "there is no seat 'S7'"),
@@ -227,6 +238,8 @@ def test_mistakes_have_exit_code_2_and_no_traceback(
     code, _, err = harness(capsys, *arguments)
     assert code == 2
     assert says in err and "Traceback" not in err
+    if "usage:" in err:
+        assert err.splitlines()[-1].startswith("error: ")
 
 
 def test_a_run_of_which_everything_fails_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -439,3 +452,19 @@ def test_gen_kwargs_that_change_nothing_are_refused(tmp_path: Path, capsys: pyte
     code, _, err = harness(capsys, *command)
     assert code == 2 and "--gen_kwargs: no model plays" in err and "--model" in err and not (tmp_path / "r").exists()
     assert harness(capsys, *command, "--model", "mock", "--model_args", "text=a")[0] == 0
+
+
+def test_list_alone_counts_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = harness(capsys, "list")
+    assert code == 0
+    counts = dict(line.split()[:2] for line in out.partition("\n\n")[0].splitlines())
+    for kind, count in counts.items():
+        assert len(harness(capsys, "list", kind)[1].splitlines()) == int(count), kind
+    assert next(iter(counts)) == "tasks" and len(counts) == 8
+
+
+def test_a_run_is_read_from_a_path_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(capsys, tmp_path / "r", "--quiet")[0] == 0
+    assert Run.load(str(tmp_path / "r")).scores == Run.load(tmp_path / "r").scores
+    with pytest.raises(DataError, match=r"folder not found: [^\n]*\n  Did you mean r\?"):
+        Run.load(str(tmp_path / "rr"))

@@ -13,6 +13,7 @@ from typing import Any
 from harness import check, params, resolve, spec, yamls
 from harness.api import Case, Policy, Turn
 from harness.cli.evaluate import load
+from harness.cli.parser import KINDS as CLI_KINDS
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.plan import Condition, Plan
 from harness.project import KINDS, Listed, Project, find
@@ -171,18 +172,28 @@ def _pick(wanted: str | None, choices: dict[str, Any], word: str) -> Any:
 def listing(options: argparse.Namespace) -> int:
     """Print every plugin, prompt set or spec with its description."""
     project = find()
-    listed: list[Listed]
-    if options.kind == "prompts":
-        listed = project.prompt_sets()
-    elif options.kind == "specs":
-        listed = project.specs()
-    else:
-        listed = project.listing(options.kind)
+    if options.kind is None:
+        return _kinds(project)
+    listed = _listed(project, options.kind)
     width = max((len(entry.name) for entry in listed), default=0)
     for entry in listed:
         text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
         print(f"{entry.name:<{width}}  {text}".rstrip())
     return 2 if any(entry.problem for entry in listed) else 0
+
+
+def _listed(project: Project, kind: str) -> list[Listed]:
+    if kind == "prompts":
+        return project.prompt_sets()
+    return project.specs() if kind == "specs" else project.listing(kind)
+
+
+def _kinds(project: Project) -> int:
+    """How many there are of each kind, and what they are."""
+    for kind, about in CLI_KINDS.items():
+        print(f"{kind:<10} {len(_listed(project, kind)):>4}  {about}")
+    print("\nharness list KIND names them; harness schema KIND NAME says what one can be given.")
+    return 0
 
 
 def schema(options: argparse.Namespace) -> int:

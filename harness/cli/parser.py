@@ -5,75 +5,109 @@ from __future__ import annotations
 import argparse
 import re
 
-KINDS = ("tasks", "protocols", "channels", "policies", "prompts", "metrics", "engines", "specs")
+from harness.cli.usage import Parser
+
+KINDS = {
+    "tasks": "what is played: cases, and how answers are graded",
+    "protocols": "which agent acts when, and what it sees",
+    "channels": "how what one agent sends becomes what others see",
+    "policies": "scripted players, which sit where a model sits",
+    "prompts": "sets of templates",
+    "metrics": "numbers of an episode",
+    "engines": "what answers requests: models in this process, servers, stand-ins",
+    "specs": "whole experiments, ready to run",
+}
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line. Each command names its function as `module:function` below `harness.cli`."""
-    top = argparse.ArgumentParser(prog="harness", description="Evaluate groups of language models from YAML specs.")
+    top = Parser(
+        prog="harness",
+        usage="harness COMMAND [options]",
+        description="Evaluate groups of language models from YAML specs.",
+    )
     top.add_argument("--version", action="version", version=_version())
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(
+        title="commands", required=True, metavar="COMMAND", prog="harness", parser_class=Parser
+    )
 
-    run = _command(commands, "eval", "evaluate:evaluate", "run a spec and print its tables")
+    run = _command(commands, "eval", "evaluate:evaluate", "run a spec and print its tables", "--spec FILE")
     _spec(run)
     _model(run)
     _running(run)
     run.add_argument("--overwrite", action="store_true", help="replace a run with a different configuration or code")
     _format(run)
 
-    fit = _command(commands, "fit", "fit:fit", "estimate a protocol's parameters on the spec's calibration rows")
+    fit = _command(
+        commands, "fit", "fit:fit", "estimate a protocol's parameters on the spec's calibration rows", "--spec FILE"
+    )
     _spec(fit, repeats=False)
     _model(fit)
     _running(fit)
     fit.add_argument("--overwrite", action="store_true", help="replace files that hold other parameters")
 
-    check = _command(commands, "validate", "inspect:validate", "check specs without running anything")
+    check = _command(commands, "validate", "inspect:validate", "check specs without running anything", "[SPEC …]")
     check.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
     check.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")
     check.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
 
-    plan = _command(commands, "plan", "inspect:plan", "say how many episodes, calls and tokens a spec will take")
+    plan = _command(
+        commands, "plan", "inspect:plan", "say how many episodes, calls and tokens a spec will take", "--spec FILE"
+    )
     _spec(plan)
 
-    show = _command(commands, "show", "inspect:show", "print the resolved spec, or the exact prompt of a turn")
+    show = _command(
+        commands, "show", "inspect:show", "print the resolved spec, or the exact prompt of a turn", "--spec FILE"
+    )
     _spec(show)
     show.add_argument("--condition", metavar="ID", help="which condition (default: the first)")
     show.add_argument("--case", metavar="ID", help="show prompts of this case: its id or its number from 0")
     show.add_argument("--seat", metavar="NAME", help="whose prompts (default: the first seat)")
     show.add_argument("--round", type=int, metavar="N", help="up to the seat's N-th turn, from 0 (default: all)")
 
-    lister = _command(commands, "list", "inspect:listing", "list what there is, with one line each")
-    lister.add_argument("kind", choices=KINDS)
+    lister = _command(commands, "list", "inspect:listing", "list what there is, with one line each", "[KIND]")
+    lister.add_argument(
+        "kind", nargs="?", metavar="KIND", choices=KINDS, help=f"{', '.join(KINDS)} (default: how many of each)"
+    )
 
-    schema = _command(commands, "schema", "inspect:schema", "print the JSON Schema of specs, or of a plugin")
-    schema.add_argument("kind", nargs="?", choices=[k for k in KINDS if k not in ("prompts", "specs")])
-    schema.add_argument("name", nargs="?", help="the plugin whose parameters to print")
+    schema = _command(
+        commands, "schema", "inspect:schema", "print the JSON Schema of specs, or of a plugin", "[KIND [NAME]]"
+    )
+    kinds = [kind for kind in KINDS if kind not in ("prompts", "specs")]
+    schema.add_argument("kind", nargs="?", metavar="KIND", choices=kinds, help=", ".join(kinds))
+    schema.add_argument("name", nargs="?", metavar="NAME", help="the plugin whose parameters to print")
 
-    score = _command(commands, "score", "results:score", "recompute a run's metrics from its journal, with no model")
+    score = _command(
+        commands, "score", "results:score", "recompute a run's metrics from its journal, with no model", "RUN"
+    )
     score.add_argument("run", metavar="RUN", help="the run's folder")
     _execution(score)
     _format(score)
 
-    report = _command(commands, "report", "results:report", "print a run's tables again")
+    report = _command(commands, "report", "results:report", "print a run's tables again", "RUN")
     report.add_argument("run", metavar="RUN", help="the run's folder")
     report.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
     report.add_argument("--plots", metavar="DIR", help="also draw the spec's figures into this folder")
     _format(report)
 
-    board = _command(commands, "leaderboard", "results:leaderboard", "merge comparable runs, one row a model")
+    board = _command(
+        commands, "leaderboard", "results:leaderboard", "merge comparable runs, one row a model", "RUN [RUN …]"
+    )
     board.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
     board.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
     _format(board)
 
-    traffic = _command(commands, "messages", "results:messages", "print who sent how many messages to whom in a run")
+    traffic = _command(
+        commands, "messages", "results:messages", "print which agent sent how many messages to which in a run", "RUN"
+    )
     traffic.add_argument("run", metavar="RUN", help="the run's folder")
     traffic.add_argument("--condition", metavar="ID", help="of this condition only")
     traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")
     traffic.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
     traffic.add_argument("--plots", metavar="DIR", help="also draw a heat map of every episode into this folder")
 
-    new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric")
+    new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric", "FOLDER")
     new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
     return top
 
@@ -84,10 +118,8 @@ def _version() -> str:
     return f"harness {__version__}"
 
 
-def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, function: str, text: str
-) -> argparse.ArgumentParser:
-    made = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+def _command(commands: argparse._SubParsersAction[Parser], name: str, function: str, text: str, needs: str) -> Parser:
+    made = commands.add_parser(name, needs=needs, help=text, description=text[0].upper() + text[1:] + ".")
     made.set_defaults(function=function)
     made.add_argument("--debug", action="store_true", help="print whole tracebacks of errors, also those of plugins")
     return made

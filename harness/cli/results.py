@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from harness.cli.output import chosen, print_tables, published, show
-from harness.evaluation import Run, rescored
+from harness.evaluation import Run, rescored, run_folder
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
@@ -18,7 +18,7 @@ from harness.store import write_atomically
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
     allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
-    done = rescored(Path(options.run), **allowed)
+    done = rescored(options.run, **allowed)
     print_tables(done, options)
     print(f"results: {done.folder}")
     return 0
@@ -26,7 +26,7 @@ def score(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Print a run's tables again."""
-    done = Run.load(Path(options.run))
+    done = Run.load(options.run)
     tables = done.with_published(published(options.with_published))
     if options.plots:
         for i, table in enumerate(table for table in tables if table.figure):
@@ -40,7 +40,7 @@ def report(options: argparse.Namespace) -> int:
 
 def messages(options: argparse.Namespace) -> int:
     """Who sent how much to whom."""
-    rows = list(traffic.messages(Path(options.run), options.condition))
+    rows = list(traffic.messages(run_folder(options.run), options.condition))
     if not rows:
         print("no agent sent a message", file=sys.stderr)
     text = traffic.written(rows, options.format)
@@ -58,7 +58,7 @@ def messages(options: argparse.Namespace) -> int:
 
 def leaderboard(options: argparse.Namespace) -> int:
     """Merge runs of the same benchmark."""
-    runs = [Run.load(Path(folder)) for folder in options.runs]
+    runs = [Run.load(folder) for folder in options.runs]
     entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices) for run in runs]
     tables = merge(entries, runs[0].compared(published(options.with_published)))
     show(chosen(tables, options), options.format, runs[0].spec.name, options.output)

@@ -71,6 +71,9 @@ class Source:
         if folder.is_file():
             return [folder]
         there = sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file()) if folder.is_dir() else []
+        if not folder.exists():
+            hint = "Give a folder with the data set's files, or one file."
+            raise DataError(f"file not found: {folder}", hint=hint)
         if not there:
             raise DataError("there is nothing to read", place=Place(str(folder)), hint=_KINDS)
         return _of_split(split, there, folder)

@@ -1,0 +1,84 @@
+"""argparse that teaches: a short usage line, near matches, and the error as the last line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+MISSING = "the following arguments are required: "
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes end like all others of this command line: `error: …`, exit code 2.
+
+    Args:
+        needs: what a command line must have, for the usage line; None lists everything, as argparse does.
+    """
+
+    def __init__(self, *, needs: str | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
+        if needs is not None:
+            self.usage = " ".join(filter(None, (self.prog, needs, "[options]")))
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse does; what is left over is a mistake of the command, which `parse_known_args` has reported."""
+        options, left = self.parse_known_args(args, namespace)
+        if left:
+            self.error(f"unexpected argument {left[0]!r}")
+        return options
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Looks at options first: one that is misspelt is the mistake, not what is missing in consequence."""
+        args = sys.argv[1:] if args is None else args
+        self._check_options(args)
+        options, left = super().parse_known_args(args, namespace)
+        if left and self._subparsers is None:
+            self.error(f"unexpected argument {left[0]!r}")
+        return options, left
+
+    def _check_options(self, args: Sequence[str]) -> None:
+        known = [*self._option_string_actions]
+        takes_spec = "--spec" in known and not any(not action.option_strings for action in self._actions)
+        if takes_spec and args and args[0] and not args[0].startswith("-"):
+            self.error(f"found {args[0]!r} where an option is due: name the spec with --spec {args[0]}")
+        for arg in args:
+            if arg == "--" or (self._subparsers is not None and not arg.startswith("-")):
+                return  # what follows are values, or a command, which looks at its own options
+            name = arg.partition("=")[0]
+            if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in known:
+                self.error(f"unknown option {name}. Did you mean -{name}?")
+            if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in known):
+                self.error(f"unknown option {name}{_suggested(name, known)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from harness.errors import near
+
+            choices = [str(choice) for choice in action.choices]
+            what = "command" if isinstance(action, argparse._SubParsersAction) else action.dest
+            where = f"{action.option_strings[0]}: " if action.option_strings else ""
+            raise argparse.ArgumentError(None, f"{where}there is no {what} {value!r}. {near(str(value), choices)}")
+
+    def error(self, message: str) -> NoReturn:
+        """Usage, then the error: the last line is what to read."""
+        missing = message.removeprefix(MISSING)
+        if missing != message:
+            teach = {
+                "COMMAND": "",
+                "--spec": ": the name or file of one; `harness list specs` names those that there are",
+            }
+            message = f"{missing} is missing{teach.get(missing, '')}"
+        self.exit(
+            2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {message.removeprefix('argument ')}\n"
+        )
+
+
+def _suggested(name: str, options: Iterable[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [option for option in options if option.startswith("--")], n=3, cutoff=0.65)
+    return f". Did you mean {' or '.join(close)}?" if close else ""
