@@ -15,9 +15,9 @@ from typing import Any
 
 import jinja2
 from jinja2 import meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.errors import Place, PromptError, near
+from harness.templating import HINT, BoundedEnvironment, TemplateLimitError
 
 SUFFIX = ".j2"
 
@@ -42,9 +42,8 @@ class PromptSet:
 
     def __init__(self, name: str, folders: Sequence[Path], description: str = "") -> None:
         self.name, self.folders, self.description = name, tuple(folders), description
-        self._environment = ImmutableSandboxedEnvironment(
+        self._environment = BoundedEnvironment(
             loader=jinja2.FileSystemLoader([str(f) for f in folders]),
-            undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
@@ -100,6 +99,8 @@ class PromptSet:
             raise PromptError(
                 f"{error.message}", place=self._line_of(error, template), hint=f"Variables here: {known}."
             ) from None
+        except TemplateLimitError as error:
+            raise PromptError(f"template fails: {error}", place=self._line_of(error, template), hint=HINT) from None
         except Exception as error:  # whatever an expression in a template does: a division, a security error …
             message = f"template fails: {type(error).__name__}: {error}"
             raise PromptError(message, place=self._line_of(error, template)) from None

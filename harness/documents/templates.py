@@ -9,10 +9,11 @@ from typing import Any
 
 import jinja2
 from jinja2 import meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from harness.errors import PluginError, near
 from harness.replies._literals import read
+from harness.replies.expressions import SECONDS, expression
+from harness.templating import HINT, BoundedEnvironment, TemplateLimitError
 
 _EXPRESSION = re.compile(r"\s*\{\{[-+]?(.*?)[-+]?\}\}\s*", re.DOTALL)
 
@@ -71,12 +72,14 @@ class DocTemplate:
 
     def _evaluated(self, evaluate: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any]) -> Any:
         try:
-            return evaluate(doc)
+            return _environment().evaluate(evaluate, doc)
         except jinja2.UndefinedError as error:
             lacking = sorted(self.columns - doc.keys())
             if lacking:
                 self._unknown(lacking[0], doc)
             raise PluginError(f"{self.parameter}: {error.message}", at=(self.parameter,)) from None
+        except TemplateLimitError as error:
+            raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # whatever an expression does: a division, a security error …
             raise PluginError(f"{self.parameter}: {type(error).__name__}: {error}", at=(self.parameter,)) from None
 
@@ -102,12 +105,15 @@ def _listed(text: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> ImmutableSandboxedEnvironment:
-    made = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    made.filters["regex_replace"] = _regex_replace
+def _environment() -> BoundedEnvironment:
+    made = BoundedEnvironment(autoescape=False, keep_trailing_newline=True)
+    made.add_filter("regex_replace", _regex_replace)
     return made
 
 
 def _regex_replace(text: str, pattern: str, replacement: str = "", count: int = 0) -> str:
     """lm-eval's filter of this name."""
-    return re.sub(pattern, replacement, text, count=count)
+    try:
+        return expression(pattern).substituted(text, replacement, count)
+    except TimeoutError:
+        raise TemplateLimitError(f"the expression {pattern!r:.100} takes more than {SECONDS:g} s on a text") from None

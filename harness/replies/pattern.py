@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from harness.api import Parsed, Reply
 
 from ._text import valid
+from .expressions import SECONDS, expression
 
 MAX_TEXT = 20_000
 """Characters at a reply's end that are searched: an expression may take more than linear time, and is the spec's."""
@@ -28,13 +27,16 @@ class Pattern(Reply):
 
     def __post_init__(self) -> None:
         try:
-            _compiled(self.pattern)
-        except re.error as error:
-            raise ValueError(f"pattern {self.pattern!r} is no regular expression: {error}") from None
+            expression(self.pattern)
+        except ValueError as error:
+            raise ValueError(f"pattern {error}") from None
 
     def parse(self, text: str) -> Parsed:
         """The text that matched."""
-        found = list(_compiled(self.pattern).finditer(text[-MAX_TEXT:]))
+        try:
+            found = expression(self.pattern).matches(text[-MAX_TEXT:])
+        except TimeoutError:
+            return Parsed(error=f"the expression {self.pattern} takes more than {SECONDS:g} s on the reply")
         try:
             match = found[self.group_select]
         except IndexError:
@@ -42,8 +44,3 @@ class Pattern(Reply):
         groups = [group for group in match.groups() if group]
         answer = valid((groups or [match[0]])[0].strip())
         return Parsed(answer) if answer else Parsed(error=f"what matches {self.pattern} is empty")
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
