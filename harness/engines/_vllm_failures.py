@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 _ADVICE = (
+    (r"bootstrapping phase|core initialization failed",
+     'A script of your own must run the harness below `if __name__ == "__main__":`.'),
     (r"CPU Generator does not use offset",
      "Leave enable_chunked_prefill and max_num_batched_tokens out: on a CPU no prompt may be cut into chunks."),
     (r"estimated maximum model length is (\d+)",
@@ -61,15 +63,19 @@ def advice(cause: str) -> str | None:
     return None
 
 
-def died(processes: Iterable[Any]) -> str | None:
-    """Which process was ended by a signal, if one was. Takes `multiprocessing.Process`es."""
-    for process in processes:
-        if process.exitcode is not None and process.exitcode < 0:
-            try:
-                name = signal.Signals(-process.exitcode).name
-            except ValueError:
-                name = f"signal {-process.exitcode}"
-            return f"the process {process.name} was killed by {name}"
+def died(said: str, processes: Iterable[Any]) -> str | None:
+    """Which process was ended by a signal, if one was.
+
+    Args:
+        said: the exception's text; vLLM puts exit codes into it where a process dies at its start.
+        processes: the `multiprocessing.Process`es of an engine that did start.
+    """
+    ended = [(match[1], int(match[2])) for match in re.finditer(r"['\"]?([\w-]+)['\"]?: (-\d+)\b", said)]
+    ended += [(process.name, process.exitcode) for process in processes if process.exitcode]
+    for name, code in ended:
+        if code < 0:
+            known = -code in set(signal.Signals)
+            return f"the process {name} was killed by {signal.Signals(-code).name if known else f'signal {-code}'}"
     return None
 
 

@@ -54,8 +54,8 @@ USED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """module:name → what it must have; with `()` behind a name, the parameters that it must take. Read at every start."""
 
 
-def check() -> tuple[list[str], bool]:
-    """Import vLLM; returns what it is and runs on, for people, and whether it is a version that was never checked.
+def check() -> tuple[str, str | None]:
+    """Import vLLM; returns what it is and runs on, and a warning if its version was never checked.
 
     Raises:
         SetupError: there is none, it lacks what the engine uses, or it finds no device.
@@ -81,10 +81,8 @@ def check() -> tuple[list[str], bool]:
             f"{installed} finds no device that this build of it can use",
             hint="Look at `nvidia-smi` and CUDA_VISIBLE_DEVICES. For a machine without GPU see docs/engines.md.",
         )
-    words = [f"{installed} on {current_platform.device_type}"]
-    if strange := outside(version() or ""):
-        words.append(f"this version was not checked, those from {oldest} to {newest} were")
-    return words, strange
+    strange = f"{installed} was not checked with this engine; those from {oldest} to {newest} were"
+    return f"{installed} on {current_platform.device_type}", strange if outside(version() or "") else None
 
 
 def version() -> str | None:

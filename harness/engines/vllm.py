@@ -120,7 +120,11 @@ class VLLM(Engine):
         self._output.begin(f"vllm, {self.pretrained}")
         try:
             with self._output.diverted():
-                words, level = self._load_model()
+                installed, strange = _vllm_version.check()
+            if strange:
+                _log.warning(strange)
+            with self._output.diverted():
+                chosen = self._load_model()
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
             await self._engine.get_supported_tasks()
             config = self._engine.vllm_config
@@ -133,20 +137,19 @@ class VLLM(Engine):
             await self.close()
             raise
         except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
-            dead = died(self._processes)
+            dead = died(str(error), self._processes)
             await self.close()
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # Ctrl-C reaches its processes too, and they fail of it
                 raise asyncio.CancelledError from None
             why = self._why(error, dead)
-            hint = advice(why) or 'A script of your own must run the harness below `if __name__ == "__main__":`.'
-            raise SetupError(f"vLLM cannot load {self.pretrained!r}: {why}{self._see()}", hint=hint) from error
+            message = f"vLLM cannot load {self.pretrained!r}: {why}{self._see()}"
+            raise SetupError(message, hint=advice(why)) from error
         self._output.forget()
-        _log.log(level, "%s%s", "; ".join(words), self._see())
+        _log.info("%s%s", "; ".join([installed, *chosen]), self._see())
 
-    def _load_model(self) -> tuple[list[str], int]:
-        """Start the engine; returns what is to be said of how it was started, and how loud."""
-        words, strange = _vllm_version.check()
+    def _load_model(self) -> tuple[str, ...]:
+        """Start the engine; returns what is to be said of how it was started."""
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.platforms import current_platform
         from vllm.usage.usage_lib import UsageContext
@@ -156,7 +159,6 @@ class VLLM(Engine):
         choice = _vllm_cpu.Choice()
         if current_platform.is_cpu():
             choice = _vllm_cpu.choose(arguments, os.environ, _vllm_cpu.machine())
-            words += choice.words
         arguments |= choice.arguments
         self._chosen = {
             "platform": current_platform.device_type,
@@ -175,7 +177,7 @@ class VLLM(Engine):
         finally:
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
         listen_only(self._engine, arguments["disable_log_stats"])
-        return words, logging.WARNING if strange else logging.INFO
+        return choice.words
 
     def _why(self, error: Exception, dead: str | None) -> str:
         """The root cause of a failure, in one line: what the log says first, then which process was killed, then the
@@ -363,7 +365,7 @@ class VLLM(Engine):
             ):
                 output = some  # the only one: FINAL_ONLY
         except EngineDeadError as error:
-            why = self._why(error, died(self._processes))
+            why = self._why(error, died("", self._processes))
             hint = advice(why)
             raise EngineFatalError(
                 f"vLLM's engine has died: {why}{self._see()}{f' ({hint})' if hint else ''}"

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import harness
 from harness.engines._output import Output, root_cause
+from harness.engines.mock import Mock
+from harness.engines.wrappers import Recorder
 
 PROGRAM = """
 import logging, multiprocessing, os, subprocess, sys
@@ -93,6 +96,22 @@ def test_a_second_start_appends(tmp_path: Path) -> None:
     play(str(tmp_path / "engine.log"))
     play(str(tmp_path / "engine.log"))
     assert (tmp_path / "engine.log").read_text().count("--- an engine") == 2
+
+
+def test_a_run_names_the_file_before_it_starts_an_engine(tmp_path: Path) -> None:
+    class Heard(Mock):
+        heard: tuple[object, ...] = ()
+
+        def log_to(self, path: Path) -> None:
+            self.heard += (path,)
+
+        async def start(self) -> None:
+            self.heard += ("start",)
+
+    inner = Heard(text="Group 1")
+    engine = Recorder(inner, tmp_path / "calls.jsonl")
+    harness.evaluate("agentsnet_quick", engine, limit=1, output_path=tmp_path / "run", max_error_rate=1)
+    assert inner.heard == (tmp_path / "run" / "engine.log", "start")
 
 
 WORKER, CORE = (

@@ -210,6 +210,7 @@ def engine_processes():
 
 async def main():
     engine = VLLM(pretrained=sys.argv[1], **json.loads(sys.argv[3]))
+    engine.log_to(Path(sys.argv[4]))
     await engine.start()
     if sys.argv[2] == "kill":
         work = asyncio.create_task(engine.complete(request("Speak.", max_tokens=2000, ignore_eos=True)))
@@ -221,7 +222,7 @@ async def main():
             try:
                 await waiting
             except EngineFatalError as error:
-                said.append(type(error).__name__)
+                said.append(str(error))
         print(json.dumps(said))
     elif sys.argv[2] == "crowd":
         async def talk(k):
@@ -266,7 +267,14 @@ def alone(tmp_path: Path, model: Path, mode: str, **fields: object) -> subproces
     script.write_text(SCRIPT)
     root = str(Path(__file__).parents[2])
     return subprocess.run(
-        [sys.executable, str(script), str(model), mode, json.dumps({**VLLM_ARGS, **fields})],
+        [
+            sys.executable,
+            str(script),
+            str(model),
+            mode,
+            json.dumps({**VLLM_ARGS, **fields}),
+            str(tmp_path / "engine.log"),
+        ],
         capture_output=True,
         text=True,
         timeout=300,
@@ -278,7 +286,8 @@ def test_it_ends_without_a_sound_and_leaves_no_process(tmp_path: Path, tiny_mode
     done = alone(tmp_path, tiny_model, "quiet")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["yes", "[]"]
-    assert done.stderr.partition("CLOSING\n")[2].strip() == ""
+    assert done.stderr == "CLOSING\n"
+    assert "EngineCore" in (tmp_path / "engine.log").read_text()
 
 
 def test_what_a_killed_process_leaves_behind_ends(tmp_path: Path, tiny_model: Path) -> None:
@@ -303,7 +312,9 @@ def ends(pid: int) -> bool:
 def test_a_dead_engine_process_is_fatal_at_once(tmp_path: Path, tiny_model: Path) -> None:
     done = alone(tmp_path, tiny_model, "kill")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ['["EngineFatalError", "EngineFatalError"]', "[]"]
+    said, left = map(json.loads, done.stdout.splitlines())
+    assert len(said) == 2 and left == []
+    assert "was killed by SIGKILL" in said[0] and f"its output: {tmp_path}/engine.log (Most often memory" in said[0]
 
 
 def test_data_parallel_replicas_share_the_threads_and_keep_them(tmp_path: Path, tiny_model: Path) -> None:

@@ -1,0 +1,67 @@
+"""What a user reads when vLLM does not start, through the command line, with a package that stands in for vLLM's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.engines.fake_vllm import make
+
+ROOT = Path(__file__).parents[2]
+
+
+def evaluate(package: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """`harness eval --model vllm`, where `package` is the first folder on the path; the run's folder is `run` in it."""
+    model = package / "model"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    command = [
+        *(sys.executable, "-m", "harness", "eval", "--spec", "specs/agentsnet_quick.yaml", "--limit", "1"),
+        *("--model", "vllm", "--model_args", f"pretrained={model}", "--output_path", str(package / "run"), *more),
+    ]
+    path = os.pathsep.join((str(package), str(ROOT)))
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+
+
+def test_one_line_with_the_root_cause_and_all_the_rest_in_the_log(tmp_path: Path) -> None:
+    done = evaluate(make(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    error = [line for line in done.stderr.splitlines() if "episodes" not in line]
+    assert error[0] == (
+        f"error: vLLM cannot load '{tmp_path}/model': No available memory for the cache blocks; "
+        f"its output: {tmp_path}/run/engine.log"
+    )
+    assert len(error) == 2 and "gpu_memory_utilization" in error[1]
+    log = (tmp_path / "run" / "engine.log").read_text()
+    assert log.count("by print") == 2 and "by C++" in log and "Traceback" in log
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["engines"]["model"]["platform"] == "cuda"
+
+
+def test_a_version_outside_the_range_is_warned_of_before_anything_fails(tmp_path: Path) -> None:
+    done = evaluate(make(tmp_path, "0.40.0"), "--quiet")
+    warning, error, _ = done.stderr.splitlines()
+    assert warning == "vLLM 0.40.0 was not checked with this engine; those from 0.20 to 0.33 were"
+    assert error.startswith("error: vLLM cannot load")
+
+
+def test_a_version_that_lacks_something_says_what(tmp_path: Path) -> None:
+    done = evaluate(make(tmp_path, "0.40.0", without="enable_sleep_mode"))
+    assert done.returncode == 2
+    assert (
+        "vLLM 0.40.0 lacks what the engine uses: vllm.engine.arg_utils.AsyncEngineArgs enable_sleep_mode" in done.stderr
+    )
+    assert "Install one from 0.20 to 0.33" in done.stderr
+
+
+def test_a_build_without_a_device_says_so(tmp_path: Path) -> None:
+    done = evaluate(make(tmp_path, device=""))
+    assert done.returncode == 2 and "vLLM 0.32.0 finds no device" in done.stderr
+
+
+def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
+    words = "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}"
+    done = evaluate(make(tmp_path, start=f"raise RuntimeError({words!r})"))
+    error = [line for line in done.stderr.splitlines() if "episodes" not in line]
+    assert done.returncode == 2 and "the process EngineCore_DP0 was killed by SIGKILL" in error[0]
+    assert "memory has run out" in error[1]
