@@ -105,29 +105,29 @@ class Sources:
 
     def members(self, module: str, kind: ast.ClassDef, depth: int = 0) -> set[str]:
         """Methods, fields and what methods set on `self`, those of the bases too."""
-        found = {target for node in kind.body for target in _targets(node)}
+        names = {target for node in kind.body for target in _targets(node)}
         for node in ast.walk(kind):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(node.name)
+                names.add(node.name)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_self(node.value):
-                found.add(node.attr)
+                names.add(node.attr)
         for base in kind.bases if depth < 8 else ():
             there = self.find(module, base.id) if isinstance(base, ast.Name) else None
             if there is not None and isinstance(there[1], ast.ClassDef):
-                found |= self.members(there[0], there[1], depth + 1)
-        return found
+                names |= self.members(there[0], there[1], depth + 1)
+        return names
 
 
 def _top(tree: ast.Module) -> list[ast.stmt]:
     """The statements of a module, those below `if` and `try` too."""
-    found: list[ast.stmt] = []
+    statements: list[ast.stmt] = []
     left = list(tree.body)
     while left:
         node = left.pop()
-        found.append(node)
+        statements.append(node)
         if isinstance(node, ast.If | ast.Try):
             left += [*node.body, *node.orelse]
-    return found
+    return statements
 
 
 def _targets(node: ast.AST) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _is_self(node: ast.AST) -> bool:
 
 def missing(sources: Sources, used: Mapping[str, tuple[str, ...]]) -> list[str]:
     """What of `used` the sources lack."""
-    lacking: list[str] = []
+    absent: list[str] = []
     for where, names in used.items():
         module, _, path = where.partition(":")
         first, *more = path.removesuffix("()").split(".")
@@ -150,15 +150,15 @@ def missing(sources: Sources, used: Mapping[str, tuple[str, ...]]) -> list[str]:
             methods = [n for n in ast.walk(there[1]) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
             there = next(((there[0], n) for n in methods if n.name == more[0]), None)
         if there is None:
-            lacking.append(where)
+            absent.append(where)
             continue
         place, node = there
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            known = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+            has = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
         else:
-            known = sources.members(place, node) if isinstance(node, ast.ClassDef) else set()
-        lacking += [f"{where} {name}" for name in names if name not in known]
-    return lacking
+            has = sources.members(place, node) if isinstance(node, ast.ClassDef) else set()
+        absent += [f"{where} {name}" for name in names if name not in has]
+    return absent
 
 
 def check(version: str) -> list[str]:
@@ -175,10 +175,10 @@ def check(version: str) -> list[str]:
 def of_the_range() -> list[str]:
     """Every published version from the oldest to the newest of the range, oldest first."""
     command = [sys.executable, "-m", "pip", "index", "versions", "vllm"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    listed = re.search(r"Available versions: (.*)", said)
-    found = sorted(listed[1].split(", ") if listed else [], key=_number)
-    return [version for version in found if _number(RANGE[0]) <= _number(version)[:2] <= _number(RANGE[1])]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    listed = re.search(r"Available versions: (.*)", output)
+    versions = sorted(listed[1].split(", ") if listed else [], key=_number)
+    return [version for version in versions if _number(RANGE[0]) <= _number(version)[:2] <= _number(RANGE[1])]
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -191,9 +191,9 @@ def main(arguments: list[str]) -> int:
         versions = [versions[0], versions[-1]]
     failed = False
     for version in versions:
-        lacking = check(version)
-        failed |= bool(lacking)
-        print(f"vllm {version}: {'has everything' if not lacking else 'lacks'}", *lacking, sep="\n  ", flush=True)
+        absent = check(version)
+        failed |= bool(absent)
+        print(f"vllm {version}: {'has everything' if not absent else 'lacks'}", *absent, sep="\n  ", flush=True)
     return int(failed)
 
 

@@ -86,7 +86,7 @@ class Output:
         sys.stderr.flush()
         with contextlib.ExitStack() as stack:
             for number in (1, 2):
-                stack.callback(_back, number, _kept(number))
+                stack.callback(_back, number, _copy(number))
                 os.dup2(file.fileno(), number)
             stack.enter_context(contextlib.redirect_stdout(_sink))
             stack.enter_context(contextlib.redirect_stderr(_sink))
@@ -136,7 +136,7 @@ class Output:
         return self._file
 
 
-def _kept(number: int) -> int | None:
+def _copy(number: int) -> int | None:
     """A copy of a file descriptor; None if it is closed."""
     try:
         return os.dup(number)
@@ -144,12 +144,12 @@ def _kept(number: int) -> int | None:
         return None
 
 
-def _back(number: int, kept: int | None) -> None:
-    if kept is None:
+def _back(number: int, copy: int | None) -> None:
+    if copy is None:
         os.close(number)
     else:
-        os.dup2(kept, number)
-        os.close(kept)
+        os.dup2(copy, number)
+        os.close(copy)
 
 
 def _take_over() -> None:
@@ -189,27 +189,27 @@ def root_cause(log: str) -> str | None:
         prefix = _PREFIX.match(line)
         process = prefix["process"] if prefix else None
         text = line[prefix.end() if prefix else 0 :]
-        found = inside.get(process)
+        lines = inside.get(process)
         if text.startswith("Traceback (most recent call last)"):
-            if found and (said := _said(found)):
-                return said
+            if lines and (cause := _in_words(lines)):
+                return cause
             inside[process] = []
-        elif found is None:
-            if (gone := _DIED.match(text)) and not any(inside.values()):
-                return f"the process {gone[1]} died unexpectedly"
-        elif not found:
+        elif lines is None:
+            if (death := _DIED.match(text)) and not any(inside.values()):
+                return f"the process {death[1]} died unexpectedly"
+        elif not lines:
             if text and not text.startswith((" ", "|", "+")) and _EXCEPTION.match(text):
-                found.append(text)
-        elif text.strip() and len(found) < 8:
-            found.append(text)
+                lines.append(text)
+        elif text.strip() and len(lines) < 8:
+            lines.append(text)
         else:
-            if said := _said(found):
-                return said
+            if cause := _in_words(lines):
+                return cause
             inside[process] = None
-    return next((said for found in inside.values() if found and (said := _said(found))), None)
+    return next((cause for lines in inside.values() if lines and (cause := _in_words(lines))), None)
 
 
-def _said(lines: list[str]) -> str | None:
+def _in_words(lines: list[str]) -> str | None:
     """The exception as one line; None if it points to another one."""
     first = _EXCEPTION.match(lines[0])
     if first is None or _ELSEWHERE.search(lines[0]):
@@ -224,7 +224,7 @@ _AROUND = re.compile(
     r"^\d+ validation errors? for \w+ (?:Value error, )?|^Value error, | \[type=[^\]]*\]"
     r"| For further information visit \S+| For information about .* see the documentation at \S+"
 )
-"""What stands around the words of an exception and helps nobody."""
+"""What stands around the words of an exception and helps no reader."""
 
 
 def one_line(text: str, most: int = 300) -> str:

@@ -36,7 +36,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is chosen where nobody said anything.
+    """Settings for what the user leaves open.
 
     Attributes:
         arguments: engine arguments.
@@ -49,7 +49,7 @@ class Choice:
     words: tuple[str, ...] = ()
 
 
-def choose(given: Mapping[str, Any], environment: Mapping[str, str], machine: Machine) -> Choice:
+def choose(asked: Mapping[str, Any], environment: Mapping[str, str], machine: Machine) -> Choice:
     """Settings with which vLLM works on this machine, wherever the user and the environment leave the choice.
 
     - Chunked prefill is off: a request with a seed (ours all have one) whose prompt is cut into chunks makes vLLM set
@@ -65,16 +65,16 @@ def choose(given: Mapping[str, Any], environment: Mapping[str, str], machine: Ma
     arguments: dict[str, Any] = {}
     variables: dict[str, str] = {}
     words: list[str] = []
-    workers = math.prod(int(given.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
-    everywhere = workers * int(given.get("data_parallel_size") or 1)
-    if given.get("enable_chunked_prefill") is None:
+    workers = math.prod(int(asked.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
+    everywhere = workers * int(asked.get("data_parallel_size") or 1)
+    if asked.get("enable_chunked_prefill") is None:
         arguments["enable_chunked_prefill"] = False
         words.append("chunked prefill off")
-    chunked = given.get("enable_chunked_prefill")
-    if given.get("block_size") is None and not chunked:
+    chunked = asked.get("enable_chunked_prefill")
+    if asked.get("block_size") is None and not chunked:
         arguments["block_size"] = 32
         words.append("blocks of 32 tokens")
-    if not any(given.get(name) for name in ("kv_cache_memory_bytes", "gpu_memory_utilization")) and (
+    if not any(asked.get(name) for name in ("kv_cache_memory_bytes", "gpu_memory_utilization")) and (
         not environment.get(_CACHE)
     ):
         arguments["kv_cache_memory_bytes"] = machine.memory // 4 // everywhere
@@ -86,7 +86,7 @@ def choose(given: Mapping[str, Any], environment: Mapping[str, str], machine: Ma
         elif usable < machine.cores or workers > machine.nodes:
             variables |= {_BIND: "nobind", _THREADS: str(max(1, (usable - 1) // everywhere))}
             words.append(f"{variables[_THREADS]} thread{'s' * (variables[_THREADS] != '1')} a worker")
-    if given.get("enforce_eager") is None and not machine.compiler:
+    if asked.get("enforce_eager") is None and not machine.compiler:
         arguments["enforce_eager"] = True
         words.append("nothing compiled (there is no C++ compiler)")
     return Choice(arguments, variables, tuple(words))

@@ -63,19 +63,19 @@ def advice(cause: str) -> str | None:
     return None
 
 
-def died(said: str, processes: Iterable[Any]) -> str | None:
+def killed_process(error: str, processes: Iterable[Any]) -> str | None:
     """Which process was ended by a signal, if one was.
 
     Args:
-        said: the exception's text; vLLM puts exit codes into it where a process dies at its start.
+        error: the exception's text; vLLM puts exit codes into it where a process dies at its start.
         processes: the `multiprocessing.Process`es of an engine that did start.
     """
-    ended = [(match[1], int(match[2])) for match in re.finditer(r"['\"]?([\w-]+)['\"]?: (-\d+)\b", said)]
+    ended = [(match[1], int(match[2])) for match in re.finditer(r"['\"]?([\w-]+)['\"]?: (-\d+)\b", error)]
     ended += [(process.name, process.exitcode) for process in processes if process.exitcode]
     for name, code in ended:
         if code < 0:
-            known = -code in set(signal.Signals)
-            return f"the process {name} was killed by {signal.Signals(-code).name if known else f'signal {-code}'}"
+            named = -code in set(signal.Signals)
+            return f"the process {name} was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
     return None
 
 
@@ -83,8 +83,8 @@ def not_a_model(pretrained: str) -> str | None:
     """What is wrong with a folder before anything is loaded; None for a name on the hub, and for what may be right."""
     path = Path(pretrained).expanduser()
     if path.is_dir():
-        known = ("config.json", "params.json")
-        if not any((path / name).is_file() for name in known) and not any(path.glob("*.gguf")):
+        files = ("config.json", "params.json")
+        if not any((path / name).is_file() for name in files) and not any(path.glob("*.gguf")):
             return f"pretrained={pretrained}: the folder holds no model (no config.json)"
         return None
     if not path.exists() and (pretrained.startswith((".", "/", "~")) or pretrained.count("/") > 1):

@@ -61,7 +61,7 @@ def check() -> tuple[str, str | None]:
         SetupError: there is none, it lacks what the engine uses, or it finds no device.
     """
     try:
-        missing = lacking()
+        missing = missing_names()
     except ImportError as error:
         raise SetupError(
             f"the engine vllm needs the package vllm ({one_line(str(error))})",
@@ -109,7 +109,7 @@ def outside(installed: str) -> bool:
     return not oldest <= first <= newest
 
 
-def lacking() -> list[str]:
+def missing_names() -> list[str]:
     """Names in `USED` that the installed vLLM lacks. Imports it; raises `ImportError` if there is none."""
     importlib.import_module("vllm")
     missing: list[str] = []
@@ -123,8 +123,8 @@ def lacking() -> list[str]:
         except (ModuleNotFoundError, AttributeError):
             missing.append(where.replace(":", "."))
             continue
-        known = set(inspect.signature(thing).parameters) if call else _attributes(thing)
-        missing += [f"{where.replace(':', '.')} {name}" for name in names if name not in known]
+        names_there = set(inspect.signature(thing).parameters) if call else _attributes(thing)
+        missing += [f"{where.replace(':', '.')} {name}" for name in names if name not in names_there]
     return missing
 
 

@@ -23,7 +23,7 @@ from harness.engines._load import Listener, Load, listen_only
 from harness.engines._orphans import Watch
 from harness.engines._output import Output, one_line
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
-from harness.engines._vllm_failures import advice, died, not_a_model, points_elsewhere
+from harness.engines._vllm_failures import advice, killed_process, not_a_model, points_elsewhere
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.redaction import without_secrets
@@ -93,7 +93,7 @@ class VLLM(Engine):
         self._line = Line(self._load.admits)
         self._asleep = False
         self._output = Output()
-        self._chosen: dict[str, Any] = {}
+        self._platform: dict[str, Any] = {}
 
     @property
     def model(self) -> str:
@@ -124,7 +124,7 @@ class VLLM(Engine):
             if strange:
                 _log.warning(strange)
             with self._output.diverted():
-                chosen = self._load_model()
+                settings = self._load_model()
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
             await self._engine.get_supported_tasks()
             config = self._engine.vllm_config
@@ -137,19 +137,19 @@ class VLLM(Engine):
             await self.close()
             raise
         except Exception as error:  # from a missing file to a full GPU: vLLM's own words are the best
-            dead = died(str(error), self._processes)
+            killed = killed_process(str(error), self._processes)
             await self.close()
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # Ctrl-C reaches its processes too, and they fail of it
                 raise asyncio.CancelledError from None
-            why = self._why(error, dead)
+            why = self._why(error, killed)
             message = f"vLLM cannot load {self.pretrained!r}: {why}{self._see()}"
             raise SetupError(message, hint=advice(why)) from error
         self._output.forget()
-        _log.info("%s%s", "; ".join([installed, *chosen]), self._see())
+        _log.info("%s%s", "; ".join([installed, *settings]), self._see())
 
     def _load_model(self) -> tuple[str, ...]:
-        """Start the engine; returns what is to be said of how it was started."""
+        """Start the engine; returns the settings that it got from us, in words."""
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.platforms import current_platform
         from vllm.usage.usage_lib import UsageContext
@@ -160,9 +160,9 @@ class VLLM(Engine):
         if current_platform.is_cpu():
             choice = _vllm_cpu.choose(arguments, os.environ, _vllm_cpu.machine())
         arguments |= choice.arguments
-        self._chosen = {
+        self._platform = {
             "platform": current_platform.device_type,
-            "chosen": {**choice.arguments, **choice.environment},
+            "settings": {**choice.arguments, **choice.environment},
         }
         others = set(multiprocessing.active_children())
         self._watch = Watch()
@@ -179,11 +179,11 @@ class VLLM(Engine):
         listen_only(self._engine, arguments["disable_log_stats"])
         return choice.words
 
-    def _why(self, error: Exception, dead: str | None) -> str:
+    def _why(self, error: Exception, killed: str | None) -> str:
         """The root cause of a failure, in one line: what the log says first, then which process was killed, then the
         exception's own words."""
-        said = one_line(str(error)) or type(error).__name__
-        return (self._output.cause() if points_elsewhere(said) else said) or dead or said
+        text = one_line(str(error)) or type(error).__name__
+        return (self._output.cause() if points_elsewhere(text) else text) or killed or text
 
     def _see(self) -> str:
         """Where more is to be read."""
@@ -230,7 +230,7 @@ class VLLM(Engine):
 
     def report(self) -> Facts:
         if not self._counts["requests"]:
-            return dict(self._chosen)
+            return dict(self._platform)
         load = self._load.report()
         rates = {
             f"{kind}_tokens_per_second": round(self._counts[f"{kind}_tokens"] / load["seconds"], 1)
@@ -238,7 +238,7 @@ class VLLM(Engine):
             if load
         }
         return {
-            **self._chosen,
+            **self._platform,
             **self._counts,
             **load,
             **rates,
@@ -365,7 +365,7 @@ class VLLM(Engine):
             ):
                 output = some  # the only one: FINAL_ONLY
         except EngineDeadError as error:
-            why = self._why(error, died("", self._processes))
+            why = self._why(error, killed_process("", self._processes))
             hint = advice(why)
             raise EngineFatalError(
                 f"vLLM's engine has died: {why}{self._see()}{f' ({hint})' if hint else ''}"

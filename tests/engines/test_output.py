@@ -126,8 +126,8 @@ def log(*parts: tuple[str, str]) -> str:
     return "".join(f"{prefix}{line}\n" for prefix, line in parts)
 
 
-def trace(prefix: str, *said: str) -> list[tuple[str, str]]:
-    return [(prefix, line) for line in (*FRAMES, *said)]
+def trace(prefix: str, *lines: str) -> list[tuple[str, str]]:
+    return [(prefix, line) for line in (*FRAMES, *lines)]
 
 
 @pytest.mark.parametrize(
@@ -158,5 +158,5 @@ def test_the_root_cause_is_the_first_exception_that_does_not_point_elsewhere(tex
 
 
 def test_a_cause_is_bounded() -> None:
-    found = root_cause(log(*trace("", f"ValueError: {'x' * 100_000}")))
-    assert found is not None and len(found) == 300
+    cause = root_cause(log(*trace("", f"ValueError: {'x' * 100_000}")))
+    assert cause is not None and len(cause) == 300

@@ -1,4 +1,4 @@
-"""What can be said about a set-up of vLLM without starting one."""
+"""What needs no start of vLLM to be known."""
 
 import asyncio
 from pathlib import Path
@@ -36,12 +36,12 @@ def test_a_cpu_gets_settings_that_work_and_they_are_named() -> None:
 def test_what_is_chosen_by_hand_stays(
     arguments: dict[str, Any], environment: dict[str, str], left_out: set[str]
 ) -> None:
-    chosen = choose(arguments, environment, MACHINE).arguments
-    assert chosen == {name: value for name, value in DEFAULT.items() if name not in left_out}
+    settings = choose(arguments, environment, MACHINE).arguments
+    assert settings == {name: value for name, value in DEFAULT.items() if name not in left_out}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "machine", "chosen"),
+    ("arguments", "environment", "machine", "expected"),
     [
         ({}, {"OMP_NUM_THREADS": "2"}, MACHINE, {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}),
         ({}, {"OMP_NUM_THREADS": "2", "VLLM_CPU_OMP_THREADS_BIND": "0-3"}, MACHINE, {}),
@@ -53,15 +53,15 @@ def test_what_is_chosen_by_hand_stays(
     ],
 )
 def test_threads_go_by_what_may_be_used(
-    arguments: dict[str, Any], environment: dict[str, str], machine: Machine, chosen: dict[str, str]
+    arguments: dict[str, Any], environment: dict[str, str], machine: Machine, expected: dict[str, str]
 ) -> None:
-    assert choose(arguments, environment, machine).environment == chosen
+    assert choose(arguments, environment, machine).environment == expected
 
 
 def test_workers_share_the_memory_and_nothing_is_compiled_without_a_compiler() -> None:
     machine = Machine(8 * GIB, cores=8, nodes=2, compiler=False)
-    chosen = choose({"tensor_parallel_size": 2, "data_parallel_size": 2}, {}, machine).arguments
-    assert chosen == {**DEFAULT, "kv_cache_memory_bytes": GIB // 2, "enforce_eager": True}
+    settings = choose({"tensor_parallel_size": 2, "data_parallel_size": 2}, {}, machine).arguments
+    assert settings == {**DEFAULT, "kv_cache_memory_bytes": GIB // 2, "enforce_eager": True}
     assert "enforce_eager" not in choose({"enforce_eager": False}, {}, machine).arguments
 
 

@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    found = importlib.util.spec_from_file_location("check_vllm_versions", ROOT / ".ci" / "check_vllm_versions.py")
-    assert found is not None and found.loader is not None
-    made = importlib.util.module_from_spec(found)
-    found.loader.exec_module(made)
-    return made
+    place = importlib.util.spec_from_file_location("check_vllm_versions", ROOT / ".ci" / "check_vllm_versions.py")
+    assert place is not None and place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
 
 
 FILES = {
@@ -48,11 +48,11 @@ def test_names_are_found_through_imports_and_bases_and_what_is_gone_is_named(
             wheel.writestr(name, text)
     sources = script.Sources(tmp_path / "vllm.whl")
     assert script.missing(sources, THERE) == []
-    gone = {
+    absent = {
         "vllm.nowhere:x": (), "vllm.inputs:prompt_input": (), "vllm.inputs:tokens_input()": ("ids",),
         "vllm.arguments:Arguments": ("model", "seed"), "vllm.arguments:Arguments.walk()": (),
     }  # fmt: skip
-    assert script.missing(sources, gone) == [
+    assert script.missing(sources, absent) == [
         "vllm.nowhere:x", "vllm.inputs:prompt_input", "vllm.inputs:tokens_input() ids",
         "vllm.arguments:Arguments seed", "vllm.arguments:Arguments.walk()",
     ]  # fmt: skip
