@@ -215,8 +215,7 @@ def _in_words(lines: list[str]) -> str | None:
     if first is None or _ELSEWHERE.search(lines[0]):
         return None
     kind = first["kind"].rpartition(".")[2]
-    more = [line for line in lines[1:] if _PREFIX.match(line) is None or not line.startswith("(")]
-    text = one_line(" ".join([first["text"] or "", *more]))
+    text = one_line(" ".join([first["text"] or "", *lines[1:]]))
     return text if kind in _PLAIN and text else f"{kind}: {text}" if text else kind
 
 
