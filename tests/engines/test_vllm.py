@@ -332,6 +332,7 @@ def test_data_parallel_replicas_share_the_threads_and_keep_them(tmp_path: Path, 
         ({"max_model_len": 100_000}, "max_model_len"),
     ],
 )
+@pytest.mark.filterwarnings("ignore")  # what vLLM's dependencies say while they are imported
 def test_what_cannot_start_says_why(tiny_model: Path, arguments: dict[str, object], words: str) -> None:
     engine = VLLM(**{"pretrained": str(tiny_model), **VLLM_ARGS, **arguments})  # type: ignore[arg-type]
     with pytest.raises(SetupError, match=words):
