@@ -14,6 +14,7 @@ from harness.executors._worker import Brief, Worker
 from harness.plan import Plan
 from harness.project import find
 from harness.run import Options
+from harness.sources import code
 
 TOY = find(Path(__file__).parent.parent / "toy")
 Dice = TOY.load("engines", "dice")
@@ -28,7 +29,7 @@ def hire(
 ) -> Any:
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
     made = plan(model=engine)
-    told = Brief(made.spec, engine, Options(max_concurrency=2), folder, made.digest, harness.__version__)
+    told = Brief(made.spec, engine, Options(max_concurrency=2), folder, made.digest, harness.__version__, code(made))
 
     async def work() -> Any:
         worker = Worker()

@@ -263,6 +263,10 @@ def test_a_dead_engine_does_not_wait_for_those_who_wait_for_episodes(tmp_path: P
     [
         ({"version": "0.0"}, "has harness .*, not 0.0(.|\n)*same installation"),
         ({"digest": "x"}, "has other prompts"),
+        (
+            {"code": {"play": {}, "task": {"registry/tasks/pick.py": "0"}, "metrics": {}}},
+            "has other code: .*registry/tasks/pick.py",
+        ),
         ({"folder": Path("/nowhere/at/all")}, "does not see /nowhere/at/all(.|\n)*share"),
     ],
 )
