@@ -16,7 +16,7 @@ from typing import Any
 
 from harness import store
 from harness.api import Case, Engine
-from harness.errors import DataError, Place, PluginError
+from harness.errors import DataError, NotFittedError, Place, PluginError
 from harness.fitting import Fitted
 from harness.plan import Condition, Group, Plan
 from harness.project import Project
@@ -31,7 +31,8 @@ def adopt(plan: Plan) -> dict[str, str]:
         name of the file → SHA-256 of what it holds.
 
     Raises:
-        DataError: a file is missing or damaged, is about other agents, or about questions that are asked now.
+        NotFittedError: a file is missing, or is about other agents.
+        DataError: it is damaged, or about questions that are asked now.
         PluginError: its parameters are none that the protocol can use.
     """
     digests: dict[str, str] = {}
@@ -61,7 +62,7 @@ def located(project: Project, name: str) -> Path:
         if path.is_file():
             return path
     hint = "`harness fit --spec …` plays the calibration rows and writes it; without `calibration:` nothing is needed."
-    raise DataError(f"there are no calibrated parameters {name}", hint=hint)
+    raise NotFittedError(f"there are no calibrated parameters {name}", hint=hint)
 
 
 def fingerprint(case: Case) -> str:
@@ -149,7 +150,7 @@ def _check_agents(found: Mapping[str, Any], now: Mapping[str, Any], file: Path) 
     if differing:
         seat = differing[0]
         there, here = (_named(side.get(seat)) for side in (then, now))
-        raise DataError(
+        raise NotFittedError(
             f"it is about other agents: {seat} was {there}, and is {here}", place=Place(str(file)), hint=hint
         )
 
@@ -159,7 +160,7 @@ def _check_words(found: Mapping[str, Any], now: Mapping[str, str], file: Path) -
     changed = [name for name, digest in now.items() if found["prompts"].get(name) != digest]
     if changed:
         message = f"the prompt set {changed[0]} asks in other words than when the parameters were fitted"
-        raise DataError(message, place=Place(str(file)), hint="Fit again with these: `harness fit --overwrite`.")
+        raise NotFittedError(message, place=Place(str(file)), hint="Fit again with these: `harness fit --overwrite`.")
 
 
 def _named(agent: Any) -> str:

@@ -7,6 +7,7 @@
     │   ├── PluginError      a plugin is missing, broken, or given wrong parameters
     │   ├── PromptError      a template does not compile or render
     │   ├── DataError        data or results cannot be read or written
+    │   │   ├── NotFittedError  parameters are not there, or are those of other agents
     │   │   └── StorageError the journal cannot be written any more: the run stops and can be resumed
     │   └── SetupError       a package, server, model or file the run needs is not there
     ├── BudgetSpentError     what the run may spend is spent: its episode waits for a later run
@@ -86,6 +87,10 @@ class PromptError(UserError):
 
 class DataError(UserError):
     """Data, a recorded run or a results folder cannot be read or written."""
+
+
+class NotFittedError(DataError):
+    """Calibrated parameters are not there, or are about other agents or words: `harness fit` writes them."""
 
 
 class StorageError(DataError):

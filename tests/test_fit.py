@@ -1,6 +1,7 @@
 """`harness fit`: parameters come from other rows and from the same agents, or they are refused."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -282,3 +283,19 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["eval", "--spec", str(file), "--output_path", str(tmp_path / "run"), "--quiet"]) == 0
     assert main(["fit", "--spec", "arithmetic", "--quiet"]) == 2
     assert "no protocol of this spec names a file of parameters" in capsys.readouterr().err
+
+
+def test_eval_names_the_fit_that_it_needs_and_the_fit_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = ["eval", "--spec", "darkforest_quick", "--limit", "2", "--quiet"]
+    wanted += ["--set", "matrix.panel=[three_equals]", "--set", "matrix.method=[vote,belief]"]
+    model = ["--model", "mock", "--model_args", "text='The answer is 7.'"]
+    for more in (model, []):  # the files that ship are about simulated agents; then those in the folder about the model
+        assert main([*wanted, *more]) == 2
+        command = shlex.split(capsys.readouterr().err.splitlines()[-1])
+        assert command[:4] == ["harness", "fit", "--spec", "darkforest_quick"]
+        assert ("--overwrite" in command) == (not more)
+        assert main([*command[1:], "--quiet"]) == 0
+        assert main([*wanted, *more]) == 0

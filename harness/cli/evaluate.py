@@ -16,10 +16,10 @@ from harness.cli.output import print_tables
 from harness.cli.progress import Progress, notes
 from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
-from harness.errors import Place, SpecError
+from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import default_folder, execute
 from harness.plan import Plan
-from harness.project import find
+from harness.project import Project, find
 from harness.run import Options
 
 
@@ -43,6 +43,9 @@ def evaluate(options: argparse.Namespace) -> int:
         how = {"resume": options.resume, "overwrite": options.overwrite}
         with notes(options.quiet):
             done = execute(plan, folder, running(options), **how, on_score=progress)
+    except NotFittedError as error:
+        hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
+        raise NotFittedError(error.message, place=error.place, hint=hint) from None
     except KeyboardInterrupt:
         progress.close()
         print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)
@@ -60,6 +63,22 @@ def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:
     if options.gen_kwargs and not plan.engines:
         hint = "Give --model, or leave --gen_kwargs out."
         raise SpecError("no model plays, every seat has a policy", place=Place("--gen_kwargs"), hint=hint)
+
+
+def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -> str:
+    """The command that estimates what this one lacks, for the same agents."""
+    words = ["harness", "fit"]
+    for name in ("spec", "data_dir", "seed", "model", "model_args", "gen_kwargs"):
+        if getattr(options, name) not in (None, ""):
+            words += [f"--{name}", str(getattr(options, name))]
+    for change in options.sets:
+        words += ["--set", change]
+    words += [f"--{name}" for name in ("take_turns", "allow_code_execution") if getattr(options, name)]
+    # `harness fit` writes below the project for those who stand in it, else below the working directory.
+    home = project.root if Path.cwd().is_relative_to(project.root) else Path.cwd()
+    if error.place is not None and Path(error.place.file).resolve().is_relative_to(home):
+        words.append("--overwrite")
+    return shlex.join(words)
 
 
 def running(options: argparse.Namespace) -> Options:
