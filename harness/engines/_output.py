@@ -116,8 +116,8 @@ class Output:
         try:
             with self.path.open("rb") as file:
                 file.seek(self._from)
-                found = root_cause(file.read(_MOST).decode("utf-8", "replace"))
-                return None if found is None else redacted(found)
+                cause = root_cause(file.read(_MOST).decode("utf-8", "replace"))
+                return None if cause is None else redacted(cause)
         except OSError:
             return None
 

@@ -26,7 +26,7 @@ from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines._vllm_failures import advice, killed_process, not_a_model, points_elsewhere
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
-from harness.redaction import without_secrets
+from harness.redaction import redacted, without_secrets
 
 _log = logging.getLogger(__name__)
 _engines = count()
@@ -182,7 +182,7 @@ class VLLM(Engine):
     def _why(self, error: Exception, killed: str | None) -> str:
         """The root cause of a failure, in one line: what the log says first, then which process was killed, then the
         exception's own words."""
-        text = one_line(str(error)) or type(error).__name__
+        text = redacted(one_line(str(error))) or type(error).__name__
         return (self._output.cause() if points_elsewhere(text) else text) or killed or text
 
     def _see(self) -> str:
