@@ -451,6 +451,7 @@ def test_gen_kwargs_that_change_nothing_are_refused(tmp_path: Path, capsys: pyte
     command = ["eval", "--spec", "toy", "--output_path", str(tmp_path / "r"), "--gen_kwargs", "temperature=0.5"]
     code, _, err = harness(capsys, *command)
     assert code == 2 and "--gen_kwargs: no model plays" in err and "--model" in err and not (tmp_path / "r").exists()
+    assert "--gen_kwargs: no model plays" in harness(capsys, "fit", *command[1:])[2]
     assert harness(capsys, *command, "--model", "mock", "--model_args", "text=a")[0] == 0
 
 

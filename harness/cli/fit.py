@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness import resolve
 from harness.api import Engine
-from harness.cli.evaluate import load, pairs, place, running
+from harness.cli.evaluate import check_gen_kwargs, load, pairs, place, running
 from harness.cli.progress import Progress, notes
 from harness.errors import SpecError
 from harness.fit import fit as fitted
@@ -27,6 +27,8 @@ def fit(options: argparse.Namespace) -> int:
     def model() -> Engine | None:
         return resolve.engine({"use": options.model, **arguments}, project, place) if options.model else None
 
+    if options.gen_kwargs:
+        check_gen_kwargs(options, resolve.plan(loaded, project, model()))
     bars: list[Progress] = []
 
     def progress(name: str) -> Progress:
