@@ -16,6 +16,8 @@ from typing import Any
 
 MOUNT = "_harness_project_"
 """How the names of all modules begin that are plugins (`harness.project` mounts projects under them)."""
+DIGEST = "__harness_digest__"
+"""The attribute of such a module that holds the SHA-256 of the source it was made of."""
 ERRORS = "errors.jsonl"
 _LONGEST_MESSAGE = 2_000  # characters
 _LONGEST_TRACEBACK = 20_000

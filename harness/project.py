@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
+import itertools
 import sys
 import traceback
 import types
@@ -20,7 +21,7 @@ from typing import Any
 
 from harness import api, params, yamls
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.plugin_errors import MOUNT
+from harness.plugin_errors import DIGEST, MOUNT
 from harness.prompts import SUFFIX, PromptSet
 
 BUILTIN = "harness_builtin"
@@ -132,8 +133,10 @@ class Project:
         if file is None:
             hint = self._near(name, _names(self.listing(kind)), lambda other: name in other.files(kind))
             raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
+        before = len(sys.modules)
         try:
             module = importlib.import_module(self._module(kind, file))
+            _note_digests(itertools.islice(reversed(sys.modules.values()), len(sys.modules) - before))
         except HarnessError:
             raise
         except (Exception, SystemExit) as error:
@@ -311,6 +314,13 @@ def _mount(root: Path) -> str:
         module.__path__ = [str(root)]
         sys.modules[name] = module
     return name
+
+
+def _note_digests(modules: Iterable[types.ModuleType]) -> None:
+    """Let plugins' modules say which source they were made of: in a long session their files may change later."""
+    for module in modules:
+        if module.__name__.startswith(MOUNT) and getattr(module, "__file__", None):
+            setattr(module, DIGEST, hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest())
 
 
 def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type[Any]:

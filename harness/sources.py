@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.plan import Plan
-from harness.plugin_errors import MOUNT
+from harness.plugin_errors import DIGEST, MOUNT
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""
@@ -149,7 +149,8 @@ def _source(module: str) -> _Source | None:
         if path and (root / name).is_file():
             content = (root / name).read_bytes()
             package = module if name.endswith("__init__.py") else module.rpartition(".")[0]
-            digest = hashlib.sha256(content).hexdigest()
+            # What runs is what was imported, whatever the file holds by now.
+            digest = getattr(sys.modules.get(module), DIGEST, None) or hashlib.sha256(content).hexdigest()
             return _Source(root, name, digest, tuple(_imports(content, package)) if b"from ." in content else ())
     return None
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness import resolve, spec
+from harness.engines.mock import Mock
 from harness.project import builtin, find
 from harness.sources import code
 
@@ -170,6 +171,17 @@ def test_an_unfinished_run_goes_on_where_only_metrics_changed(project: Path, fil
 
 def scores(project: Path) -> list[str]:
     return (project / "r" / "scores.jsonl").read_text().splitlines()
+
+
+def test_in_a_long_session_the_code_is_what_was_imported(project: Path) -> None:
+    there = find(project)
+    first = code(resolve.plan(spec.load("guess", there), there, Mock(text="aye")))
+    edit(project, TASK_FILE, "MARK}", "MARK / 2}")
+    edit(project, MARKS, "1.0", "0.5")
+    assert code(resolve.plan(spec.load("guess", there), there, Mock(text="aye"))) == first
+    play(project, "new")
+    assert meta(project, "new")["code"]["task"].keys() == first["task"].keys()
+    assert not set(meta(project, "new")["code"]["task"].values()) & set(first["task"].values())
 
 
 def test_a_leaderboard_merges_no_runs_that_were_graded_by_different_code(project: Path) -> None:
