@@ -206,7 +206,7 @@ def test_table_2_in_our_words() -> None:
     assert lines[4].split()[-2:] == ["0.67", "(0.05)"]  # 45 conditions of 2 in 3: √(45/9)/45
     sonnet = next(line for line in lines if line.startswith("Claude 3.7 Sonnet †"))
     assert sonnet.split()[-2:] == ["0.70", "(0.02)"]
-    assert "† published: AgentsNet, Table 2; not run here." in lines
+    assert "† published: AgentsNet, Table 2, profile agentsnet_reference; not run here." in lines
 
 
 def test_table_11_in_thousands() -> None:
