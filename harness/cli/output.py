@@ -6,14 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
+from harness.errors import DataError
 from harness.evaluation import Run
 from harness.plugin_errors import ERRORS, tracebacks
 from harness.project import find
 from harness.report import load_published, page, render
 from harness.store import write_atomically
-from harness.tables import Published, Table
+from harness.tables import Published, Table, TableSpec
 
 
 def published(wanted: bool) -> list[Published]:
@@ -34,6 +36,25 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
             print(f"  {score.id}: {score.error}", file=sys.stderr)
         if not options.debug and any(tracebacks(run.folder)):
             print(f"  The tracebacks are in {log}; --debug prints them.", file=sys.stderr)
+
+
+def named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
+    """The tables that a name means: a title, or a number in the paper; `specs` are their entries, in the same order.
+
+    Raises:
+        DataError: naming near matches and all tables there are.
+    """
+    found = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
+    if not found:  # part of a title, if only one has it
+        found = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
+    if not found or (len(found) > 1 and not any(entry.called(name) for entry in specs)):
+        known = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
+        listed = "\n".join(f"  {title}{f' ({numbers})' if numbers else ''}" for title, numbers in known.items())
+        what = f"several tables have {name!r} in their title" if found else f"no table is called {name!r}"
+        close = get_close_matches(name.casefold(), [title.casefold() for title in known], n=1)
+        likely = next((title for title in known if close and title.casefold() == close[0]), None)
+        raise DataError(f"{what}; there are:\n{listed}", hint=f"Did you mean {likely!r}?" if likely else None)
+    return found
 
 
 def chosen(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:

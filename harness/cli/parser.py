@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
 
     report = _command(commands, "report", "results:report", "print a run's tables again", "RUN")
     report.add_argument("run", metavar="RUN", help="the run's folder")
+    _table(report)
     report.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
     report.add_argument("--plots", metavar="DIR", help="also draw the spec's figures into this folder")
     _format(report)
@@ -95,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
         commands, "leaderboard", "results:leaderboard", "merge comparable runs, one row a model", "RUN [RUN …]"
     )
     board.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
+    _table(board)
     board.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
     _format(board)
 
@@ -219,6 +221,11 @@ def _running(command: argparse.ArgumentParser) -> None:
     group.add_argument("--executor_args", default="", metavar="K=V,…", help="its arguments, e.g. workers=4,num_gpus=1")
     _execution(group)
     group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+
+
+def _table(command: argparse.ArgumentParser) -> None:
+    text = "print this one: its title, or its number in the paper, such as 'AgentsNet 4'"
+    command.add_argument("--table", metavar="NAME", help=text)
 
 
 def _format(command: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -92,6 +93,10 @@ JSON_SCHEMA: Final[dict[str, Any]] = {
             "description": "thousands, percent or null, or a mapping of metrics to one of the first two",
         },
         "published": {**_NAMES, "description": "the id, or a list of ids, of published tables to compare with"},
+        "paper": {
+            **_NAMES,
+            "description": "the table's number in a paper, or a list of them, such as AgentsNet Figure 4",
+        },
         "labels": {
             "type": "object",
             "additionalProperties": {"type": "string"},
@@ -161,11 +166,20 @@ class TableSpec:
     digits: Digits = DIGITS
     unit: Units = None
     published: tuple[str, ...] = ()
+    paper: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hide_empty: bool = False
     note: str | None = None
     figure: Figure | None = None
+
+    def called(self, name: str) -> bool:
+        """Whether a name means this table: its title in any case, or its number in a paper ("AgentsNet 4", "Table 4",
+        "4"), by `paper` and by the published tables that stand beside it."""
+        if name.casefold() == self.title.casefold():
+            return True
+        asked = _words(name)
+        return bool(asked) and any(asked <= _words(known) for known in (*self.paper, *self.published))
 
     @property
     def derived(self) -> Mapping[str, tuple[str, ...]]:
@@ -183,6 +197,11 @@ class TableSpec:
         if made is None:
             raise SpecError("; ".join(problems))
         return made
+
+
+def _words(name: str) -> frozenset[str]:
+    """Words and numbers of a table's name: mas_bench/table4 and "MAS-Bench, Table 4" have the same."""
+    return frozenset(re.findall(r"[a-z]+|[0-9]+", name.casefold())) - {"bench"}
 
 
 def check(
@@ -246,6 +265,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         compare=_compare(entry["compare"]) if "compare" in entry else None,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
+        paper=_tuple(entry.get("paper", ())),
         labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
         order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
         figure="bar" if figure is True else figure or None,
