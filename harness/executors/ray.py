@@ -7,6 +7,7 @@ run's folder, which all machines share.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import os
@@ -113,6 +114,11 @@ class Ray(Executor):
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             where = "on this machine" if alone else f"at {address!r}"
             raise SetupError(f"no Ray cluster {where}: {error}", hint="Start one: ray start --head") from None
+        except SystemExit as end:  # Ray's own handler, which is in place until it has started
+            if end.code != signal.SIGTERM or not callable(terminated):
+                raise
+            terminated(signal.SIGTERM, None)
+            raise asyncio.CancelledError from None
         finally:
             if callable(terminated) and threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, terminated)  # Ray puts its own there, which exits in the middle of things
