@@ -144,7 +144,10 @@ def _derived(
     """The spec of a calibration run."""
     own = {key: variant.data[key] for key in _OWN if key in variant.data}
     given = variant.data["task"]
-    asked = over({"use": given} if isinstance(given, str) else given, changes.get("task") or {})
+    task_changes = changes.get("task") or {}
+    asked = over({"use": given} if isinstance(given, str) else given, task_changes)
+    # null takes away; where there is nothing to take away, as where a spec's parent had it, that is no value either.
+    asked = {key: value for key, value in asked.items() if value is not None or key not in task_changes}
     members = set(protocol.members(task.example()))
     seats = {name: _seated(body, members) for name, body in (variant.data.get("seats") or {}).items()}
     assert protocol.calibration is not None

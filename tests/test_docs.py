@@ -5,6 +5,7 @@ one on this machine (and `tests/engines/test_vllm_agentsnet.py` runs vLLM's comm
 """
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -12,11 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from harness import project, spec
+from harness import evaluation, project, spec
+from harness.cli import main
 from harness.cli.parser import parser
 from tests.fake_openai import FakeOpenAI
 
@@ -115,15 +118,77 @@ def named_files(page: Path) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_yaml_shown_is_yaml_that_works(page: Path, tmp_path: Path) -> None:
-    for note, body in blocks(page, "yaml"):
-        data = yaml.safe_load(body)
-        if note or not isinstance(data, dict):
-            continue
-        if "name" in data and ("task" in data or "extends" in data):
-            (tmp_path / "s.yaml").write_text(body)
-            spec.load(str(tmp_path / "s.yaml"), project.builtin())
+def recipes() -> list[Any]:
+    """Every YAML block that a reader may take for a spec and that no command of its page runs under a file's name."""
+    return [
+        pytest.param(page, body, id=f"{page.stem}-{i}")
+        for page in PAGES
+        for i, (note, body) in enumerate(blocks(page, "yaml"))
+        if not note
+    ]
+
+
+@pytest.mark.parametrize(("page", "body"), recipes())
+def test_every_recipe_is_validated_fitted_and_played(
+    page: Path, body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = yaml.safe_load(body)
+    whole = "name" in data
+    if not whole:
+        body = f"extends: {BASES[page.name]}\nname: part\n{body}"
+    monkeypatch.chdir(tmp_path)
+    Path("recipe.yaml").write_text(body)
+    for file, rows in LOCAL.items():
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        Path(file).write_text(json.dumps(rows) if file.endswith(".json") else lines)
+    folder = f"data/{data.get('name')}"
+    where = ["--set", f"task.data_dir={folder}"] if Path(folder).is_dir() else []
+    assert main(["validate", "recipe.yaml", *where]) == 0, capsys.readouterr().err
+    if not whole:
+        return
+    loaded = spec.load("recipe.yaml", project.builtin())
+    play = ["--spec", "recipe.yaml", *where, "--quiet"]
+    play += ["--model", "mock", "--model_args", f"text={SAYS!r}"] if loaded.get("baseline") is None else []
+    for name in loaded.get("models", {}):
+        play += ["--set", f"models.{name}={{use: mock, text: {SAYS!r}}}"]
+    if "fit" in json.dumps(loaded.data):
+        assert main(["fit", *play]) == 0, capsys.readouterr().err
+    assert main(["eval", *play, "--limit", "1", "--output_path", "run"]) == 0, capsys.readouterr().err
+    assert not evaluation.Run.load("run").failed
+
+
+SAYS = "The answer is (A). #### 1"
+BASES = {"graph_of_agents.md": "arithmetic", "scaling.md": "agentsnet_quick", "specs.md": "agentsnet_quick"}
+"""What parts of specs are parts of, by page."""
+
+
+def _choices(first: int) -> list[dict[str, Any]]:
+    return [
+        {"question_id": i, "question": f"Which is {i}?", "options": ["one", "two"], "answer": "AB"[i % 2],
+         "answer_index": i % 2, "cot_content": "A: Let's think. The answer is (A).", "category": "math"}
+        for i in range(first, first + 4)
+    ]  # fmt: skip
+
+
+def _clauses(first: int) -> list[dict[str, Any]]:
+    return [{"index": i, "text": f"Clause {i}.", "answer": ["Yes", "No"][i % 2]} for i in range(first, first + 4)]
+
+
+LOCAL: dict[str, list[dict[str, Any]]] = {
+    "mmlu_pro/sampled_test.json": _choices(0),
+    "mmlu_pro/validation.jsonl": [*_choices(10), *_choices(20)],
+    "legalbench/evaluation.jsonl": _clauses(0),
+    "legalbench/calibration.jsonl": _clauses(10),
+    "data/mmlu_pro_vote/test.jsonl": _choices(0),
+    "data/mmlu_pro_vote/validation.jsonl": [*_choices(10), *_choices(20)],
+    "data/gsm8k/train.jsonl": [{"question": f"What is {i}?", "answer": f"It is. #### {i}"} for i in range(8)],
+    "data/gsm8k/test.jsonl": [{"question": "What is 9?", "answer": "It is. #### 9"}],
+    "data/arc_easy/test.jsonl": [
+        {"question": "Which?", "choices": {"text": ["one", "two"], "label": ["A", "B"]}, "answerKey": "B"}
+    ],
+}
+"""The files that the recipes read, tiny: those they name, and for data sets of the hub those of `data/<spec>`."""
 
 
 def test_links_lead_somewhere() -> None:

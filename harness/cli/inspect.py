@@ -7,7 +7,7 @@ import functools
 import json
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness import check, params, resolve, spec, yamls
@@ -66,7 +66,11 @@ def _problems(
             named = table.get("published", ()) if isinstance(table, dict) else ()
             stems = {str(name).partition("/")[0] for name in ([named] if isinstance(named, str) else named)}
             known = [name for stem in sorted(stems) for name in ids(stem)]
-            for problem in check_table(table, labels, plan.metrics, known if known or not stems else ids("*")):
+            place = loaded.place("tables", i)
+            # A table of the spec that this one extends may be about conditions that this one leaves out.
+            inherited = place.file != str(loaded.file)
+            among: Mapping[str, Sequence[Any]] = dict.fromkeys(labels, ()) if inherited else labels
+            for problem in check_table(table, among, plan.metrics, known if known or not stems else ids("*")):
                 found.append(str(SpecError(problem, place=loaded.place("tables", i))))
     return found, inputs
 
