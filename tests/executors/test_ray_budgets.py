@@ -73,7 +73,7 @@ def test_what_is_recorded_or_cached_is_played_with_a_budget_that_is_spent(
     for journal in store.journals(folder):  # as kill -9 may leave it
         lines = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(b"".join(line for line in lines if b'"k":"end"' not in line))
-    as_killed(tmp_path / "b" / "r")
+    as_killed(folder)
     for name in results(folder):
         (folder / name).unlink()
     run(folder, Dice(broken_start=True), max_calls=whole[1])
