@@ -18,7 +18,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     done = evaluate("agentsnet_quick", tiny_model, folder, *constrained, "--log_samples")
     assert done.returncode == 0, done.stderr
     assert "Fraction of solved instances" in done.stdout and "Tokens per instance" in done.stdout
-    said = [line for line in done.stderr.splitlines() if "episodes" not in line]
+    said = [line for line in done.stderr.splitlines() if not line.startswith("agentsnet_quick · ")]
     assert len(said) == 1 and said[0].startswith("vLLM 0.") and said[0].endswith(f"its output: {folder}/engine.log")
     assert "EngineCore" in (folder / "engine.log").read_text()
 

@@ -27,7 +27,7 @@ def evaluate(package: Path, *more: str) -> subprocess.CompletedProcess[str]:
 def test_one_line_with_the_root_cause_and_all_the_rest_in_the_log(tmp_path: Path) -> None:
     done = evaluate(make(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    error = [line for line in done.stderr.splitlines() if "episodes" not in line]
+    error = [line for line in done.stderr.splitlines() if not line.startswith("agentsnet_quick · ")]
     assert error[0] == (
         f"error: vLLM cannot load '{tmp_path}/model': No available memory for the cache blocks; "
         f"its output: {tmp_path}/run/engine.log"
@@ -62,6 +62,6 @@ def test_a_build_without_a_device_says_so(tmp_path: Path) -> None:
 def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
     words = "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': -9}"
     done = evaluate(make(tmp_path, start=f"raise RuntimeError({words!r})"))
-    error = [line for line in done.stderr.splitlines() if "episodes" not in line]
+    error = [line for line in done.stderr.splitlines() if not line.startswith("agentsnet_quick · ")]
     assert done.returncode == 2 and "the process EngineCore_DP0 was killed by SIGKILL" in error[0]
     assert "memory has run out" in error[1]
