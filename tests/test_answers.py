@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness import check
 from harness.replies import Answer, normalise, same
-from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH
+from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH, one_of
 from harness.sharded import credit_for
 
 VALUES = st.recursive(
@@ -22,7 +22,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=12,
 )
-FORMS = [INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH]
+NAMES = one_of(("Carol", "Dave"))
+FORMS = [NAMES, INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,30 @@ def test_a_long_right_answer_is_read() -> None:
     rows = [[i * j for j in range(100)] for i in range(100)]
     assert Answer(ROWS).parse(json.dumps(rows)).action == rows
     assert Answer(ROWS).parse(repr([tuple(row) for row in rows])).action == rows
+
+
+@pytest.mark.parametrize(
+    ("form", "slip", "says"),
+    [
+        (INTEGER, "1,202", "the answer must be one integer and nothing else; [1, 202] is not"),
+        (INTEGER, "answer", "the answer must be one integer"),
+        (INTEGER, "12.5", "the answer must be one integer"),
+        (INTEGER, "true", "the answer must be one integer"),
+        (NUMBERS, "12", "the answer must be a JSON list of numbers"),
+        (INTEGERS, '[1, "two"]', "the answer must be a JSON list of integers"),
+        (TABLE, '{"a": [1]}', "the answer must be a JSON object of numbers"),
+        (TRUTH, "1", "the answer must be true or false"),
+        (NAMES, "The winner is Dave", "the answer must be one of Carol, Dave and nothing else"),
+        (NAMES, "answer", "the answer must be one of Carol, Dave"),
+    ],
+)
+def test_a_slip_is_refused_with_the_reason_so_that_it_can_be_mended(form: Any, slip: str, says: str) -> None:
+    parsed = Answer(form).parse(slip)
+    assert parsed.action is None and (parsed.error or "").startswith(says)
+
+
+def test_a_name_is_read_as_it_is_spelled() -> None:
+    assert [Answer(NAMES).parse(text).action for text in ("Dave", '"Carol"', "dave")] == ["Dave", "Carol", None]
 
 
 # -------------------------------------------------------------------------------------------- credit

@@ -49,6 +49,16 @@ BOTH_REFERENCE = Spoken(REFERENCE, Said(parsing="reference"))
         (r"ACTION: \text{GRAB\_LEFT}", "GRAB_LEFT", None),
         ("ACTION: WAIT, since GRAB_LEFT, GRAB_RIGHT and RELEASE are bad", "WAIT", "WAIT"),
         ("ACTION: ACTION: ACTION: WAIT", "WAIT", None),
+        ('{"action": "GRAB_LEFT"}', "GRAB_LEFT", "GRAB_LEFT"),
+        ('```json\n{"thinking": "RELEASE?", "action": "wait"}\n```', "WAIT", "RELEASE"),
+        ("I think it is best.\n\nGRAB_LEFT", "GRAB_LEFT", "GRAB_LEFT"),
+        ("### ACTION\nGRAB_LEFT", "GRAB_LEFT", "GRAB_LEFT"),
+        ("**Action**\n\n`GRAB_RIGHT`\n\nThat is all I do.", "GRAB_RIGHT", "GRAB_RIGHT"),
+        ("ACTION - RELEASE", "RELEASE", "RELEASE"),
+        ("<action>WAIT</action>", "WAIT", "WAIT"),
+        ("ACTION: GRAB_LEFT or GRAB_RIGHT", None, "GRAB_LEFT"),
+        ("GRAB_LEFT or GRAB_RIGHT", None, "GRAB_LEFT"),
+        ("ACTION: WAIT/RELEASE", None, "WAIT"),
     ],
 )
 def test_one_action(text: str, tolerant: str | None, reference: str | None) -> None:

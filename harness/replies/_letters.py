@@ -7,7 +7,7 @@ from functools import lru_cache
 
 _WRAP = r"(?:\\(?:text|textbf|textit|mathrm|mathbf|boxed|fbox)\{|[\s*_`$\"'“‘:{]|\\[(\[])"
 _FILL = (
-    r"(?:(?:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then|now|also|correct|best"
+    r"(?:(?i:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then|now|also|correct|best"
     r"|one|category)\b[,:]?[ \t*_]{0,3}){0,5}"
 )
 _GOES_ON = re.compile(
@@ -19,6 +19,8 @@ _UNSAID = re.compile(
 _DENIED = re.compile(
     r"[)\]*_ \t]{0,4}(?:is|are|was|were|seems?)[ \t]+(?:not|wrong|incorrect|false|never|im\w+)\b", re.I
 )
+
+_JOINED = re.compile(r"[ \t]*(?:,[ \t]*)?(?:\bor\b|\band\b|[/|&,])[ \t]*(?:either |both )?", re.IGNORECASE)
 
 
 class Letters:
@@ -38,7 +40,11 @@ class Letters:
             rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE
         )
         self._leading = re.compile(
-            rf"[*_`\s]{{0,4}}(?:[(\[]({one})[)\]]|({one})(?:[).:](?!\w)|,[ ]+(?:because|since|as)\b))"
+            rf"[*_`\s]{{0,4}}(?:[(\[]({either})[)\]]|({either})[).:](?!\w)|({one}),[ ]+(?:because|since|as)\b)"
+        )
+        self._small = re.compile(
+            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}([{re.escape(letters.lower())}])"
+            r"[)\]}*_`$\"'”’. \t]{0,8}(?=\n|\Z)"
         )
         self._marked = re.compile(
             rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
@@ -47,6 +53,8 @@ class Letters:
     def stated(self, text: str) -> str | None:
         """The letter that `text` begins with, but for words like "definitely option"; None for one of several."""
         match = self._stated.match(text)
+        if not match and (small := self._small.match(text)):  # "the answer is b"
+            return small[1].upper()
         if not match or self._more.match(text, match.end()):
             return None
         bare = match[2] is not None and not re.search(r"[*`$\"'“‘{]$", text[: match.start(2)])
@@ -65,12 +73,18 @@ class Letters:
     def leading(self, text: str) -> str | None:
         """The letter that begins `text` as the label of what follows: "B. Paris"."""
         match = self._leading.match(text)
-        return (match[1] or match[2]) if match else None
+        if not match or self._more.match(text, match.end()):
+            return None
+        return (match[1] or match[2] or match[3]).upper()
 
     def marked(self, line: str) -> str | None:
-        """The last letter in brackets, in bold, or called an option, that is not denied."""
-        found = None
+        """The last letter in brackets, in bold, or called an option, that is neither denied nor one of several."""
+        found, several = None, -1
         for match in self._marked.finditer(line):
+            joined = _JOINED.match(line, match.end())
+            if match.start() == several or (joined and self._marked.match(line, joined.end())):
+                several, found = joined.end() if joined else -1, None
+                continue
             before, after = line[max(match.start() - 30, 0) : match.start()], line[match.end() : match.end() + 30]
             if not _UNSAID.search(before) and not _DENIED.match(after):
                 found = match[1] or match[2] or match[3]

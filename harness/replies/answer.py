@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,19 +125,47 @@ class Form:
 
     Attributes:
         words: what it is, in words for the one who answers.
-        schema: the same as JSON Schema.
-        text: whether a text that is no value is an answer too.
+        schema: the same as JSON Schema, of which `type`, `items`, `additionalProperties` and `enum` are used.
     """
 
     words: str
     schema: Mapping[str, Any]
-    text: bool = False
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value in normal form has this form."""
+        return _fits(value, self.schema)
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "array": (list,),
+    "object": (dict,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    if "enum" in schema:
+        return value in schema["enum"]
+    kind = schema["type"]
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
+        return False
+    inner = schema.get("items") or schema.get("additionalProperties")
+    each = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return inner is None or all(_fits(item, inner) for item in each)
+
+
+def one_of(names: Sequence[str]) -> Form:
+    """The form of an answer that is one of some names."""
+    return Form("one word", {"type": "string", "enum": list(names)})
 
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
 INTEGER = Form("one integer", {"type": "integer"})
 NUMBER = Form("one number", {"type": "number"})
-TEXT = Form("one word", {"type": "string"}, text=True)
+TEXT = Form("one word", {"type": "string"})
 TRUTH = Form("true or false", {"type": "boolean"})
 INTEGERS = Form("a JSON list of integers", {"type": "array", "items": {"type": "integer"}})
 NUMBERS = Form("a JSON list of numbers", _NUMBERS)
@@ -146,8 +175,8 @@ TABLE = Form("a JSON object of numbers", {"type": "object", "additionalPropertie
 
 @dataclass(frozen=True, slots=True)
 class Answer(Reply):
-    """A final answer given as text; the action is its normal form. Anything that can be read is an answer, whether
-    or not it has the form that is asked for: a wrong one is final too.
+    """A final answer given as text; the action is its normal form. What has another form than is asked for (`1,202` for
+    a number, a sentence for a name) is a slip, and refused with the reason, so that who wrote it can mend it.
 
     Attributes:
         form: what is asked for.
@@ -162,10 +191,14 @@ class Answer(Reply):
         """The value that `text` is. An error only where there is none."""
         said = _behind(self.marker, text)
         value = normalise(text if said is None else said)
-        prose = self.marker is not None and said is None and isinstance(value, str) and "\n" in value
-        if value is None or value == "" or prose or (isinstance(value, str) and not self.form.text):
-            where = f" behind '{self.marker}'" if self.marker else ""
+        names = self.form.schema.get("enum")
+        where = f" behind '{self.marker}'" if self.marker else ""
+        if value is None or value == "" or (isinstance(value, str) and "\n" in value):
             return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else{where}")
+        if not self.form.fits(value):
+            shown = json.dumps(value, ensure_ascii=False)
+            wanted = f"one of {', '.join(names)}" if names else self.form.words
+            return Parsed(error=f"the answer must be {wanted} and nothing else{where}; {shown:.80} is not")
         return Parsed(value)
 
     def constraint(self) -> Mapping[str, Any]:

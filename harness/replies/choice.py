@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._options import another_follows, plain_option
 from ._text import BLANK, DECORATION, WRAPPING, Parsing, end_of
 
 
@@ -20,7 +21,9 @@ class Choice(Reply):
     The tolerant reading looks for the marker in any case, and with two or more hashes before it if it has
     hashes. The last marker that is followed by an option counts; quotes, bold, brackets, a colon or line
     breaks may stand between. Case is ignored unless options differ in nothing else. An option ends at a
-    word boundary: "Group 12" is not "Group 1", "None" is not "No", "1.0" is not "1".
+    word boundary: "Group 12" is not "Group 1", "None" is not "No", "1.0" is not "1". One of several ("Yes or No") is
+    none. Without such a marker an option is read that is the whole reply or is said plainly otherwise: in a JSON
+    object, an element, behind "Final Answer:", on a last line of its own (`plain_option`).
 
     Attributes:
         options: the legal actions, in the order in which they are shown.
@@ -37,10 +40,9 @@ class Choice(Reply):
         """The option that `text` gives."""
         if self.parsing == "reference":
             found = self._first_prefix(text, self.marker or "")
-        elif not self.marker:
-            found = self._whole(text)
         else:
-            found = self._last_marked(text, self.marker)
+            found = self._last_marked(text, self.marker) if self.marker else None
+            found = found or self._whole(text) or plain_option(text, self._whole)
         return Parsed(found) if found is not None else Parsed(error=self._complaint())
 
     def constraint(self) -> Mapping[str, Any]:
@@ -67,7 +69,8 @@ class Choice(Reply):
         for size in range(min(longest, len(window)), 0, -1):
             cut_off = size == len(window) and stop < len(text)
             if window[:size] in table and not cut_off and not _goes_on(window, size):
-                return table[window[:size]]
+                several = another_follows(window, size, _any(self.options))
+                return None if several else table[window[:size]]
         return None
 
     def _whole(self, text: str) -> str | None:
@@ -98,6 +101,13 @@ def _table(options: tuple[str, ...]) -> tuple[dict[str, str], int, bool]:
     fold = len({_plain(option, True) for option in options}) == len(set(options))
     table = {_plain(option, fold): option for option in options}
     return table, max(map(len, table), default=0), fold
+
+
+@lru_cache(maxsize=512)
+def _any(options: tuple[str, ...]) -> re.Pattern[str]:
+    """What finds any option in its plain form, at word boundaries."""
+    table, _, _ = _table(options)
+    return re.compile(rf"(?:{'|'.join(map(re.escape, sorted(table, key=len, reverse=True)))})(?!\w)")
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from typing import Any
 from harness.api import Parsed, Reply
 
 from ._letters import Letters, letters
+from ._options import plain_option
 from ._statements import WINDOW, labelled, last_line
 from ._text import WRAPPING
 from .fields import json_fields
@@ -23,6 +24,7 @@ _LEAD = re.compile(
 _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?")
 _ENUMERATED = re.compile(r"[\W_]{0,4}(?:or|and|/|,)[\W_]{0,4}")
 _NOT = re.compile(r"(?:\b(?:not|neither|nor|never)|n['’]t)(?: an?| the| be| really)?[\W_]*$", re.IGNORECASE)
+_ENDS = re.compile(r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!?)–—\n]|-\s|\Z)|\s+(?:because|since|as)\b)", re.IGNORECASE)
 _ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
 _TAIL = 20_000
 """Characters at a reply's end that are searched for a label standing anywhere."""
@@ -44,7 +46,9 @@ class Label(Reply):
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
     4. the last line, or its beginning before a mark ("No. …");
     5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not one of an enumeration
-       ("yes or no").
+       ("yes or no"); yes and no only where the clause ends with them ("there is no evidence" is no answer).
+
+    Between 2 and 3 an element `<answer>no</answer>` counts, and a line that announces a label (`plain_option`).
 
     Letters count in upper case or in brackets, an A or I not as a word of a sentence, by rules 1 to 4 and, in the last
     line only, in brackets or bold; digits by rules 1 to 4.
@@ -68,7 +72,14 @@ class Label(Reply):
         """The label that `text` gives."""
         set_ = _set(self.labels)
         found = next((found for said in labelled(text) if (found := set_.stated(said))), None)
-        found = found or self._json(text) or set_.whole(text) or set_.whole(last_line(text)) or set_.last(text)
+        found = (
+            found
+            or self._json(text)
+            or plain_option(text, set_.exactly)
+            or set_.whole(text)
+            or set_.whole(last_line(text))
+            or set_.last(text)
+        )
         if found is not None:
             return Parsed(found)
         shown = ", ".join(self.labels[:20])
@@ -130,6 +141,13 @@ class _Set:
                 return self._named(found[0])
         return None
 
+    def exactly(self, text: str) -> str | None:
+        """The label that `text` is and nothing besides, but for marks around it."""
+        if self.letters:
+            letter = self.letters.alone(text, any_case=True)
+            return self.table[letter.lower()] if letter else None
+        return self.table.get(canonical_label(text)) if len(text) <= WINDOW else None
+
     def whole(self, text: str) -> str | None:
         """The label that `text` is, or begins with before a mark or a line break."""
         if self.letters:
@@ -152,6 +170,8 @@ class _Set:
         found, text = None, text[-_TAIL:]
         for match in self.word.finditer(text) if self.words else ():
             enumerated = self._enumerates(text, match.end()) or self._enumerated_before(text, match.start())
+            if match[0].lower() in ("yes", "no") and not _ENDS.match(text, match.end()):
+                continue  # "there is no evidence" says nothing
             if not enumerated and not _NOT.search(text[max(match.start() - 30, 0) : match.start()]):
                 found = self._named(match[0])
         return found
@@ -163,11 +183,11 @@ class _Set:
         """Whether another label follows, as in "yes or no"."""
         join = _ENUMERATED.match(text, end)
         other = self.word.match(text, join.end()) if join else None
-        return bool(other and join and ("or" in join[0].lower() or "/" in join[0] or len(self.table) > 2))
+        return bool(other and join and ("," not in join[0] or len(self.table) > 2))
 
     def _enumerated_before(self, text: str, start: int) -> bool:
         before = text[max(start - 60, 0) : start]
-        match = re.search(r"(?:\bor|/)[\W_]{0,4}$", before, re.IGNORECASE)
+        match = re.search(r"(?:\bor|\band|/)[\W_]{0,4}$", before, re.IGNORECASE)
         return bool(match and any(True for m in self.word.finditer(before) if m.end() >= match.start() - 5))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._options import another_follows, plain_option
 from ._text import DECORATION, WRAPPING, Parsing, end_of
 
 _BEFORE = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
@@ -24,8 +25,9 @@ class Labelled(Reply):
 
     The tolerant reading takes the last label that an option follows; quotes, bold, brackets or line breaks may
     stand between, case is ignored, and the parts of `GRAB_LEFT` may be joined by blanks, hyphens or an escaped
-    underscore. A line of nothing but all options is the prompt's own template, echoed, and does not count. A reply
-    that is nothing but an option needs no label.
+    underscore. A line of nothing but all options is the prompt's own template, echoed, and does not count; nor does
+    one of several ("GRAB_LEFT or WAIT"). Without such a label an option is read that is said plainly otherwise: in a
+    JSON object, an element, on a line of its own (`plain_option`).
 
     Attributes:
         options: the legal actions, in the order in which they are shown.
@@ -59,11 +61,16 @@ class Labelled(Reply):
         for match in label(self.label).finditer(text):
             start = end_of(_BEFORE, text, match.end())
             given = option.match(text, start, start + WINDOW)
-            if given is None or self._echoes(option, text, start):
+            if given is None or self._echoes(option, text, start) or another_follows(text, given.end(), option):
                 continue
             found = given
-        if found is None:
-            found = option.fullmatch(text.strip(WRAPPING)[:WINDOW])
+        if found is not None:
+            return _names(self.options)[_plain(found.group())]
+        return self._exactly(text) or plain_option(text, self._exactly)
+
+    def _exactly(self, text: str) -> str | None:
+        bare = text.strip(WRAPPING)
+        found = _option(self.options).fullmatch(bare) if len(bare) <= WINDOW else None
         return _names(self.options)[_plain(found.group())] if found else None
 
     def _echoes(self, option: re.Pattern[str], text: str, start: int) -> bool:

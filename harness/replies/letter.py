@@ -12,6 +12,7 @@ from typing import Any
 from harness.api import Parsed, Reply
 
 from ._letters import letters
+from ._options import plain_option
 from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
 from ._text import WRAPPING
 
@@ -33,9 +34,11 @@ class Letter(Reply):
        one line also the letter it begins with ("B. Because …");
     4. the option's text, exactly, as the whole reply or its last line.
 
-    Only upper-case letters that stand alone count, but for `(b)` behind a label, `\boxed{b}`, and a reply that is
-    nothing but the letter; an A or I that goes on as a sentence ("is A proton") is a word. A statement that names
-    several ("B or C") or denies one ("is not B") is none.
+    Between 2 and 3 stands what is said plainly otherwise: in a JSON object, an element `<answer>B</answer>`, on a line
+    of its own (`plain_option`). Only upper-case letters that stand alone count, but for `(b)` behind a label, a `b`
+    that ends the line there, `\boxed{b}`, and where the letter is all there is; an A or I that goes on as a sentence
+    ("is A proton") is a word. A statement that names several ("B or C") or denies one ("is not B") is none, nor is one
+    of several at the end ("both (A) and (B)").
 
     Attributes:
         choices: the options' texts in order, or how many there are if texts do not matter.
@@ -59,7 +62,7 @@ class Letter(Reply):
         """The letter that `text` gives."""
         find = letters("".join(self.options))
         line = last_line(text)
-        found = self._last_statement(text, line)
+        found = self._last_statement(text, line) or plain_option(text, self._exactly)
         if found is None and len(line) <= 20 * WINDOW:
             found = find.marked(line) or (find.leading(line) if text.strip() == line else None)
         if found is None:
@@ -77,6 +80,10 @@ class Letter(Reply):
         """Any work, if there is to be room for it, then "The answer is (X)." at the end."""
         free = r"(.|\n)*" if self.work else ""
         return {"regex": rf"{free}The answer is \([{self.options[0]}-{self.options[-1]}]\)\."}
+
+    def _exactly(self, text: str) -> str | None:
+        find = letters("".join(self.options))
+        return find.alone(text, any_case=True) or self._texts.get(_plain(text)) or self._labelled_text(text)
 
     @property
     def _texts(self) -> Mapping[str, str]:

@@ -58,7 +58,9 @@ def results(folder: Path, protocol: str) -> list[str]:
         ("SFS", '<read_file path="../../etc/passwd"/>', "there is no file '../../etc/passwd'", 3),
         ("SFS", '<delete_file path="nothing"/>', "there is no file 'nothing'", 3),
         ("SFS", f'<write_file path="{"x" * 500}">1</write_file>', "a path has 1 to 200 printable characters", 3),
-        ("P2P", "<submit_result>I do not know</submit_result>", "the answer cannot be read; it must be one integer", 3),
+        ("P2P", "<submit_result>I do not know</submit_result>", "the answer must be one integer and nothing else", 3),
+        ("P2P", "<submit_result>1,202</submit_result>", "the answer must be one integer and nothing else; [1, 202]", 3),
+        ("P2P", "<submit_result>answer</submit_result>", "the answer must be one integer and nothing else", 3),
     ],
 )
 def test_what_is_wrong_is_answered_in_words_and_counted(

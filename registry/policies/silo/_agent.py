@@ -115,7 +115,9 @@ class Agent(Policy):
         try:
             return self.solve({0: self.shards[self.id]})[0]
         except (LookupError, ValueError, ArithmeticError):  # some problems make no sense of a single part
-            return "0"
+            form = problem(self.brief["module"]).form
+            texts = ("0", "[]", "{}", "false", *form.schema.get("enum", ()))
+            return next(text for text in texts if form.fits(normalise(text)))
 
     @property
     def segmented(self) -> bool:

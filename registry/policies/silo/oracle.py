@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from harness.api import Turn, plugin
 from harness.errors import PluginError
+from harness.replies import Form
 
 from . import _plans
-from ._agent import Agent, Call, submit
+from ._agent import Agent, Call, problem, submit
 from ._plans import PLANS
 
 
@@ -55,14 +56,17 @@ class Oracle(Agent):
         calls = list(self._steps.step(turn.view["round"]))
         done = bool(calls) and calls[-1]["call"] == "submit_result"
         if done and (self.mistake == "all" or (self.mistake == "one" and self.id == self.n - 1)):
-            calls[-1] = submit(wrong(calls[-1]["answer"]))
+            calls[-1] = submit(wrong(calls[-1]["answer"], problem(self.brief["module"]).form))
         if self.pull and not done:
             calls.append({"call": "receive_messages"})
         return calls
 
 
-def wrong(answer: str) -> str:
+def wrong(answer: str, form: Form) -> str:
     """Another answer of the same form."""
+    names = form.schema.get("enum", ())
+    if names:
+        return next(name for name in names if name != answer)
     try:
         value: Any = json.loads(answer)
     except ValueError:
@@ -71,4 +75,6 @@ def wrong(answer: str) -> str:
         return json.dumps(not value)
     if isinstance(value, (int, float)):
         return json.dumps(value + 1 + abs(value))
-    return json.dumps([*value, -1] if isinstance(value, list) else {**value, "wrong": -1})
+    if isinstance(value, dict):
+        return json.dumps({**value, "wrong": -1})
+    return json.dumps([*value, [-1] if value and isinstance(value[0], list) else -1])

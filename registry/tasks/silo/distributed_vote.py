@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from harness.api import Facts, plugin
 from harness.errors import PluginError
-from harness.replies.answer import TEXT
+from harness.replies.answer import one_of
 from harness.sharded import Items, ShardedTask
 
 NAMES = ["Alice", "Bob", "Carol", "Dave"]
@@ -32,7 +32,7 @@ class DistributedVote(ShardedTask):
         "the name of the candidate with the most votes across the entire distributed dataset. Local majorities need "
         "not agree with the global one. You must coordinate with other agents to determine the global winner."
     )
-    form = TEXT
+    form = one_of(NAMES)
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
         """Votes, drawn again until the winner has more than half of them."""
