@@ -61,7 +61,7 @@ class Setting:
 
 def success(task: str, size: int, setting: Setting, repeats: int, seed: int) -> float:
     """How often the algorithm solves the nine graphs of one size."""
-    channel = BUILTIN.load("channels", "neighbours")()
+    channel = BUILTIN.load("channels", "neighbors")()
     protocol = BUILTIN.load("protocols", "local_rounds")(channel=channel, rounds=setting.rounds)
     problems = [BUILTIN.load("tasks", f"agentsnet/{task}")(graphs=family, size=size) for family in FAMILIES]
     solved = [

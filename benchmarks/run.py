@@ -120,7 +120,7 @@ def work_calls(turns: int, repeats: int) -> Row:
 
 
 class Talker:
-    """Says the same to one neighbour in every round; counts what it is asked."""
+    """Says the same to one neighbor in every round; counts what it is asked."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -132,7 +132,7 @@ class Talker:
         if "'### Final Answer ###'" in question:
             return "### Final Answer ### 0"
         seat = request.id.rsplit("/", 3)[1]
-        if seat not in self._talk:  # whoever is named first in the list of neighbours
+        if seat not in self._talk:  # whoever is named first in the list of neighbors
             first = request.thread.messages[0]["content"].split("immediate neighbors (")[1].split(",")[0].rstrip(")")
             said = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
             self._talk[seat] = "Let me think about it. " * 10 + said

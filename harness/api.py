@@ -55,7 +55,7 @@ class Case:
         seats: the names of the chairs, in play order.
         public: facts that anyone may know.
         private: seat → facts only that seat may know.
-        topology: seat → its neighbours in order, or None where everybody reaches everybody.
+        topology: seat → its neighbors in order, or None where everybody reaches everybody.
         target: the hidden truth; only `Task.grade` may look.
         labels: facts to group result tables by (added to the condition's own).
         roles: seat → name of its group in the spec's seat map; seats not named are "default".

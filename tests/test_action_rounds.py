@@ -281,7 +281,7 @@ def test_any_number_of_agents(use: str, seats: int) -> None:
 
 def test_a_channel_without_calls_is_refused_in_words() -> None:
     with pytest.raises(PluginError, match="has no calls; action_rounds needs mailbox, broadcast, store or silence"):
-        play(channel("neighbours"), {})
+        play(channel("neighbors"), {})
 
 
 # --------------------------------------------------------------------------------------- knowledge
@@ -313,10 +313,10 @@ def test_what_is_read_in_the_reply_that_submits_does_not_count() -> None:
 # ------------------------------------------------------------------------------------------- faults
 
 
-@pytest.mark.parametrize("use", ["mailbox", "broadcast", "neighbours", "store"])
+@pytest.mark.parametrize("use", ["mailbox", "broadcast", "neighbors", "store"])
 def test_any_channel_can_lose_everything(use: str) -> None:
     lossy = channel("unreliable", channel=channel(use), loss=1.0)
-    if use == "neighbours":
+    if use == "neighbors":
         case = Case("x", ("A", "B"), topology={"A": ("B",), "B": ("A",)})
         from harness.api import Move
 

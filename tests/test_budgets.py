@@ -331,7 +331,7 @@ def test_a_second_phase_goes_on_in_the_middle(tmp_path: Path) -> None:
     data = {
         "name": "x",
         "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "samples": 2, "source": "seeded"},
-        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbours", "repairs": 1, "phases": "two"},
+        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "repairs": 1, "phases": "two"},
         "prompts": "agentsnet/standard",
         "metrics": ["solved", "calls", "reasks"],
         "tables": [{"title": "T", "rows": "model", "cell": "calls"}],

@@ -26,7 +26,7 @@ def names(kind: str) -> list[str]:
 def build(kind: str, name: str, /, **parameters: Any) -> Any:
     """A plugin with its defaults, references to other plugins filled in as a spec would."""
     loaded = spec.parse(
-        {"name": "x", "task": "agentsnet/coloring", "protocol": {"use": "local_rounds", "channel": "neighbours"},
+        {"name": "x", "task": "agentsnet/coloring", "protocol": {"use": "local_rounds", "channel": "neighbors"},
          "prompts": "agentsnet/standard", "metrics": ["solved"]},
         BUILTIN,
     )  # fmt: skip
@@ -39,9 +39,9 @@ def variants(name: str, **choices: list[Any]) -> list[tuple[str, dict[str, Any]]
 
 
 PROTOCOLS = [
-    *variants("local_rounds", channel=["neighbours"], parsing=["tolerant", "reference"], rounds=["paper", 0, 1, 5]),
-    *variants("steps", order=["simultaneous"], channel=["neighbours"], talk_rounds=[0, 1, 3], memory=[0, 2, "thread"]),
-    *variants("steps", order=["sequential"], channel=["neighbours"], talk_rounds=[0, 1], ends=["action", "turn"]),
+    *variants("local_rounds", channel=["neighbors"], parsing=["tolerant", "reference"], rounds=["paper", 0, 1, 5]),
+    *variants("steps", order=["simultaneous"], channel=["neighbors"], talk_rounds=[0, 1, 3], memory=[0, 2, "thread"]),
+    *variants("steps", order=["sequential"], channel=["neighbors"], talk_rounds=[0, 1], ends=["action", "turn"]),
     *variants("steps", deadlock=["non_terminal"], backoff_threshold=[1, None], parsing=["tolerant", "reference"]),
     *variants("action_rounds", channel=["mailbox", "broadcast", "store", "silence"], max_rounds=[6],
               planning=[False, True], calls_per_round=[1, 3]),
@@ -70,7 +70,7 @@ PROTOCOLS = [
               top_k=[-1, 1, 3], confidence=["none", "line"]),
     *variants("graph_of_agents", rounds=[2], confidence=["json"]),
     *variants("action_rounds", channel=["mailbox"], max_rounds=[3], phases=["two"]),
-    *variants("local_rounds", channel=["neighbours"], rounds=[1], phases=["two"]),
+    *variants("local_rounds", channel=["neighbors"], rounds=[1], phases=["two"]),
 ]  # fmt: skip
 NEEDED: dict[str, dict[str, Any]] = {
     "unreliable": {"channel": "mailbox"}, "silo/failure": {"modes": ["timeout"]},
@@ -298,7 +298,7 @@ def test_moves_of_a_drive_are_in_order() -> None:
 
 
 SECOND = {
-    "agentsnet": ("agentsnet/coloring", {"use": "local_rounds", "channel": "neighbours", "rounds": 1}),
+    "agentsnet": ("agentsnet/coloring", {"use": "local_rounds", "channel": "neighbors", "rounds": 1}),
     "silo": ("silo/prefix_sum", {"use": "action_rounds", "channel": "mailbox", "max_rounds": 1}),
     "mas": ("mas/sorting", {"use": "command_rounds", "channel": "mas/p2p", "max_rounds": 1}),
 }

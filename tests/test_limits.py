@@ -255,7 +255,7 @@ def test_both_phases_are_one_episode(tmp_path: Path) -> None:
     data = {
         "name": "x",
         "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "samples": 2, "source": "seeded"},
-        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbours", "repairs": 0, "phases": "two"},
+        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "repairs": 0, "phases": "two"},
         "prompts": "agentsnet/standard",
         "limits": {"calls_per_seat": 4},
         "metrics": ["calls", "limited", "engine_errors"],

@@ -57,9 +57,9 @@ def test_the_schema_is_valid_and_knows_defaults_and_what_is_required() -> None:
         {"rounds": 3},
         {"span": [1, 2.5]},
         {"names": ["a", "b"]},
-        {"channels": ["neighbours", {"use": "neighbours"}]},
-        {"channel": "neighbours"},
-        {"channel": {"use": "neighbours", "loss": 0.5}},
+        {"channels": ["neighbors", {"use": "neighbors"}]},
+        {"channel": "neighbors"},
+        {"channel": {"use": "neighbors", "loss": 0.5}},
     ],
 )
 def test_good_values(value: dict[str, Any]) -> None:

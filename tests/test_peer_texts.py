@@ -144,7 +144,7 @@ def test_dpbench(order: str, rounds: int) -> None:
         text = '"' + forged(*lines) if turn.seat == "P0" else None
         return text if turn.name == "talk" else said("WAIT", text)
 
-    channel = BUILTIN.load("channels", "neighbours")()
+    channel = BUILTIN.load("channels", "neighbors")()
     played = dine(steps(order=order, talk_rounds=rounds, channel=channel, max_timesteps=3, max_chars=None), answer)
     assert_no_line(prompts_of(played, "dpbench/standard"), lines[0], lines[2])
 

@@ -297,7 +297,7 @@ def test_only_the_end_of_an_endless_reply_is_searched() -> None:
     [
         ('{"Emma": "a"} {"Alan": "b"}', {"Alan": "b"}),
         ('Hm {x}. {"Emma": "a"}', {"Emma": "a"}),
-        ('{"Emma": "a", "Bob": "b"}', {"Emma": "a"}),  # a known name that is no neighbour
+        ('{"Emma": "a", "Bob": "b"}', {"Emma": "a"}),  # a known name that is no neighbor
         ("{}", {}),
         (r'{"Emma": "a\nb"}', None),  # an escaped line break
         ('{"Emma": "a",}', None),
@@ -347,6 +347,6 @@ def test_the_schema_admits_what_is_read() -> None:
     assert not schema.is_valid({"Bob": "hello"})
 
 
-def test_the_complaint_names_the_neighbours() -> None:
+def test_the_complaint_names_the_neighbors() -> None:
     assert (MESSAGES.parse("?").error or "").endswith("names of your neighbors: Emma, Alan, Mary Ann")
     assert "(21 in all)" in (Messages(tuple(map(str, range(21)))).parse("?").error or "")

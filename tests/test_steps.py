@@ -20,7 +20,7 @@ LEFT, RIGHT, RELEASE, WAIT = "GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"
 
 def steps(**parameters: Any) -> Any:
     if "lifetime" in parameters:
-        parameters["channel"] = BUILTIN.load("channels", "neighbours")(lifetime=parameters.pop("lifetime"))
+        parameters["channel"] = BUILTIN.load("channels", "neighbors")(lifetime=parameters.pop("lifetime"))
     return BUILTIN.load("protocols", "steps")(**parameters)
 
 
@@ -55,6 +55,7 @@ def test_simultaneous_everybody_decides_on_the_same_state() -> None:
     assert all(turn.view["left_available"] and turn.view["right_available"] for turn in played.turns())
     assert played.outcome.facts == {
         "timesteps": 1, "rounds": 1.0, "end": "deadlock", "deadlocks": [1], "messages": 0, "characters": 0,
+        "sent": {"P0": {}, "P1": {}, "P2": {}},
         "backoffs": 0, "eaten": {"P0": 0, "P1": 0, "P2": 0},
     }  # fmt: skip
 
@@ -114,7 +115,7 @@ def test_how_long_a_message_is_seen(lifetime: str, kept: dict[str, str]) -> None
     assert [view["inbox"] for view in views] == [{}, {"P1": "hello"}, kept]
 
 
-def test_sequential_talk_shows_the_latest_of_each_neighbour() -> None:
+def test_sequential_talk_shows_the_latest_of_each_neighbor() -> None:
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=4)
     played = drive(protocol, lambda turn: said(WAIT, f"{turn.seat}@{turn.view['timestep']}"))
     inboxes = [turn.view["inbox"] for turn in played.turns()]
@@ -346,7 +347,7 @@ def test_golden_episode_in_turns_and_with_messages() -> None:
         f" {turn.view['inbox'].get(turn.brief['left'])} {turn.view['inbox'].get(turn.brief['right'])}"
         for turn in played.turns()
     ]
-    assert told == [  # timestep, seat, state, meals, forks it can have, what its left and right neighbours said last
+    assert told == [  # timestep, seat, state, meals, forks it can have, what its left and right neighbors said last
         "1 P0 H0 LR None None", "2 P1 H0 LR mine is next None", "3 P2 H0 L- go on mine is next",
         "4 P0 H0 LR None go on", "5 P1 H0 -R mine is next None", "6 P2 H0 L- now I mine is next",
         "7 P0 E1 LR None now I", "8 P1 H0 LR done None",

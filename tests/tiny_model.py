@@ -23,9 +23,9 @@ TEMPLATE = (
 
 # Enough English and JSON for a few hundred merges; every other byte stays a token of its own.
 CORPUS = [
-    "The agents of a network talk to their neighbours and agree on one answer.",
+    "The agents of a network talk to their neighbors and agree on one answer.",
     '{"messages": {"Alice": "hello there", "Bob": "my colour is 3"}, "answer": "Group 1", "value": [1, 2, 3]}',
-    "You are an agent connected with Carol and Dave. In each round you may send one message to every neighbour.",
+    "You are an agent connected with Carol and Dave. In each round you may send one message to every neighbor.",
     "Yes No Group 1 Group 2 Group 3 system user assistant final answer: \\boxed{42}",
 ]
 

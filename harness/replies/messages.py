@@ -1,4 +1,4 @@
-"""Messages to neighbours as a JSON object (AgentsNet, Algorithm 1)."""
+"""Messages to neighbors as a JSON object (AgentsNet, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _STRICT = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Messages(Reply):
-    """A flat JSON object: neighbour → message. A neighbour who is left out gets nothing; `{}` is silence.
+    """A flat JSON object: neighbor → message. A neighbor who is left out gets nothing; `{}` is silence.
 
-    The tolerant reading takes every object in the text that has a neighbour's name among its keys, in lists and
-    other objects too. Objects to different neighbours are one set of messages. An object that writes again to a
-    neighbour begins a new set, and the last set counts. An empty object is silence where there is no other, or
+    The tolerant reading takes every object in the text that has a neighbor's name among its keys, in lists and
+    other objects too. Objects to different neighbors are one set of messages. An object that writes again to a
+    neighbor begins a new set, and the last set counts. An empty object is silence where there is no other, or
     where it stands alone at the end. Raw and escaped line breaks and trailing commas are allowed, other keys are
     left out, `null` is no message, any other value that is not a string becomes its JSON text. Case and outer blanks
     of a name do not matter.
 
     Attributes:
-        to: the neighbours, in order.
+        to: the neighbors, in order.
         max_chars: a longer message is cut to this many characters; None for no limit.
         parsing: "reference" first turns every backslash-n into a line break (so that JSON with an escaped
             line break is refused), then takes the first object that reaches from a brace to the last closing
@@ -64,11 +64,11 @@ class Messages(Reply):
 
     def dropped(self, text: str) -> int:
         """How many messages in `text` the tolerant reading does not send: those of earlier sets, and those to names
-        that no neighbour has. 0 for the reference reading, which takes one object or none."""
+        that no neighbor has. 0 for the reference reading, which takes one object or none."""
         return 0 if self.parsing == "reference" else self._sets(text[-MAX_TEXT:])[1]
 
     def constraint(self) -> Mapping[str, Any]:
-        """A JSON schema: one optional string per neighbour and nothing else."""
+        """A JSON schema: one optional string per neighbor and nothing else."""
         limit = {} if self.max_chars is None else {"maxLength": self.max_chars}
         properties = {name: {"type": "string", **limit} for name in self.to}
         return {"json": {"type": "object", "properties": properties, "additionalProperties": False}}
@@ -83,7 +83,7 @@ class Messages(Reply):
             if not outer and (alone or found is None):
                 dropped, found, names = dropped + len(found or ()), {}, set()
             stack: list[Any] = [outer]
-            while stack:  # an object without a neighbour's name may hold one that has
+            while stack:  # an object without a neighbor's name may hold one that has
                 value = stack.pop()
                 named = {key: known.get(key) or known.get(key.strip().casefold()) for key in _keys(value)}
                 if not any(named.values()):

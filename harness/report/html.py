@@ -61,7 +61,7 @@ def _table(table: Table) -> str:
 
 
 def _header(found: Grid) -> str:
-    """A line a level; neighbours with the same name above them share a cell."""
+    """A line a level; neighbors with the same name above them share a cell."""
     lines = []
     for level in range(max(map(len, found.header), default=0)):
         cells = ""

@@ -9,7 +9,7 @@ from .._numbers import grade
 
 @plugin
 class SolvedHonest(Metric):
-    """1 if solved even when naming a byzantine neighbour never counts; AgentsNet's matching has both readings.
+    """1 if solved even when naming a byzantine neighbor never counts; AgentsNet's matching has both readings.
 
     AgentsNet, Appendix I, leaves open what an honest agent's answer is worth that names a byzantine one.
     For problems in which nobody is named, and without byzantine seats, this is `solved`.

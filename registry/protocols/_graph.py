@@ -15,7 +15,7 @@ Row = Mapping[int, float] | None
 """What a judge gives the other nodes, slot → score, together about 1; None: the judge is ignored."""
 
 HIGH, MODERATE = 0.7, 0.4
-"""Above these shares of its readers' attention a neighbour is of high, of moderate relevance."""
+"""Above these shares of its readers' attention a neighbor is of high, of moderate relevance."""
 _DIGITS = 9  # 0.1 + 0.2 is 0.3: what differs by rounding alone is a tie
 
 
@@ -44,10 +44,10 @@ class Graph:
         """Those `slot` has an edge to, best first: whose answers it sees on the way up."""
         return self.ranks[self.ranks.index(slot) + 1 :]
 
-    def relevance(self, neighbours: Sequence[int]) -> dict[int, Relevance]:
+    def relevance(self, neighbors: Sequence[int]) -> dict[int, Relevance]:
         """Slot → how relevant it is to who reads just these: by its share of their scores."""
-        total = sum(self.shares[slot] for slot in neighbours)
-        return {slot: label(self.shares[slot] / total if total else 0.0) for slot in neighbours}
+        total = sum(self.shares[slot] for slot in neighbors)
+        return {slot: label(self.shares[slot] / total if total else 0.0) for slot in neighbors}
 
 
 def label(share: float) -> Relevance:

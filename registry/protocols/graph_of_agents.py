@@ -250,23 +250,23 @@ class _Episode:
         name: str,
         graph: Graph,
         slot: int,
-        neighbours: Sequence[int],
+        neighbors: Sequence[int],
         own: Opinion,
         sources: Sequence[Opinion],
         reminded: bool = True,
     ) -> Turn:
-        """A node answers again, from its own answer and its neighbours', each with its relevance."""
-        labels = graph.relevance(neighbours)
-        view = self.view(sources, neighbours, labels) | {"own": own.text}
-        view["leading"] = leading([own, *(sources[i] for i in neighbours)])
+        """A node answers again, from its own answer and its neighbors', each with its relevance."""
+        labels = graph.relevance(neighbors)
+        view = self.view(sources, neighbors, labels) | {"own": own.text}
+        view["leading"] = leading([own, *(sources[i] for i in neighbors)])
         if name == "backward":
             view["reminded"] = reminded
         edges = self.told.setdefault("edges", [])
-        for other in neighbours:
+        for other in neighbors:
             edge = {"pass": name, "from": other, "to": slot, "relevance": labels[other]}
             if edge not in edges:
                 edges.append(edge)
-        return self.turn(self.slots[slot], name, view, [own, *(sources[i] for i in neighbours)])
+        return self.turn(self.slots[slot], name, view, [own, *(sources[i] for i in neighbors)])
 
     def pool(self, texts: Sequence[Opinion], graph: Graph) -> Step[Opinion]:
         """The meta seat writes one answer out of those of the nodes that are left, of all if none is."""

@@ -1,4 +1,4 @@
-"""Synchronous message passing between neighbours (AgentsNet, Section 4 and Algorithm 1)."""
+"""Synchronous message passing between neighbors (AgentsNet, Section 4 and Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class HasRounds(typing.Protocol):
     """A task that says how many rounds its paper allows."""
 
     def rounds(self, case: Case) -> int:
-        """The number of messages that each neighbour can get from each agent."""
+        """The number of messages that each neighbor can get from each agent."""
 
 
 @plugin
 class LocalRounds(Protocol):
-    """In each of T rounds all agents write to their neighbours at once; then each gives its answer.
+    """In each of T rounds all agents write to their neighbors at once; then each gives its answer.
 
-    T counts the messages that an agent can send to one neighbour. The first are written from the system prompt
+    T counts the messages that an agent can send to one neighbor. The first are written from the system prompt
     alone, the last are shown with the final question, so an agent is asked T + 1 times. Turns: `start` (round 1),
     `talk` (rounds 2 … T), `answer`. Every view has what the channel shows (`inbox`, `silent`), `round` (from 1),
     `rounds_left` (this one included), `last_round`, `neighbors`, `options` (of the answer) and `chain_of_thought`.
 
     Attributes:
-        channel: how messages travel: neighbours.
+        channel: how messages travel: neighbors.
         rounds: T, or "paper" for the task's own budget.
         repairs: how often an unreadable reply is asked for again; then it is silence, or no answer.
         chain_of_thought: whether every turn asks the model to think step by step first.

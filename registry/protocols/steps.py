@@ -33,9 +33,9 @@ class Steps(Protocol):
             a deadlock that somebody resolves within the turn is none.
         talk_rounds: 0: nobody talks. 1: a message goes with each action, and is seen from the next decision on.
             R > 1: R − 1 rounds of messages alone come before each action; who speaks or acts sees all of the
-            timestep's so far, those of one neighbour joined by " / ".
-        channel: how messages travel; each goes to all neighbours. `neighbours` shows those of the last round;
-            with `lifetime: latest` the last of each neighbour, which is what sequential order wants.
+            timestep's so far, those of one neighbor joined by " / ".
+        channel: how messages travel; each goes to all neighbors. `neighbors` shows those of the last round;
+            with `lifetime: latest` the last of each neighbor, which is what sequential order wants.
         memory: how many of its own last observations a seat is shown (0: each decision is a new conversation), or
             "thread": one conversation for the whole episode.
         deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside. "unreported": ends
@@ -66,7 +66,7 @@ class Steps(Protocol):
 
     def __post_init__(self) -> None:
         if self.talk_rounds and self.channel is None:
-            raise PluginError("talk_rounds needs a channel", hint="For example `channel: neighbours`.")
+            raise PluginError("talk_rounds needs a channel", hint="For example `channel: neighbors`.")
         if self.talk_rounds > 1 and self.order == "sequential":
             message = f"talk_rounds: {self.talk_rounds} is for simultaneous order; in sequential order it is 0 or 1"
             raise PluginError(message)
@@ -104,7 +104,7 @@ class _Game:
         window = rules.memory if isinstance(rules.memory, int) else 0
         self.memory: dict[str, deque[Facts]] = {seat: deque(maxlen=window) for seat in case.seats}
         self.waited = dict.fromkeys(case.seats, 0)
-        self.heard: dict[str, dict[str, str]] = {}  # seat → neighbour → what it said in this timestep's talk
+        self.heard: dict[str, dict[str, str]] = {}  # seat → neighbor → what it said in this timestep's talk
         self.forced: dict[str, Action] = {}
         self.briefs: dict[str, Facts] = {}
         self.end: str | None = None
@@ -170,7 +170,7 @@ class _Game:
                 before[name] = f"{before[name]} / {text}" if name in before else text
 
     def hear(self, moves: Sequence[Move]) -> None:
-        """Messages travel: each to all neighbours."""
+        """Messages travel: each to all neighbors."""
         if self.channel is None:
             return
         sent = []

@@ -25,7 +25,7 @@ def task(problem: str, **parameters: Any) -> Any:
 
 
 def local_rounds(**parameters: Any) -> Protocol:
-    made: Protocol = load("protocols", "local_rounds", channel=load("channels", "neighbours"), **parameters)
+    made: Protocol = load("protocols", "local_rounds", channel=load("channels", "neighbors"), **parameters)
     return made
 
 
@@ -36,7 +36,7 @@ def case_of(topology: Mapping[str, tuple[str, ...]], unscored: frozenset[str] = 
 
 
 def network(edges: set[tuple[int, int]], n: int) -> dict[str, tuple[str, ...]]:
-    """Seat → neighbours, for edges between the positions 0 … n-1."""
+    """Seat → neighbors, for edges between the positions 0 … n-1."""
     return {
         NAMES[i]: tuple(NAMES[j] for j in range(n) if (i, j) in edges or (j, i) in edges) for i in range(n)
     }  # fmt: skip

@@ -145,7 +145,7 @@ def test_grading_is_total_and_unparsed_is_never_solved(problem: str, data: st.Da
         ("coloring", EDGELESS, ["Group 1", None], 0, 0),
         ("vertex_cover", PATH, ["No", "Yes", "No"], 1, 1),
         ("vertex_cover", PATH, ["Yes", "No", "Yes"], 1, 1),
-        ("vertex_cover", PATH, ["Yes", "Yes", "No"], 0, 0.5),  # Emma's neighbour is a coordinator, too
+        ("vertex_cover", PATH, ["Yes", "Yes", "No"], 0, 0.5),  # Emma's neighbor is a coordinator, too
         ("vertex_cover", PATH, ["No", "No", "No"], 0, 0),  # the published code divides by zero here
         ("vertex_cover", PATH, ["No", "Yes", None], 0, 1),
         ("vertex_cover", PATH, ["Yes", "No", "No"], 0, 0.5),
@@ -157,7 +157,7 @@ def test_grading_is_total_and_unparsed_is_never_solved(problem: str, data: st.Da
         ("matching", PATH, ["Emma", "Alan", "None"], 0, 1 / 3),  # two name themselves
         ("matching", PATH, ["Alan", "Bob", "Alan"], 0, 2 / 3),
         ("matching", PATH, ["Alan", "Emma", None], 0, 2 / 3),
-        ("matching", PATH, ["Bob", "None", "Emma"], 0, 1 / 3),  # no neighbours of each other
+        ("matching", PATH, ["Bob", "None", "Emma"], 0, 1 / 3),  # no neighbors of each other
         ("leader_election", PATH, ["No", "Yes", "No"], 1, 1),
         ("leader_election", PATH, ["No", "Yes", None], 0, 0),
         ("leader_election", PATH, ["No", "No", "No"], 0, 0),
@@ -203,7 +203,7 @@ def test_naming_a_byzantine_partner_is_graded_both_ways() -> None:
     ignored = grade(task("matching"), case, {"Emma": "Alan", "Alan": "Bob", "Bob": "None"})
     assert ignored == {"solved": 0, "score": 0.5, "solved_honest": 0, "score_honest": 0.5}
     alone = grade(task("matching"), case, {"Emma": "None", "Alan": "None", "Bob": "None"})
-    assert alone == {"solved": 1, "score": 1, "solved_honest": 1, "score_honest": 1}  # no honest neighbours
+    assert alone == {"solved": 1, "score": 1, "solved_honest": 1, "score_honest": 1}  # no honest neighbors
 
 
 def test_briefs_hold_what_an_agent_may_know_and_nothing_else() -> None:

@@ -26,7 +26,7 @@ EXAMPLE = task("coloring").example()  # Emma - Alan, Bob, Evelyn; Alan - Evelyn
 
 
 def chatter(turn: Turn) -> Any:
-    """Everybody tells every neighbour who wrote to whom in which round; Bob is always silent."""
+    """Everybody tells every neighbor who wrote to whom in which round; Bob is always silent."""
     if turn.name == "answer":
         return turn.reply.options[0] if turn.reply.options else None
     if turn.seat == "Bob":
@@ -50,7 +50,7 @@ def test_every_agent_is_asked_t_times_for_messages_and_once_for_its_answer() -> 
     assert played.outcome.answers == dict.fromkeys(EXAMPLE.seats, "Group 1")
 
 
-def test_messages_arrive_once_in_the_next_round_in_neighbour_order() -> None:
+def test_messages_arrive_once_in_the_next_round_in_neighbor_order() -> None:
     played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, chatter)
     first, second, last = views(played, "Emma")
     assert (first["inbox"], first["silent"]) == ({}, [])
@@ -153,11 +153,11 @@ def test_a_seat_without_an_action_is_silent() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(networks(), st.data())
-def test_the_channel_carries_messages_to_neighbours_only(
+def test_the_channel_carries_messages_to_neighbors_only(
     topology: dict[str, tuple[str, ...]], data: st.DataObject
 ) -> None:
     case = case_of(topology)
-    channel = load("channels", "neighbours").open(case, random.Random(0))
+    channel = load("channels", "neighbors").open(case, random.Random(0))
     sent: dict[str, dict[str, str]] = {}
     for _ in range(2):  # nothing of the first round is left after the second
         sent = {s: data.draw(st.dictionaries(st.sampled_from([*topology, "Nobody"]), st.text())) for s in topology}
@@ -172,13 +172,13 @@ def test_the_channel_carries_messages_to_neighbours_only(
 
 @pytest.mark.parametrize("action", [None, "hello", ["Emma"], 5])
 def test_what_is_no_message_is_silence(action: object) -> None:
-    channel = load("channels", "neighbours").open(EXAMPLE, random.Random(0))
+    channel = load("channels", "neighbors").open(EXAMPLE, random.Random(0))
     channel.commit([Move("Alan", "talk", action), Move("Bob", "talk", {"Emma": "x"})])
     assert channel.view("Emma") == {"inbox": {"Bob": "x"}, "silent": ["Alan", "Evelyn"]}
 
 
-def test_without_a_topology_everybody_is_a_neighbour() -> None:
-    channel = load("channels", "neighbours").open(Case("x", ("A", "B", "C")), random.Random(0))
+def test_without_a_topology_everybody_is_a_neighbor() -> None:
+    channel = load("channels", "neighbors").open(Case("x", ("A", "B", "C")), random.Random(0))
     channel.commit([Move("A", "talk", {"B": "b", "C": "c", "A": "a"})])
     assert [channel.view(seat) for seat in "ABC"] == [
         {"inbox": {}, "silent": ["B", "C"]},

@@ -1,4 +1,4 @@
-"""The networks: the paper's own to the last neighbour, every other family at any size, and users' files."""
+"""The networks: the paper's own to the last neighbor, every other family at any size, and users' files."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ def suite(sizes: tuple[int, ...]) -> list[Case]:
 
 
 def graph(case: Case) -> nx.Graph:
-    return nx.Graph({seat: list(neighbours) for seat, neighbours in (case.topology or {}).items()})
+    return nx.Graph({seat: list(neighbors) for seat, neighbors in (case.topology or {}).items()})
 
 
 # --------------------------------------------------------------------------------- the paper's own
@@ -55,7 +55,7 @@ def test_the_networks_of_the_papers_transcripts() -> None:
 
 
 def test_the_published_suites_are_what_they_always_were() -> None:
-    """Every seat and every neighbour list of the 108 networks, in order; no package update may change them."""
+    """Every seat and every neighbor list of the 108 networks, in order; no package update may change them."""
     for sizes, digest in ((SMALL, "0299823d3448c94d"), (LARGE, "5ad055a9e88399fc")):
         told = [[case.id, case.seats, list((case.topology or {}).values())] for case in suite(sizes)]
         assert hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16] == digest
@@ -113,7 +113,7 @@ def test_every_family_is_connected_at_every_size(family: str, size: int, seed: i
         topology = case.topology or {}
         assert len(set(case.seats)) == size == len(topology) == case.labels["size"]
         assert nx.is_connected(graph(case))
-        assert all(seat in topology[neighbour] for seat in topology for neighbour in topology[seat])
+        assert all(seat in topology[neighbor] for seat in topology for neighbor in topology[seat])
         assert all(len(set(near)) == len(near) and seat not in near for seat, near in topology.items())
         assert case.public["max_degree"] == max(map(len, topology.values()))
 
@@ -238,7 +238,7 @@ def test_numbered_agents_get_names(tmp_path: Path) -> None:
         ("Ann,Bo\nBo\n", 2, "expected two agents, found 1"),
         ("Ann Bo\n# x\nAnn Bo 0.5\n", 3, "expected two agents, found 3"),
         ("Ann,Bo\nBo,\n", 2, "expected two agents"),
-        ("Ann,Ann\n", 1, "own neighbour"),
+        ("Ann,Ann\n", 1, "own neighbor"),
         ("Ann,B\x1b[2Jo\n", 1, "printable characters"),
         ("Ann,Bo\nBo,none\n", 2, "cannot be called None"),
     ],

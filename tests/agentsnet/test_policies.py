@@ -52,7 +52,7 @@ def test_flooding_never_fails_in_the_papers_budget(problem: str, topology: Any, 
 
 
 def test_flooding_needs_as_many_rounds_as_the_diameter() -> None:
-    ends = ["Alan", "Mary", "Joseph", "Evelyn", "Bob"]  # in this line Alan and Bob both come before their neighbours
+    ends = ["Alan", "Mary", "Joseph", "Evelyn", "Bob"]  # in this line Alan and Bob both come before their neighbors
     line = case_of({name: tuple(ends[i] for i in (k - 1, k + 1) if 0 <= i < 5) for k, name in enumerate(ends)})
 
     def leaders(rounds: int) -> list[str]:
@@ -169,7 +169,7 @@ def mixed(seat: str) -> Policy:
 
 @pytest.mark.parametrize("problem", ["leader_election", "matching", "vertex_cover"])
 def test_a_saboteur_keeps_honest_agents_from_solving(problem: str) -> None:
-    """In coloring and consensus it does little harm: colors are checked with every neighbour, and 0 spreads."""
+    """In coloring and consensus it does little harm: colors are checked with every neighbor, and 0 spreads."""
     case = case_of(LINE.topology or {}, frozenset({"Evelyn"}))
 
     def wins(policies: Callable[[str], Policy]) -> float:
@@ -186,7 +186,7 @@ def test_a_saboteur_contradicts_itself() -> None:
     assert any(action["Bob"] != action["Mary"] for action in told)
 
 
-def test_a_saboteurs_answer_is_against_its_neighbours() -> None:
+def test_a_saboteurs_answer_is_against_its_neighbors() -> None:
     saboteur: Policy = load("policies", "agentsnet/saboteur")
 
     def answer(problem: str, inbox: dict[str, str]) -> Any:

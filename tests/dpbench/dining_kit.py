@@ -32,7 +32,7 @@ def table(n: int, rules: str = "paper") -> SteppedTask:
 def steps(order: str, talk_rounds: int = 0, **parameters: Any) -> Any:
     """The protocol; with talk, over the channel that the order wants."""
     lifetime = "latest" if order == "sequential" else "round"
-    channel = load("channels", "neighbours", lifetime=lifetime) if talk_rounds else None
+    channel = load("channels", "neighbors", lifetime=lifetime) if talk_rounds else None
     return load("protocols", "steps", order=order, talk_rounds=talk_rounds, channel=channel, **parameters)
 
 

@@ -118,7 +118,7 @@ def assert_lawful(before: Any, actions: Mapping[str, Any], after: Any) -> None:
     n = len(before.seats)
     assert len(after.forks) == n, "forks are conserved"
     for fork, holder in enumerate(after.forks):
-        assert holder is None or holder in (fork, (fork - 1) % n), "a fork is held by one of its two neighbours"
+        assert holder is None or holder in (fork, (fork - 1) % n), "a fork is held by one of its two neighbors"
         if holder is not None and holder != before.forks[fork]:
             owner = before.forks[fork]
             laid_down = owner is not None and actions.get(f"P{owner}") == RELEASE and not before.eating[owner]

@@ -147,7 +147,7 @@ def test_hesitation_makes_deadlocks_rarer() -> None:
 
 
 def all_eat_in_turn(played: check.Drive) -> None:
-    """No deadlock, and neighbours eat alternately, so that their meals never differ by more than one."""
+    """No deadlock, and neighbors eat alternately, so that their meals never differ by more than one."""
     eaten = meals(played)
     assert played.outcome.facts["end"] == "limit"
     assert min(eaten) > 0
@@ -192,7 +192,7 @@ class Lossy(Channel):
         self.chance = random.Random(seed)
 
     def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        inner, chance = load("channels", "neighbours", lifetime="latest").open(case, rng), self.chance
+        inner, chance = load("channels", "neighbors", lifetime="latest").open(case, rng), self.chance
 
         class Open(OpenChannel):
             begun = False
@@ -238,7 +238,7 @@ def test_everybody_always_speaks_and_in_short() -> None:
 
 
 class Talker(Policy):
-    """A neighbour that says whatever it is told to, and never takes a fork."""
+    """A neighbor that says whatever it is told to, and never takes a fork."""
 
     def __init__(self, texts: list[str | None]) -> None:
         self.texts = texts
@@ -277,7 +277,7 @@ def test_beside_strangers_it_helps_itself(order: str, talk: int, text: str | Non
     assert played.outcome.facts["eaten"][seat] >= turns // 3 - 1
 
 
-def test_a_neighbour_that_falls_silent_is_a_stranger_in_time() -> None:
+def test_a_neighbor_that_falls_silent_is_a_stranger_in_time() -> None:
     class Fickle(Policy):
         """Says that both forks are its own, twice; then nothing any more."""
 
@@ -318,7 +318,7 @@ def test_policies_sit_beside_random_ones(
 @pytest.mark.parametrize("name", SCRIPTED)
 def test_elsewhere_they_say_where_they_belong(name: str) -> None:
     task = load("tasks", "agentsnet/consensus")
-    rules = load("protocols", "local_rounds", channel=load("channels", "neighbours"))
+    rules = load("protocols", "local_rounds", channel=load("channels", "neighbors"))
     player_: Callable[[Turn], Action] = lambda turn: load("policies", f"dpbench/{name}").choose(turn, random.Random(0))  # noqa: E731
     with pytest.raises(PluginError, match=r"at the dining table.*\n.*dpbench/dining_table"):
         check.drive(rules, task, task.example(), player_)

@@ -77,7 +77,7 @@ ACTION: [GRAB_LEFT / GRAB_RIGHT / RELEASE / WAIT]"""
 
 def second_turn(prompts: str, talk_rounds: int, **parameters: Any) -> tuple[str, str]:
     """P1's system prompt and its question in the second timestep: P2 holds its left fork, P0 has spoken."""
-    channel = BUILTIN.load("channels", "neighbours")()
+    channel = BUILTIN.load("channels", "neighbors")()
     protocol = BUILTIN.load("protocols", "steps")(channel=channel, talk_rounds=talk_rounds, **parameters)
     task = BUILTIN.load("tasks", "dpbench/dining_table")()
 
@@ -136,10 +136,10 @@ def test_memory_shows_ones_own_past() -> None:
     assert decision.replace(decision[decision.index("WHAT YOU SAW") : decision.index("CURRENT STATE")], "") == DECISION
 
 
-def test_no_prompt_names_a_neighbour_or_shows_the_table() -> None:
+def test_no_prompt_names_a_neighbor_or_shows_the_table() -> None:
     """Partial observability (Section 3.1): another philosopher appears in no prompt but in what it says itself."""
     rng = random.Random(3)
-    channel = BUILTIN.load("channels", "neighbours")()
+    channel = BUILTIN.load("channels", "neighbors")()
     task = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=5)
     for talk in (0, 2):
         protocol = BUILTIN.load("protocols", "steps")(channel=channel, talk_rounds=talk, memory=2)

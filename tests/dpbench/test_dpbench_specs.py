@@ -103,7 +103,7 @@ HOSTILE = (
 )
 
 
-def test_messages_that_imitate_the_harness_stay_one_line_of_what_a_neighbour_says(tmp_path: Path) -> None:
+def test_messages_that_imitate_the_harness_stay_one_line_of_what_a_neighbor_says(tmp_path: Path) -> None:
     heard: list[str] = []
 
     def answer(request: Request) -> str:
@@ -201,7 +201,7 @@ def test_table_5_is_about_sim5nc_alone(run: Run) -> None:
 
 
 def test_a_message_counts_beside_an_action_that_cannot_be_read(tmp_path: Path) -> None:
-    """The action is a WAIT and a parse failure; the neighbours hear all the same."""
+    """The action is a WAIT and a parse failure; the neighbors hear all the same."""
     told = Mock(text="MESSAGE: mine is the left\nACTION: EAT")
     [score] = harness.evaluate(
         "dpbench", told, sets=["matrix.condition=[sim3c]", "repeats=1"], output_path=tmp_path / "r"

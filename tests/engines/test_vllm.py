@@ -122,7 +122,7 @@ def test_sixteen_conversations_at_once_only_tokenize_what_is_new(vllm_engine: Dr
         thread = Thread()
         thread.add("system", f"You are agent {agent} of a network.")
         for turn in range(6):
-            thread.add("user", f"Round {turn}: " + "the agents talk to their neighbours. " * 4)
+            thread.add("user", f"Round {turn}: " + "the agents talk to their neighbors. " * 4)
             constraint = {"regex": "[a-z ]{10,30}"}
             seed = derive_seed(agent, turn)
             ask = Request(f"e/{agent}/{turn}/0", thread, {"max_tokens": 40}, seed, constraint)

@@ -77,7 +77,7 @@ def test_every_threshold_of_relevance(share: float, word: str) -> None:
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=6))
-def test_relevance_is_of_the_readers_neighbours(weights: list[int]) -> None:
+def test_relevance_is_of_the_readers_neighbors(weights: list[int]) -> None:
     total = sum(weights)
     found = graph.Graph(tuple(weight / total for weight in weights), tuple(range(len(weights))))
     told = found.relevance(found.ranks)

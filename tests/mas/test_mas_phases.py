@@ -148,7 +148,7 @@ def test_rounds_of_calls_in_two_phases() -> None:
 def test_rounds_of_letters_in_two_phases() -> None:
     task = load("tasks", "agentsnet/coloring")
     case = task.example()
-    protocol = load("protocols", "local_rounds", channel=load("channels", "neighbours"), rounds=1, phases="two")
+    protocol = load("protocols", "local_rounds", channel=load("channels", "neighbors"), rounds=1, phases="two")
 
     def answer(turn: Turn) -> Any:
         again = "previous" in turn.brief

@@ -234,7 +234,7 @@ def test_only_words_beside_an_action_count() -> None:
 
 
 def test_in_sequential_order_every_decision_is_counted_once() -> None:
-    channel = BUILTIN.load("channels", "neighbours")(lifetime="latest")
+    channel = BUILTIN.load("channels", "neighbors")(lifetime="latest")
     grab = {"act": LEFT, "message": "I grab left"}
     stay = {"act": WAIT, "message": "I release"}
     script: list[Mapping[str, Action]] = [{"P0": grab, "P1": stay, "P2": stay}]

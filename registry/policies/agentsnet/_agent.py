@@ -14,7 +14,7 @@ MAX_ARGUMENT = 80
 
 
 class Agent(ABC):
-    """Hears its neighbours once a round, then says something or answers.
+    """Hears its neighbors once a round, then says something or answers.
 
     A message is a word and an argument, such as `try 3`. Anything else that comes in (from a model, from a
     saboteur) is not heard. An algorithm in phases opens one only when all its messages will be delivered.
@@ -31,29 +31,29 @@ class Agent(ABC):
 
     @abstractmethod
     def hear(self, inbox: Mapping[str, str]) -> None:
-        """Take in what the neighbours said in the last round."""
+        """Take in what the neighbors said in the last round."""
 
     @abstractmethod
     def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
-        """Neighbour → message; `opening` says whether a phase begins."""
+        """Neighbor → message; `opening` says whether a phase begins."""
 
     @abstractmethod
     def answer(self, rng: random.Random) -> str:
         """The final answer."""
 
     def to_all(self, word: str, argument: object = "") -> dict[str, str]:
-        """The same message to every neighbour."""
+        """The same message to every neighbor."""
         return dict.fromkeys(self.neighbors, f"{word} {argument}".rstrip())
 
 
 def claims(inbox: Mapping[str, Any], word: str) -> dict[str, str]:
-    """Neighbour → argument, of the messages that begin with `word`."""
+    """Neighbor → argument, of the messages that begin with `word`."""
     heard = {}
-    for neighbour, text in inbox.items():
+    for neighbor, text in inbox.items():
         if isinstance(text, str) and len(text) <= MAX_ARGUMENT:
             said, _, argument = text.partition(" ")
             if said == word:
-                heard[neighbour] = argument
+                heard[neighbor] = argument
     return heard
 
 

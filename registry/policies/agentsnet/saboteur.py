@@ -14,14 +14,14 @@ from ._agent import claims
 
 @plugin
 class Saboteur(Policy):
-    """Tells every neighbour something else, all of it made up, in the words of the classical algorithms.
+    """Tells every neighbor something else, all of it made up, in the words of the classical algorithms.
 
     Whom it misleads are agents of `agentsnet/classical`; to models it is noise that looks like a claim. Its own
-    answer is a group that a neighbour claims, a second leader, the value that most neighbours do not have, or any.
+    answer is a group that a neighbor claims, a second leader, the value that most neighbors do not have, or any.
     """
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """A lie for each neighbour, or an answer against them."""
+        """A lie for each neighbor, or an answer against them."""
         if isinstance(turn.reply, Messages):
             return {name: self._lie(turn, rng) for name in turn.reply.to}
         return self._answer(turn, rng) if turn.reply.options else turn.reply.idle

@@ -24,7 +24,7 @@ class Philosopher(Policy):
         """One of the four actions."""
 
     def say(self, turn: Turn) -> str | None:
-        """The message to both neighbours, or None. Called once in each turn, before `act`."""
+        """The message to both neighbors, or None. Called once in each turn, before `act`."""
         return None
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:

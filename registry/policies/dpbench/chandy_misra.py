@@ -16,7 +16,7 @@ from ._philosopher import GRAB, LEFT, RIGHT, SIDES, Philosopher, in_order, lower
 HEARD = re.compile(r"left: (mine|yours|please) ([0-9]{1,9}); right: (mine|yours|please) ([0-9]{1,9})")
 LONGEST = len("left: please 999999999; right: please 999999999")
 PATIENCE = 5
-"""Turns for which a neighbour that has been heard may be silent (its message lost, or itself made to give up)."""
+"""Turns for which a neighbor that has been heard may be silent (its message lost, or itself made to give up)."""
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Way:
         starts: whether the right of way is this side's at the start.
         passed: how often it has changed hands, as far as is known here.
         dirty: the fork has been used since the right of way came here: whoever asks gets it. True at the start.
-        asked: the neighbour asks for it now.
-        unheard: for how many turns the neighbour has not been heard in this language.
+        asked: the neighbor asks for it now.
+        unheard: for how many turns the neighbor has not been heard in this language.
         patience: for how many it may be so; 1 until it is first heard, as in the first turn nobody may have spoken.
     """
 
@@ -45,7 +45,7 @@ class Way:
 
     @property
     def stranger(self) -> bool:
-        """Whether the neighbour does not speak this language: nobody can wait for its leave."""
+        """Whether the neighbor does not speak this language: nobody can wait for its leave."""
         return self.unheard > self.patience
 
     @property
@@ -54,20 +54,20 @@ class Way:
         return self.starts == (self.passed % 2 == 0)
 
     def hear(self, word: str, passed: int) -> None:
-        """Take in the neighbour's word for this fork."""
+        """Take in the neighbor's word for this fork."""
         self.unheard, self.patience = 0, PATIENCE
         if not self.mine and passed == self.passed + 1:
             self.passed, self.dirty = passed, False
         self.asked = self.mine and word == "please" and passed == self.passed
 
     def give(self) -> None:
-        """Hand the right of way to the neighbour."""
+        """Hand the right of way to the neighbor."""
         self.passed, self.asked = self.passed + 1, False
 
 
 @plugin
 class ChandyMisra(Philosopher):
-    """Asks its neighbours for the right of way, and takes forks only with that for both: no deadlock, all eat in turn.
+    """Asks its neighbors for the right of way, and takes forks only with that for both: no deadlock, all eat in turn.
 
     Each message has a word for each fork, "left: please 2; right: mine 1": `mine`, `please` (it is yours, and I am
     hungry), `yours` (I am not), and how often the right of way has changed hands. A fork that has been eaten with is
@@ -75,7 +75,7 @@ class ChandyMisra(Philosopher):
     and the right of way is the even number's, of two even ones the lower's, which is no circle and lets half of the
     table eat at once (by the lower number everywhere, one would eat at a time).
 
-    In sequential order the channel needs `lifetime: latest`, or most messages are never seen. A neighbour that says
+    In sequential order the channel needs `lifetime: latest`, or most messages are never seen. A neighbor that says
     anything else (a model) is a stranger: no leave is asked of it, and a fork is laid down when it has the other one.
     Without talk, or with `max_chars` below 47, everybody goes by `resource_ordering`.
     """
@@ -83,12 +83,12 @@ class ChandyMisra(Philosopher):
     _ways: dict[str, Way] = field(init=False, default_factory=dict, repr=False)
 
     def say(self, turn: Turn) -> str | None:
-        """Hear both neighbours, give way where it is due, and tell both."""
+        """Hear both neighbors, give way where it is due, and tell both."""
         if not _talks(turn):
             return None
         if not self._ways:
             self._ways = {side: Way(_starts(turn.brief, side)) for side in SIDES}
-        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):  # my left fork is my left neighbour's right one
+        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):  # my left fork is my left neighbor's right one
             heard = _words(turn.view["inbox"], turn.brief[side])
             self._ways[side].unheard += 1
             if heard is not None:
@@ -122,8 +122,8 @@ def _talks(turn: Turn) -> bool:
 
 def _starts(brief: Facts, side: str) -> bool:
     """Whether the right of way for the fork on `side` is this philosopher's at the start."""
-    own, neighbour = number(brief["name"]), number(brief[side])
-    return (own % 2, own) < (neighbour % 2, neighbour)
+    own, neighbor = number(brief["name"]), number(brief[side])
+    return (own % 2, own) < (neighbor % 2, neighbor)
 
 
 def _word(way: Way, eating: bool) -> str:
@@ -132,8 +132,8 @@ def _word(way: Way, eating: bool) -> str:
     return "yours" if eating else "please"
 
 
-def _words(inbox: Mapping[str, object], neighbour: str) -> dict[str, tuple[str, int]] | None:
-    """Side → word and number, as the neighbour says them; None if it says anything else, or nothing."""
-    text = inbox.get(neighbour)
+def _words(inbox: Mapping[str, object], neighbor: str) -> dict[str, tuple[str, int]] | None:
+    """Side → word and number, as the neighbor says them; None if it says anything else, or nothing."""
+    text = inbox.get(neighbor)
     found = HEARD.fullmatch(text) if isinstance(text, str) else None
     return found and {LEFT: (found[1], int(found[2])), RIGHT: (found[3], int(found[4]))}

@@ -1,4 +1,4 @@
-"""The classical cure by asymmetry: neighbours begin on different sides."""
+"""The classical cure by asymmetry: neighbors begin on different sides."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Chain(Plan):
 
 
 class Halo(Plan):
-    """Neighbours tell each other; what is further away never comes near."""
+    """Neighbors tell each other; what is further away never comes near."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent

@@ -12,7 +12,7 @@ edges must be there:
 | sample | sample, graph_index, index, i | whole number |
 | all three | graph_id, id, name, instance_id, or the file's name | `ws_8_0`: family, size, sample |
 
-Edges are pairs, {"source", "target"} objects, two rows of node ids, or node → neighbours. Any field may hold JSON
+Edges are pairs, {"source", "target"} objects, two rows of node ids, or node → neighbors. Any field may hold JSON
 text. Without names, names are drawn as for seeded graphs.
 """
 
@@ -148,7 +148,7 @@ def _names(listed: Any) -> dict[str, str]:
 
 def _pairs(edges: Any) -> Iterator[tuple[str, str]]:
     if isinstance(edges, Mapping):
-        edges = [(node, neighbour) for node, neighbours in edges.items() for neighbour in neighbours]
+        edges = [(node, neighbor) for node, neighbors in edges.items() for neighbor in neighbors]
     edges = list(edges)
     if len(edges) == 2 and all(len(row) > 2 for row in edges if not isinstance(row, Mapping)):
         edges = list(zip(*edges, strict=True))

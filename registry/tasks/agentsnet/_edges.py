@@ -58,8 +58,8 @@ def summary(network: Network, shown: int = 4) -> str:
     '3 agents, 2 edges: Ann–Bo, Bo–Cy'
     """
     edges: dict[frozenset[str], str] = {}
-    for u, neighbours in network.adjacency.items():
-        for v in neighbours:
+    for u, neighbors in network.adjacency.items():
+        for v in neighbors:
             edges.setdefault(frozenset((u, v)), f"{u}–{v}")
     first = ", ".join([*edges.values()][:shown]) + (", …" if len(edges) > shown else "")
     return f"{len(network.adjacency)} agents, {len(edges)} edge{'s' * (len(edges) > 1)}: {first}"
@@ -68,7 +68,7 @@ def summary(network: Network, shown: int = 4) -> str:
 def _is_header(place: Place, fields: list[str], others: list[str]) -> bool:
     """Whether the first line cannot be an edge.
 
-    Names that occur nowhere else prove nothing: they may be those of two agents with no other neighbour.
+    Names that occur nowhere else prove nothing: they may be those of two agents with no other neighbor.
     """
     words = tuple(name.casefold() for name in fields)
     if len(words) != 2 or any(name in others for name in fields) or all(map(_NUMBER.fullmatch, words)):
@@ -99,7 +99,7 @@ def _pair(place: Place, fields: list[str]) -> tuple[str, str]:
     if len(fields) != 2 or not all(fields):
         problem = f"expected two agents, found {len(fields)}: {', '.join(fields)[:80]}"
     elif fields[0] == fields[1]:
-        problem = f"an agent cannot be its own neighbour: {fields[0][:80]}"
+        problem = f"an agent cannot be its own neighbor: {fields[0][:80]}"
     elif not all(map(str.isprintable, fields)):
         problem = f"an agent's name has printable characters only: {fields!r:.80}"
     elif "none" in (name.casefold() for name in fields):

@@ -1,7 +1,7 @@
 """Communication networks: the families of AgentsNet (Section 3.2, Appendix D), its two published suites, and more.
 
 A graph is a list of edges over the nodes 0 … n-1; the order of the edges fixes the order in which agents
-see their neighbours. networkx, numpy and scipy are imported only where a family needs them.
+see their neighbors. networkx, numpy and scipy are imported only where a family needs them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Family = Literal["small_world", "scale_free", "delaunay", "erdos_renyi", "grid", "ring", "tree", "star", "complete"]
 Edges = list[tuple[int, int]]
 Adjacency = Mapping[str, tuple[str, ...]]
-"""Agent → its neighbours, both in graph order."""
+"""Agent → its neighbors, both in graph order."""
 
 PUBLISHED: tuple[Family, ...] = ("small_world", "scale_free", "delaunay")
 SUITES = ((4, 8, 16), tuple(range(20, 101, 10)))
@@ -44,7 +44,7 @@ class Network:
 
 
 def small_world(n: int, seed: int) -> Edges:
-    """Connected Watts–Strogatz graph: four neighbours each, an edge rewired with probability 0.4."""
+    """Connected Watts–Strogatz graph: four neighbors each, an edge rewired with probability 0.4."""
     import networkx as nx
 
     return list(nx.connected_watts_strogatz_graph(n, min(4, n), 0.4, seed=seed).edges)
@@ -132,13 +132,13 @@ FAMILIES: dict[Family, Callable[[int, int], Edges]] = {
 
 
 def named(names: Iterable[str], edges: Iterable[tuple[int, int]]) -> Adjacency:
-    """The neighbours of every agent, when node i is the agent with the i-th name."""
+    """The neighbors of every agent, when node i is the agent with the i-th name."""
     agents = list(names)
     lists: dict[str, list[str]] = {name: [] for name in agents}
     for u, v in edges:
         lists[agents[u]].append(agents[v])
         lists[agents[v]].append(agents[u])
-    return {name: tuple(neighbours) for name, neighbours in lists.items()}
+    return {name: tuple(neighbors) for name, neighbors in lists.items()}
 
 
 @lru_cache(maxsize=2)
@@ -191,7 +191,7 @@ def parts(adjacency: Adjacency) -> list[list[str]]:
             seen.add(start)
             found.append([start])
             for agent in found[-1]:  # grows while it is gone through
-                fresh = [neighbour for neighbour in adjacency[agent] if neighbour not in seen]
+                fresh = [neighbor for neighbor in adjacency[agent] if neighbor not in seen]
                 seen.update(fresh)
                 found[-1] += fresh
     return found
@@ -213,8 +213,8 @@ def diameter(adjacency: Adjacency) -> int:
         fresh = {}
         for agent in waiting:
             fresh[agent] = heard[agent]
-            for neighbour in adjacency[agent]:
-                fresh[agent] |= heard[neighbour]
+            for neighbor in adjacency[agent]:
+                fresh[agent] |= heard[neighbor]
         if all(heard[agent] == now for agent, now in fresh.items()):
             raise DataError(disconnected("the network", parts(adjacency)))
         heard |= fresh

@@ -108,12 +108,12 @@ class NetworkTask(Task):
         """
         n = len(case.seats)
         if n > 16 or self.is_global:
-            return 2 * diameter(neighbours(case)) + 1
+            return 2 * diameter(topology_of(case)) + 1
         return 4 if n <= 4 else 5 if n <= 8 else 6
 
     def brief(self, case: Case, seat: str) -> Facts:
-        """The problem's name, the number of agents, the agent's own name and those of its neighbours."""
-        neighbors = list(neighbours(case)[seat])
+        """The problem's name, the number of agents, the agent's own name and those of its neighbors."""
+        neighbors = list(topology_of(case)[seat])
         return {"problem": self.problem, "n": len(case.seats), "name": seat, "neighbors": neighbors}
 
     @abstractmethod
@@ -134,7 +134,7 @@ def case_of(network: Network) -> Case:
     )
 
 
-def neighbours(case: Case) -> Adjacency:
+def topology_of(case: Case) -> Adjacency:
     """The case's network."""
     assert case.topology is not None  # every case here is made by `case_of`
     return case.topology
@@ -162,8 +162,8 @@ class Honest:
         """Whether every agent gave one of the options."""
         return None not in self.answers.values()
 
-    def neighbours(self) -> dict[str, list[str]]:
-        """Scored seat → its scored neighbours."""
+    def neighbors(self) -> dict[str, list[str]]:
+        """Scored seat → its scored neighbors."""
         lists: dict[str, list[str]] = {agent: [] for agent in self.agents}
         for u, v in self.edges:
             lists[u].append(v)
@@ -175,7 +175,7 @@ def honest(task: NetworkTask, case: Case, outcome: Outcome) -> Honest:
     """What counts of an outcome."""
     agents = tuple(seat for seat in case.seats if seat not in case.unscored)
     position = {agent: i for i, agent in enumerate(agents)}
-    edges = ((u, v) for u in agents for v in neighbours(case)[u])
+    edges = ((u, v) for u in agents for v in topology_of(case)[u])
     once = tuple((u, v) for u, v in edges if position.get(v, -1) > position[u])
     return Honest(agents, once, {agent: valid(task.reply(case, agent), outcome.answers.get(agent)) for agent in agents})
 

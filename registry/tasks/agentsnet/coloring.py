@@ -13,7 +13,7 @@ from ._network import FINAL_ANSWER, NetworkTask, honest
 
 @plugin
 class Coloring(NetworkTask):
-    """AgentsNet coloring: neighbours must choose different groups out of Δ + 1.
+    """AgentsNet coloring: neighbors must choose different groups out of Δ + 1.
 
     `score` is the share of edges whose two ends gave valid, different answers (1 without edges if all answers
     are valid, else 0). `solved` needs every edge so and every answer valid. `scoring: reference`: one answer that is

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from harness.api import Case, Outcome, plugin
 from harness.replies import Choice
 
-from ._network import FINAL_ANSWER, NetworkTask, honest, neighbours, valid
+from ._network import FINAL_ANSWER, NetworkTask, honest, topology_of, valid
 
 NOBODY = "None"
 
 
 @plugin
 class Matching(NetworkTask):
-    """AgentsNet matching: neighbours must pair up until no two neighbours are left alone.
+    """AgentsNet matching: neighbors must pair up until no two neighbors are left alone.
 
     `score` is 1 - I/n, I being the agents whose answer is inconsistent: it is missing or invalid, or it names a
-    neighbour who does not name them, or it is None while a neighbour also says None. `solved` is I = 0.
+    neighbor who does not name them, or it is None while a neighbor also says None. `solved` is I = 0.
 
     With byzantine seats the paper does not say what naming one of them is worth. `solved` and `score` count it as
     consistent if that seat named the agent back; `solved_honest` and `score_honest` never do. Without such seats
@@ -28,8 +28,8 @@ class Matching(NetworkTask):
     grades = ("solved", "score", "solved_honest", "score_honest")
 
     def reply(self, case: Case, seat: str) -> Choice:
-        """A neighbour, in graph order, or None."""
-        return Choice((*neighbours(case)[seat], NOBODY), FINAL_ANSWER)
+        """A neighbor, in graph order, or None."""
+        return Choice((*topology_of(case)[seat], NOBODY), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """The four grades; None if nobody is scored."""
@@ -37,7 +37,7 @@ class Matching(NetworkTask):
         if not team.agents:
             return dict.fromkeys(self.grades)
         everybody = {seat: valid(self.reply(case, seat), outcome.answers.get(seat)) for seat in case.seats}
-        peers = team.neighbours()
+        peers = team.neighbors()
 
         def inconsistent(agent: str, answers: Mapping[str, str | None]) -> bool:
             choice = team.answers[agent]

@@ -15,7 +15,7 @@ class VertexCover(NetworkTask):
     """AgentsNet vertex cover: the coordinators must touch every edge, and each must be needed for that.
 
     `score` is coverage · (1 - N/C): the share of edges with a coordinator, C coordinators of whom N have only
-    coordinators as neighbours. Without coordinators, where the paper's formula is undefined, it is 0 (1 if there
+    coordinators as neighbors. Without coordinators, where the paper's formula is undefined, it is 0 (1 if there
     are no edges). `solved` needs a minimal cover and every answer valid. `scoring: reference`: N counts in a
     cover only, `solved` is a score of 1, an agent without an answer is no coordinator, and without coordinators there
     are no grades.
@@ -36,8 +36,8 @@ class VertexCover(NetworkTask):
         covered = sum(u in cover or v in cover for u, v in team.edges)
         if self.scoring == "reference" and not cover:
             return {"solved": None, "score": None}
-        neighbours = team.neighbours()
-        needless = sum(cover.issuperset(neighbours[agent]) for agent in cover)
+        neighbors = team.neighbors()
+        needless = sum(cover.issuperset(neighbors[agent]) for agent in cover)
         coverage = covered / len(team.edges) if team.edges else 1.0
         needed = 1 - needless / len(cover) if cover else float(not team.edges)
         minimal = covered == len(team.edges) and needless == 0

@@ -20,7 +20,7 @@ class DiningTable(SteppedTask):
     of the whole table, and `deadlock`: 1 if the episode ended in one.
 
     Attributes:
-        philosophers: N, at least 2. With two, both neighbours are the same one.
+        philosophers: N, at least 2. With two, both neighbors are the same one.
         rules: how releases and grabs of one timestep are resolved; see `Table.step`.
     """
 
@@ -31,7 +31,7 @@ class DiningTable(SteppedTask):
     facts = ("eaten",)
 
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
-        """The one table: philosophers P0, P1, …, each with its left neighbour and its right one."""
+        """The one table: philosophers P0, P1, …, each with its left neighbor and its right one."""
         n = self.philosophers
         names = tuple(f"P{i}" for i in range(n))
         around = {name: tuple(dict.fromkeys((names[i - 1], names[(i + 1) % n]))) for i, name in enumerate(names)}

@@ -37,5 +37,5 @@ class DiffArray(ShardedTask):
         return [[rng.randint(1, 100) for _ in range(self.items)] for _ in range(n)], {}
 
     def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[int]:
-        """Differences of neighbours."""
+        """Differences of neighbors."""
         return [after - before for before, after in pairwise(chain.from_iterable(shards))]

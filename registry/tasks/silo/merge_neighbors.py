@@ -13,7 +13,7 @@ from harness.sharded import Items, ShardedTask
 
 @plugin
 class MergeNeighbors(ShardedTask):
-    """II-19 Merge Neighbors: the sorted sequence with equal neighbours merged into one.
+    """II-19 Merge Neighbors: the sorted sequence with equal neighbors merged into one.
 
     Integers from 1 to 50, sorted before they are dealt out (hardened: 1 to 10·N: with many agents the paper's sequence
     nearly always holds every number from 1 to 50).

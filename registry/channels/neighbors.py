@@ -13,8 +13,8 @@ from ._courier import RELIABLE, Courier
 
 
 @plugin
-class Neighbours(Channel):
-    """Every message reaches the neighbour it is addressed to, all of a round at once.
+class Neighbors(Channel):
+    """Every message reaches the neighbor it is addressed to, all of a round at once.
 
     Attributes:
         lifetime: a message is seen until the next "round" is committed, whoever speaks in it; or it is the "latest"
@@ -24,37 +24,37 @@ class Neighbours(Channel):
     lifetime: Literal["round", "latest"] = "round"
 
     def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        """A channel along the case's topology; without one, everybody is everybody's neighbour."""
+        """A channel along the case's topology; without one, everybody is everybody's neighbor."""
         if case.topology is not None:
-            return OpenNeighbours(case.topology, self.lifetime == "latest")
+            return OpenNeighbors(case.topology, self.lifetime == "latest")
         everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
-        return OpenNeighbours(everybody, self.lifetime == "latest")
+        return OpenNeighbors(everybody, self.lifetime == "latest")
 
 
-class OpenNeighbours(OpenChannel):
-    """Holds the messages that are seen now. Whoever is addressed but no neighbour gets nothing."""
+class OpenNeighbors(OpenChannel):
+    """Holds the messages that are seen now. Whoever is addressed but no neighbor gets nothing."""
 
     def __init__(self, topology: Mapping[str, tuple[str, ...]], keep: bool) -> None:
         self._topology, self._keep = topology, keep
-        self._reach = {seat: frozenset(neighbours) for seat, neighbours in topology.items()}
+        self._reach = {seat: frozenset(neighbors) for seat, neighbors in topology.items()}
         self.courier: Courier = RELIABLE
         self._inboxes: dict[str, dict[str, str]] | None = None  # None until a round has been played
         self._due: dict[int, list[tuple[str, str, str]]] = {}  # (receiver, sender, text), by round
         self._round = 0
 
     def view(self, seat: str) -> Facts:
-        """`inbox`: neighbour → its message; `silent`: neighbours that sent none. Both in neighbour order."""
+        """`inbox`: neighbor → its message; `silent`: neighbors that sent none. Both in neighbor order."""
         if self._inboxes is None:
             return {"inbox": {}, "silent": []}
         inbox = self._inboxes.get(seat, {})
-        neighbours = self._topology[seat]
+        neighbors = self._topology[seat]
         return {
-            "inbox": {name: inbox[name] for name in neighbours if name in inbox},
-            "silent": [name for name in neighbours if name not in inbox],
+            "inbox": {name: inbox[name] for name in neighbors if name in inbox},
+            "silent": [name for name in neighbors if name not in inbox],
         }
 
     def commit(self, moves: Sequence[Move]) -> None:
-        """Take in the messages in `moves`: actions neighbour → text, or none."""
+        """Take in the messages in `moves`: actions neighbor → text, or none."""
         if self._inboxes is None or not self._keep:
             self._inboxes = {}
         for move in moves:
