@@ -86,7 +86,9 @@ class Model:
             reply = "Not yet.\nVerdict: revise"
         elif "Confidence: …" in text:
             reply += "\nConfidence: 0.8"
-        return Completion(reply, input_tokens=len(shown.split()), output_tokens=len(reply.split()))
+        return Completion(
+            reply, finish_reason="stop", input_tokens=len(shown.split()), output_tokens=len(reply.split())
+        )
 
 
 def data(folder: Path, benchmarks: Iterable[str] = BENCHMARKS) -> str:
