@@ -114,9 +114,9 @@ class Load:
             return {}
         facts: dict[str, Any] = {"seconds": round(seconds, 3), "engine_idle_share": round(self._idle / seconds, 4)}
         if self._reports:
-            for i, name in enumerate(("running", "waiting", "kv_cache_use")):
-                facts[f"{name}_mean"] = round(self._sums[i] / seconds, 3)
-                facts[f"{name}_max"] = round(self._most[i], 3)
+            for i, (name, digits) in enumerate((("running", 3), ("waiting", 3), ("kv_cache_use", 6))):
+                facts[f"{name}_mean"] = round(self._sums[i] / seconds, digits)
+                facts[f"{name}_max"] = round(self._most[i], digits)
             facts["preemptions"] = self._preempted
         return facts
 
