@@ -145,13 +145,13 @@ def test_what_says_nothing_is_no_answer_and_outvotes_none(protocol: str, form: s
         data_files="none.jsonl", doc_to_text="q", doc_to_target="2", answer={"form": form}, metric_list=[metric]
     )
     case = Case("q", ("Agent-0",), {"question": "?", "choices": None}, target={"answers": ["2"]})
-    parameters: dict[str, Any] = {
+    given: dict[str, dict[str, Any]] = {
         "single": {"repeats": 3, "reduce": "majority"},
         "vote": {"agents": 3},
         "debate": {"agents": 3, "rounds": 1},
         "reconcile": {"agents": 3, "rounds": 1},
         "darkforest": {"agents": 3, "confidence": "none", "coordinate": "never"},
-    }[protocol]
+    }
     said = iter([empty, empty, rf"\boxed{{{answer}}}" if form == "boxed" else answer])
     errors = []
 
@@ -160,7 +160,7 @@ def test_what_says_nothing_is_no_answer_and_outvotes_none(protocol: str, form: s
         errors.append(parsed.error)
         return parsed.action
 
-    outcome = drive(BUILTIN.load("protocols", protocol)(**parameters), task, case, reply).outcome
+    outcome = drive(BUILTIN.load("protocols", protocol)(**given[protocol]), task, case, reply).outcome
     assert None not in errors[:2] and errors[2] is None
     assert list(outcome.facts.get("samples") or outcome.facts["history"][0]) == [None, None, answer]
     assert outcome.group == answer

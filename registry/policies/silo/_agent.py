@@ -117,7 +117,7 @@ class Agent(Policy):
         except (LookupError, ValueError, ArithmeticError):  # some problems make no sense of a single part
             form = problem(self.brief["module"]).form
             texts = ("0", "[]", "{}", "false", *form.schema.get("enum", ()))
-            return next(text for text in texts if form.fits(normalise(text)))
+            return str(next(text for text in texts if form.fits(normalise(text))))
 
     @property
     def segmented(self) -> bool:

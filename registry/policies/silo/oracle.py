@@ -66,7 +66,7 @@ def wrong(answer: str, form: Form) -> str:
     """Another answer of the same form."""
     names = form.schema.get("enum", ())
     if names:
-        return next(name for name in names if name != answer)
+        return str(next(name for name in names if name != answer))
     try:
         value: Any = json.loads(answer)
     except ValueError:
