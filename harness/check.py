@@ -213,6 +213,7 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
     first, again = list(task.cases(2, seed)), list(task.cases(2, seed))
     if first != again:
         broken.append("cases differ for the same seed")
+    broken += _short_targets(task, seed)
     for case in (task.example(), *first):
         if len(set(case.seats)) != len(case.seats):
             broken.append(f"{case.id}: seats repeat")
@@ -220,7 +221,8 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
             brief = task.brief(case, seat)
             if not _plain(brief):
                 broken.append(f"{case.id}: the brief of {seat} is not JSON")
-            if case.target is not None and json.dumps(case.target, default=str) in json.dumps(brief, default=str):
+            target = json.dumps(case.target, default=str)
+            if len(target) >= LONG_TARGET and target in json.dumps(brief, default=str):
                 broken.append(f"{case.id}: the brief of {seat} holds the target")
             broken += check_reply(task.reply(case, seat))
         junk: list[Any] = [None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}]
@@ -232,6 +234,34 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
             if any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in grades.values()):
                 broken.append(f"{case.id}: a grade is no number")
     return list(dict.fromkeys(broken))
+
+
+LONG_TARGET = 8
+"""Characters of JSON from which a target can be in a brief by no coincidence. A 3 can: as the number of agents."""
+
+
+def _short_targets(task: Task, seed: int) -> list[str]:
+    """Where a brief holds short targets: at one place in all of several cases whose targets differ."""
+    places: set[str] | None = None
+    targets = set()
+    for case in task.cases(12, seed):
+        target = json.dumps(case.target, default=str)
+        if case.target is None or len(target) >= LONG_TARGET or not case.seats:
+            continue
+        targets.add(target)
+        found = {place for place, leaf in _leaves(task.brief(case, case.seats[0])) if leaf == case.target}
+        places = found if places is None else places & found
+    if len(targets) < 3:  # too few to tell
+        return []
+    return [f"the brief holds the target, as {place}" for place in sorted(places or ())]
+
+
+def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
+    if isinstance(value, (dict, list, tuple)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(item, f"{place}.{key}" if place else str(key))
+    else:
+        yield place, value
 
 
 def check_reply(reply: Reply) -> list[str]:

@@ -196,6 +196,31 @@ def test_check_task_sees_leaks_repeats_and_bad_grades() -> None:
         assert word in found
 
 
+class Guessing(Leaky):
+    """Its target is a small number; `telling` puts it into the brief."""
+
+    grades = ("wrong",)
+
+    def __init__(self, telling: bool) -> None:
+        self.telling = telling
+
+    def cases(self, limit: int | None, seed: int) -> list[Case]:
+        return [Case(f"c{i}", ("A", "B"), target=i) for i in range(10)][:limit]
+
+    def brief(self, case: Case, seat: str) -> dict[str, Any]:
+        return {"agents": 2, "text": "Which number from 0 to 9?", "options": [*range(3)]} | (
+            {"hint": {"number": case.target}} if self.telling else {}
+        )
+
+    def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
+        return {"wrong": 0.0}
+
+
+def test_check_task_tells_a_leak_from_a_coincidence() -> None:
+    assert check.check_task(Guessing(telling=False)) == []
+    assert check.check_task(Guessing(telling=True)) == ["the brief holds the target, as hint.number"]
+
+
 class Wild(Protocol):
     facts = ("missing",)
 
