@@ -122,8 +122,8 @@ def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
         in run.with_published(PUBLISHED)[0].notes
     )
     assert differences(run)[0] == (
-        "† This run is not the profile dpbench_release01: protocol.max_chars is 1000, there none; protocol.parsing is "
-        "tolerant, there reference; protocol.repairs is 1, there 0. `--spec dpbench_release01` plays it."
+        "† This run is not the profile dpbench_release01: protocol.repairs is 1, there 0; protocol.max_chars is 1000, "
+        "there none; protocol.parsing is tolerant, there reference. `--spec dpbench_release01` plays it."
     )
     same = played("dpbench_release01", folder="b")
     assert not [note for note in differences(same) if "dpbench_release01:" in note]
