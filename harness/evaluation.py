@@ -263,7 +263,7 @@ def execute(
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        meta = begin(plan, folder, adopted, resume, overwrite)
+        meta = begin(plan, folder, adopted, found.cases, resume, overwrite)
         reports: dict[str, Facts] = {}
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
@@ -344,7 +344,8 @@ def rescored(
     check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)
-    return finish(replace(before, meta=graded_again(before.meta, plan), scores=rescore(plan, folder, sandbox)))
+    meta = graded_again(before.meta, plan, survey(plan).cases, folder)
+    return finish(replace(before, meta=meta, scores=rescore(plan, folder, sandbox)))
 
 
 def _in_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import math
 import random
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api
@@ -148,12 +150,23 @@ class Plan:
                     yield condition, seated, repeat
 
 
+QUESTIONS, ANSWERS = "questions", "right answers"
+
+
 @dataclass(frozen=True)
 class Survey:
-    """What one look at all cases tells: the ids of the episodes in plan order, the labels that scores will have."""
+    """What one look at all cases tells.
+
+    Attributes:
+        ids: of the episodes, in plan order.
+        labels: those that scores will have.
+        cases: `QUESTIONS` and `ANSWERS`: SHA-256 over what all cases ask, and over what their answers are
+            graded by. Data files and tasks' code decide both.
+    """
 
     ids: list[str]
     labels: set[str]
+    cases: Mapping[str, str]
 
 
 def survey(plan: Plan) -> Survey:
@@ -166,6 +179,7 @@ def survey(plan: Plan) -> Survey:
     ids: dict[str, None] = {}
     seats: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
     labels = {"model"}
+    digests = {QUESTIONS: hashlib.sha256(), ANSWERS: hashlib.sha256()}
     for condition, case, repeat in plan.episodes():
         name = episode_id(condition, case, repeat)
         if name in ids:
@@ -173,13 +187,35 @@ def survey(plan: Plan) -> Survey:
             raise PluginError(message, place=plan.spec.place("task"), hint="A case's id is unique in its condition.")
         ids[name] = None
         labels.update(condition.labels, case.labels)
+        if repeat == 0:
+            asked = (name, case.seats, case.public, case.private, case.topology)
+            digests[QUESTIONS].update(_as_text(asked))
+            digests[ANSWERS].update(_as_text((name, case.target, case.labels, case.unscored)))
         if condition.id in seats:
             seats[condition.id].update(condition.protocol.seats(case))
     if not ids:
         message = "there is nothing to play: no task gives a single case"
         raise SpecError(message, place=plan.spec.place("task"))
     _check_players(plan, seats)
-    return Survey(list(ids), labels)
+    return Survey(list(ids), labels, {what: digest.hexdigest() for what, digest in digests.items()})
+
+
+def _as_text(facts: object) -> bytes:
+    """Facts as JSON, the same in every process; of what JSON does not know, and is no collection, the type's name."""
+    try:
+        return json.dumps(facts, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, circles
+        return b""
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Set):
+        return sorted(json.dumps(item, default=_plain) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, *(getattr(value, part.name) for part in fields(value))]
+    return type(value).__name__
 
 
 def _check_players(plan: Plan, seats: Mapping[str, Collection[str]]) -> None:

@@ -10,7 +10,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +21,7 @@ from harness import __version__, store, yamls
 from harness.api import Facts
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
-from harness.plan import Plan
+from harness.plan import ANSWERS, QUESTIONS, Plan
 from harness.redaction import without_secrets
 from harness.sources import changed, code, commit
 
@@ -31,6 +31,7 @@ _WRITTEN = (
     *("errors*.jsonl", "shared.sqlite*", "engine*.log"),
 )
 """What a run writes into its folder, as patterns."""
+_ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
 _ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
 """The keys of a spec that decide what a model is asked."""
 _PACKAGES = (
@@ -40,7 +41,12 @@ _PACKAGES = (
 
 
 def begin(
-    plan: Plan, folder: Path, adopted: Mapping[str, str], resume: bool | None, overwrite: bool = False
+    plan: Plan,
+    folder: Path,
+    adopted: Mapping[str, str],
+    cases: Mapping[str, str],
+    resume: bool | None,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Write run.json and spec.yaml, or check that the earlier run here is the same one and may go on.
 
@@ -48,6 +54,7 @@ def begin(
         plan: what is to be run.
         folder: an existing folder, locked by the caller.
         adopted: digests of calibrated parameters.
+        cases: digests of the plan's cases (`harness.plan.Survey`).
         resume: as in `harness.evaluate`.
         overwrite: remove a run of another configuration or code that is there; with `resume=False` any run.
 
@@ -57,7 +64,7 @@ def begin(
     Raises:
         DataError: the folder holds something else.
     """
-    meta = _describe(plan, folder, adopted)
+    meta = {**_describe(plan, folder, adopted), "cases": dict(cases)}
     earlier = folder / META
     if earlier.is_file():
         try:
@@ -111,18 +118,30 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
 
 def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:
     """Whether what is there has to be measured again, since metrics changed. Raises `DataError` for other changes."""
+    other = _other_cases(known, meta["cases"])
+    if other:
+        score = f"`harness score {shlex.quote(str(folder))}` grades again; or "
+        hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or take the change back."
+        raise DataError(f"{_changed_cases(other)} since the run in {folder}", hint=hint)
     found = {part: changed(known["code"].get(part, {}), files) for part, files in meta["code"].items()}
     if not any(found.values()):
         return False
     files = ", ".join(sorted(set().union(*found.values())))
-    elsewhere = "choose another --output_path, or add --overwrite to replace the run"
     if finished and not found["play"]:
-        hint = f"`harness score {shlex.quote(str(folder))}` grades again; or {elsewhere}."
+        hint = f"`harness score {shlex.quote(str(folder))}` grades again; or {_ELSEWHERE}."
         raise DataError(f"code changed since the run in {folder}: {files}", hint=hint)
     if found["play"] or found["task"]:
-        hint = f"What was played stays as it is: {elsewhere}; or take the change back."
+        hint = f"What was played stays as it is: {_ELSEWHERE}; or take the change back."
         raise DataError(f"code changed since the run in {folder} began: {files}", hint=hint)
     return True
+
+
+def _other_cases(known: Mapping[str, Any], cases: Mapping[str, str]) -> list[str]:
+    return changed(known.get("cases", cases), cases)
+
+
+def _changed_cases(other: Sequence[str]) -> str:
+    return f"the task's {' and '.join(other)} changed"
 
 
 def _remove_run(folder: Path) -> None:
@@ -172,15 +191,23 @@ def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
             raise DataError(message, hint=hint)
 
 
-def graded_again(meta: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    """run.json after `harness score`: the numbers are those of the code there is now."""
+def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    """run.json after `harness score`: the numbers are those of the code and the right answers there are now.
+
+    Raises `DataError` where the questions are no longer those that were asked.
+    """
+    other = _other_cases(meta, cases)
+    if QUESTIONS in other:
+        hint = "Answers are to the questions of then: run it in another folder, or take the change back."
+        raise DataError(f"{_changed_cases(other)} since the run in {folder}", hint=hint)
     now = code(plan)
     again = {part: now[part] for part in ("task", "metrics")}
-    files = sorted({name for part, hashes in again.items() for name in changed(meta["code"].get(part, {}), hashes)})
-    if not files:
-        return dict(meta)
-    graded = [*meta.get("graded_again", ()), {"at": _now(), "harness": __version__, "changed": files}]
-    return {**meta, "code": {**meta["code"], **again}, "graded_again": graded}
+    files = {name for part, hashes in again.items() for name in changed(meta["code"].get(part, {}), hashes)}
+    graded = [
+        *meta.get("graded_again", ()),
+        {"at": _now(), "harness": __version__, "changed": [*sorted(files), *other]},
+    ]
+    return {**meta, "code": {**meta["code"], **again}, "cases": dict(cases), "graded_again": graded}
 
 
 def read_meta(path: Path) -> dict[str, Any]:

@@ -99,6 +99,9 @@ def harness(project: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+MODEL = ("--model", "mock", "--model_args", "text=aye")
+
+
 def play(project: Path, folder: str = "r", model: str = "aye", *more: str) -> tuple[int, str, str]:
     arguments = ["--spec", "guess", "--output_path", folder, "--model", "mock", "--model_args", f"text={model}"]
     return harness(project, "eval", *arguments, *more)
@@ -236,3 +239,59 @@ def test_the_built_in_project_has_the_same_code_wherever_it_is_installed(tmp_pat
     first, *others = map(code, plans)
     assert "registry/protocols/steps.py" in first["play"] and "registry/channels/_courier.py" in first["play"]
     assert others == [first, first]
+
+
+ROWS = '{"id": "a", "q": "Right?", "right": "aye"}\n{"id": "b", "q": "Wrong?", "right": "nay"}\n'
+ASKING = """
+name: asking
+task: {use: dataset_qa, data_files: {test: rows.jsonl}, doc_to_text: q, doc_to_target: right, doc_to_id: id,
+  answer: {form: text}}
+protocol: single
+prompts: qa/standard
+metrics: [score]
+"""
+
+
+@pytest.fixture
+def asked(project: Path) -> Path:
+    (project / "rows.jsonl").write_text(ROWS)
+    (project / "specs/guess.yaml").write_text(ASKING)
+    assert play(project)[0] == 0
+    return project
+
+
+def test_changed_right_answers_are_noticed_and_graded_again(asked: Path) -> None:
+    edit(asked, "rows.jsonl", '"nay"', '"aye"')
+    status, _, err = play(asked)
+    assert status == 2 and "right answers" in err and "`harness score r`" in err
+    play(asked, "other", "nay")
+    status, _, err = harness(asked, "leaderboard", "r", "other")
+    assert status == 2 and "right answers" in err
+    assert "1.00" in harness(asked, "score", "r")[1]
+    status, out, _ = play(asked)
+    assert status == 0 and "1.00" in out, "what score recorded is what is there"
+    assert harness(asked, "leaderboard", "r", "other")[0] == 0
+
+
+def test_changed_questions_are_noticed_and_never_graded(asked: Path) -> None:
+    edit(asked, "rows.jsonl", "Wrong?", "Left?")
+    for command in (("score", "r"), ("eval", "--spec", "guess", "--output_path", "r", *MODEL)):
+        status, _, err = harness(asked, *command)
+        assert status == 2 and "questions" in err and "harness score" not in err
+    assert play(asked, "r", "aye", "--overwrite")[0] == 0
+
+
+def test_a_task_that_makes_other_cases_is_not_graded(project: Path) -> None:
+    play(project)
+    edit(project, TASK_FILE, '("S0",))\n\n    def example', '("S0",), public={"more": {1, 2}})\n\n    def example')
+    status, _, err = harness(project, "score", "r")
+    assert status == 2 and "questions" in err
+    assert play(project, "new")[0] == play(project, "new")[0] == 0, "a set is the same in every process"
+
+
+def test_an_unfinished_run_does_not_go_on_with_other_right_answers(asked: Path) -> None:
+    record = asked / "r/run.json"
+    record.write_text(record.read_text().replace('"finished"', '"stopped"'))
+    edit(asked, "rows.jsonl", '"nay"', '"aye"')
+    status, _, err = play(asked)
+    assert status == 2 and "right answers" in err and "--overwrite" in err

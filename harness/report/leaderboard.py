@@ -31,12 +31,13 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     go by one price: that of the first run that gives one.
 
     Raises:
-        DataError: without runs, if a run is given twice, or if runs come from different specs or different code.
+        DataError: without runs, if a run is given twice, or if runs come from different specs, code or cases.
     """
     if not runs:
         raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
     _refuse_incomparable(runs)
     _refuse_other_code(runs)
+    _refuse_other_cases(runs)
     published = list(published)
     names = _names(runs)
     scores = _merged(runs, names)
@@ -90,6 +91,19 @@ def _refuse_other_code(runs: Sequence[RunScores]) -> None:
                 raise DataError(
                     f"run {_id(run)} cannot be compared with {_id(other)}: they were {what} by different code: {name}",
                     hint=again if part == "play" else score,
+                )
+
+
+def _refuse_other_cases(runs: Sequence[RunScores]) -> None:
+    """Raises `DataError` where two runs of one spec had other cases: a data file changed between them."""
+    known: dict[str, tuple[str, RunScores]] = {}
+    for run in runs:
+        for what, digest in (run.run.get("cases") or {}).items():
+            there, other = known.setdefault(what, (digest, run))
+            if there != digest:
+                raise DataError(
+                    f"run {_id(run)} cannot be compared with {_id(other)}: the {what} were not the same",
+                    hint="`harness score` on both takes the right answers of now; questions have to be run again.",
                 )
 
 
