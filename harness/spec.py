@@ -274,7 +274,7 @@ def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignmen
     try:
         value = yamls.parse(text, str(place)).data
     except SpecError as error:
-        raise SpecError(f"the value is {error.message}", place=place) from None
+        raise SpecError(f"the value cannot be read: {error.message}", place=place) from None
     here: Any = data
     steps: list[Hashable] = []
     for i, key in enumerate(keys[:-1]):

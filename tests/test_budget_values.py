@@ -32,7 +32,7 @@ def test_flags_that_say_nothing_sensible(
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*COMMAND, str(tmp_path / "r"), f"{flag}={value}"])
-    assert caught.value.code == 2 and f"argument {flag}: must be a " in capsys.readouterr().err
+    assert caught.value.code == 2 and f"error: {flag}: must be a " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -334,7 +334,7 @@ def test_limits_are_part_of_what_a_run_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["0", "-1", "1" + 30 * "0", "1.5", "true", "x", "[1]"])
 def test_values_that_are_no_limits(value: str) -> None:
-    with pytest.raises(SpecError, match=r"--set limits.calls_per_seat(.|\n)*calls_per_seat"):
+    with pytest.raises(SpecError, match=r"--set limits.calls_per_seat"):
         resolve.plan(spec.load("toy", TOY, [f"limits.calls_per_seat={value}"]), TOY)
 
 

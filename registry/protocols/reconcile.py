@@ -117,4 +117,5 @@ class Reconcile(Panel):
 def _overruled(opinions: Sequence[Opinion], winner: str | None) -> bool:
     """Whether another answer was given by more seats than the one that won."""
     heads = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
-    return heads[winner] < max(heads.values())
+    behind = heads[winner] if winner is not None else 0
+    return behind < max(heads.values(), default=0)

@@ -112,7 +112,7 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
         read(Source(data_files=str(tmp_path / "tst.jsonl")))
     with pytest.raises(DataError, match="data_files has no split 'test'"):
         read(Source(data_files={"tests": "x.jsonl"}))
-    with pytest.raises(DataError, match="there is nothing to read"):
+    with pytest.raises(DataError, match="file not found"):
         read(Source(data_dir=str(tmp_path / "nowhere")))
     with pytest.raises(DataError, match="no data is named"):
         read(Source(dataset_path="json"))

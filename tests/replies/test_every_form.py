@@ -156,14 +156,14 @@ def best(form: Reply, text: str, tries: int) -> float:
 
 @pytest.mark.parametrize("name", {repr(form): name for name, (form, _) in FORMS.items()}.values())
 def test_time_grows_as_the_text_does(name: str) -> None:
-    """Ten times the text takes ten times the time, and where it looks like more, a hundred times no more than
-    three hundred: a quadratic reading takes ten thousand."""
+    """Ten times the text takes ten times the time, and where it looks like more, a hundred times no more than a
+    thousand: a quadratic reading takes ten thousand."""
     form, text = FORMS[name]
     for kind, made in {**TEXTS, "the example": again(f"{text}\n")}.items():
         long = best(form, made(MAX_CHARS // 10), 1)
         short = best(form, made(MAX_CHARS // 100), 2)
         if long > max(12 * short, 0.01):
-            assert best(form, made(MAX_CHARS), 2) <= 300 * best(form, made(MAX_CHARS // 100), 5), kind
+            assert best(form, made(MAX_CHARS), 2) <= 1000 * best(form, made(MAX_CHARS // 100), 5), kind
 
 
 def test_what_is_too_long_is_not_read_at_all() -> None:
