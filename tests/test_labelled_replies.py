@@ -59,6 +59,14 @@ BOTH_REFERENCE = Spoken(REFERENCE, Said(parsing="reference"))
         ("ACTION: GRAB_LEFT or GRAB_RIGHT", None, "GRAB_LEFT"),
         ("GRAB_LEFT or GRAB_RIGHT", None, "GRAB_LEFT"),
         ("ACTION: WAIT/RELEASE", None, "WAIT"),
+        ("I am hungry. My action is GRAB_LEFT.", "GRAB_LEFT", "GRAB_LEFT"),
+        ("[ACTION] WAIT", "WAIT", "WAIT"),
+        (r"So \boxed{\text{RELEASE}}", "RELEASE", "RELEASE"),
+        ("So I choose `WAIT`.", "WAIT", "WAIT"),
+        ("ACTION: GRAB_LEFT, WAIT", None, "GRAB_LEFT"),
+        ("ACTION: GRAB_LEFT (or WAIT)", None, "GRAB_LEFT"),
+        ("ACTION: GRAB_LEFT or maybe WAIT", None, "GRAB_LEFT"),
+        ("GRAB_LEFT\nGRAB_RIGHT", None, "GRAB_LEFT"),
     ],
 )
 def test_one_action(text: str, tolerant: str | None, reference: str | None) -> None:

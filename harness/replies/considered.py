@@ -23,7 +23,6 @@ _LINE = re.compile(
 _PLAIN = re.compile(r"[01]?\.?\d{1,6}%?|100%?|\d,\d{1,6}")
 _SCALE = re.compile(r"(\S+\s*(?:/|out of|of)\s*\d+)")
 _SENTENCE = re.compile(r"=|\S\s+\S+\s+\S+\s+\S")
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*|\s*```\s*\Z", re.IGNORECASE)
 _TAIL = 4_000
 """Characters at the end of a reply in which the line with the confidence is looked for."""
 
@@ -99,7 +98,8 @@ class Considered(Reply):
             return self._read(text, None, None)
         answer = found["answer"] if isinstance(found["answer"], str) else json.dumps(found["answer"])
         stated = confidence(found.get("confidence", found.get("confidence_level")))
-        bare = _FENCE.sub("", text).strip()
+        bare = text.strip().removesuffix("```").rstrip()
+        bare = bare.removeprefix("```").removeprefix("json").lstrip()
         exact = bare.startswith("{") and bare.endswith("}")
         for said in (answer, f"Final Answer: {answer}"):
             parsed = self.inner.parse(said)

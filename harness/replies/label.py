@@ -22,9 +22,15 @@ _LEAD = re.compile(
     r"(?:(?:the|option|choice|label|answer|category|class|is|it|clearly|definitely|probably|most|likely)\b[ :]*)+"
 )
 _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?")
-_ENUMERATED = re.compile(r"[\W_]{0,4}(?:or|and|/|,)[\W_]{0,4}")
+_ENUMERATED = re.compile(r"[\W_]{0,4}(?:or|and|(?P<weak>,)|[/;|&+])[\W_]{0,4}(?:(?:or|and|maybe|perhaps)\b[\W_]{0,4})?")
 _NOT = re.compile(r"(?:\b(?:not|neither|nor|never)|n['’]t)(?: an?| the| be| really)?[\W_]*$", re.IGNORECASE)
 _ENDS = re.compile(r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!?)–—\n]|-\s|\Z)|\s+(?:because|since|as)\b)", re.IGNORECASE)
+_NO_LONGER = re.compile(
+    r"[ \t]+(?!(?:because|since|as|but|for|given|under|based|due|so|when|if|not|it|he|she|they|we|i|you|this|that|these"
+    r"|those|there|the|an?|in|on|by|to|is|was|are|were|and|or)\b)\w",
+    re.IGNORECASE,
+)
+"""What follows a "no" that goes on: "no evidence", "no longer", "no clue"."""
 _ASKED = re.compile(r"final[ \t*_]{1,3}answer[ \t*_]{0,3}[:：]", re.IGNORECASE)
 _TAIL = 20_000
 """Characters at a reply's end that are searched for a label standing anywhere."""
@@ -48,7 +54,8 @@ class Label(Reply):
     5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not one of an enumeration
        ("yes or no"); yes and no only where the clause ends with them ("there is no evidence" is no answer).
 
-    Between 2 and 3 an element `<answer>no</answer>` counts, and a line that announces a label (`plain_option`).
+    Between 2 and 3 an element `<answer>no</answer>` counts, and a line that announces a label (`plain_option`). A
+    "no" that goes on as "no evidence" is none.
 
     Letters count in upper case or in brackets, an A or I not as a word of a sentence, by rules 1 to 4 and, in the last
     line only, in brackets or bold; digits by rules 1 to 4.
@@ -75,7 +82,7 @@ class Label(Reply):
         found = (
             found
             or self._json(text)
-            or plain_option(text, set_.exactly)
+            or plain_option(text, set_.exactly, set_.announced)
             or set_.whole(text)
             or set_.whole(last_line(text))
             or set_.last(text)
@@ -95,6 +102,8 @@ class Label(Reply):
 
     def _json(self, text: str) -> str | None:
         for value in json_fields(text, _KEYS).values():
+            if not isinstance(value, (str, int, float)):
+                continue
             plain = str(value).lower() if isinstance(value, bool) else str(value)
             found = _set(self.labels).stated(plain[:WINDOW])
             if found is not None:
@@ -137,7 +146,10 @@ class _Set:
             found = self.word.match(start.removeprefix("\\text{"), begin) or self.word.match(
                 start[begin:].lstrip(WRAPPING)
             )
-            if found and not self._enumerates(start, start.find(found[0]) + len(found[0])):
+            end = start.find(found[0]) + len(found[0]) if found else 0
+            if found and found[0].lower() == "no" and _NO_LONGER.match(start, end):
+                continue
+            if found and not self._enumerates(start, end):
                 return self._named(found[0])
         return None
 
@@ -147,6 +159,10 @@ class _Set:
             letter = self.letters.alone(text, any_case=True)
             return self.table[letter.lower()] if letter else None
         return self.table.get(canonical_label(text)) if len(text) <= WINDOW else None
+
+    def announced(self, text: str) -> str | None:
+        """As `exactly`, and of letters also one that begins `text` as the label of what follows: "c: text"."""
+        return self.whole(text) if self.letters else self.exactly(text)
 
     def whole(self, text: str) -> str | None:
         """The label that `text` is, or begins with before a mark or a line break."""
@@ -167,12 +183,14 @@ class _Set:
         if self.letters:
             letter = self.letters.marked(last_line(text)[-_TAIL:])
             return self.table[letter.lower()] if letter else None
-        found, text = None, text[-_TAIL:]
+        found, several, text = None, False, text[-_TAIL:]
         for match in self.word.finditer(text) if self.words else ():
-            enumerated = self._enumerates(text, match.end()) or self._enumerated_before(text, match.start())
-            if match[0].lower() in ("yes", "no") and not _ENDS.match(text, match.end()):
-                continue  # "there is no evidence" says nothing
-            if not enumerated and not _NOT.search(text[max(match.start() - 30, 0) : match.start()]):
+            was, several = several, self._enumerates(text, match.end())
+            if match[0].lower() in ("yes", "no") and (
+                text.startswith("?", match.end()) or not _ENDS.match(text, match.end())
+            ):
+                continue  # "there is no evidence" says nothing, and "is it yes?" asks
+            if not (was or several) and not _NOT.search(text[max(match.start() - 30, 0) : match.start()]):
                 found = self._named(match[0])
         return found
 
@@ -183,12 +201,10 @@ class _Set:
         """Whether another label follows, as in "yes or no"."""
         join = _ENUMERATED.match(text, end)
         other = self.word.match(text, join.end()) if join else None
-        return bool(other and join and ("," not in join[0] or len(self.table) > 2))
-
-    def _enumerated_before(self, text: str, start: int) -> bool:
-        before = text[max(start - 60, 0) : start]
-        match = re.search(r"(?:\bor|\band|/)[\W_]{0,4}$", before, re.IGNORECASE)
-        return bool(match and any(True for m in self.word.finditer(before) if m.end() >= match.start() - 5))
+        if join is None or other is None:
+            return False
+        listed = not join["weak"] or len(set(self.table.values())) > 2
+        return listed or _ENDS.match(text, other.end()) is not None
 
 
 @lru_cache(maxsize=256)

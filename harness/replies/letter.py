@@ -62,7 +62,7 @@ class Letter(Reply):
         """The letter that `text` gives."""
         find = letters("".join(self.options))
         line = last_line(text)
-        found = self._last_statement(text, line) or plain_option(text, self._exactly)
+        found = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
         if found is None and len(line) <= 20 * WINDOW:
             found = find.marked(line) or (find.leading(line) if text.strip() == line else None)
         if found is None:
@@ -84,6 +84,9 @@ class Letter(Reply):
     def _exactly(self, text: str) -> str | None:
         find = letters("".join(self.options))
         return find.alone(text, any_case=True) or self._texts.get(_plain(text)) or self._labelled_text(text)
+
+    def _announced(self, text: str) -> str | None:
+        return self._exactly(text) or letters("".join(self.options)).leading(text)
 
     @property
     def _texts(self) -> Mapping[str, str]:

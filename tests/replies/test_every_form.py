@@ -159,7 +159,12 @@ def test_time_grows_as_the_text_does(name: str) -> None:
     """Ten times the text takes ten times the time, and where it looks like more, a hundred times no more than a
     thousand: a quadratic reading takes ten thousand."""
     form, text = FORMS[name]
-    for kind, made in {**TEXTS, "the example": again(f"{text}\n")}.items():
+    own: dict[str, Callable[[int], str]] = {
+        "the example": again(f"{text}\n"),
+        "blanks, then the example": lambda n: " " * n + text,
+        "the example, then blanks": lambda n: text + "\n" * n,
+    }
+    for kind, made in {**TEXTS, **own}.items():
         long = best(form, made(MAX_CHARS // 10), 1)
         short = best(form, made(MAX_CHARS // 100), 2)
         if long > max(12 * short, 0.01):
