@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from harness.api import Action, Case, Parsed, Reply, Task
 from harness.reading import guarded
+from harness.replies import says_nothing
 
 Ties = Literal["first", "random", "none"]
 """Which of the leading answers wins: that given first, one drawn by lot, or none."""
@@ -42,11 +43,11 @@ def candidate(task: Task, case: Case, action: Action) -> str | None:
 
 
 def _compared(task: Task, case: Case, action: Action) -> str | None:
-    if action is None or (isinstance(action, str) and not action.strip()):
+    if action is None or (isinstance(action, str) and says_nothing(action)):
         return None
     own = getattr(task, "canonical", None)
     text = str(own(case, action)) if own is not None else json.dumps(action, sort_keys=True)
-    return text if text.strip() else None
+    return None if says_nothing(text) else text
 
 
 @dataclass(frozen=True, slots=True)

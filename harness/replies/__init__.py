@@ -10,7 +10,7 @@ Those of data sets have one reading: `Boxed`, `Letter`, `Label`, `Number`, `Free
 that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 
-from ._text import Parsing, unquoted
+from ._text import Parsing, says_nothing, unquoted
 from .answer import Answer, Form, Integers, normalise, same
 from .boxed import Boxed
 from .calls import Calls, Verb
@@ -60,5 +60,6 @@ __all__ = [
     "math_equal",
     "normalise",
     "same",
+    "says_nothing",
     "unquoted",
 ]

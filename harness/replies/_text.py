@@ -31,6 +31,15 @@ def unquoted(text: str) -> str:
     return bare if bare[0] in inner or closing in inner else inner.strip()
 
 
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Characters that count as letters or signs and are empty."""
+
+
+def says_nothing(text: str) -> bool:
+    """Whether nothing of a text can be seen: it has only blanks, control and format characters, and fillers."""
+    return all(char.isspace() or not char.isprintable() or char in _FILLERS for char in text)
+
+
 def valid(text: str) -> str:
     """`text` as valid Unicode: surrogate pairs joined, lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -10,14 +10,14 @@ from typing import Any
 from harness.api import Parsed, Reply
 
 from ._statements import LABEL, boxes, labelled, last_line
-from ._text import valid
+from ._text import says_nothing, valid
 from .mathematics import math_canonical
 
 MAX_LINE = 120
 """Characters of a line without a box that can be an answer."""
 MAX_BOX = 2000
 _PLACEHOLDERS = frozenset(
-    ("", "...", "…", "\\ldots", "\\dots", "answer", "your answer", "final answer", "your final answer")
+    ("", "?", "...", "…", "\\ldots", "\\dots", "answer", "your answer", "final answer", "your final answer")
 )
 _SENTENCE = re.compile(r"(?<!\bno)[.!?](?=\s+[A-Z\"'(]|\s*$)|\s+(?=I hope\b|because\b|since\b|which\b)")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]")
@@ -77,7 +77,7 @@ def _boxed(text: str) -> str:
 
 def _says_something(answer: str) -> bool:
     r"""Whether anything is left of an answer in its normal form; of `\boxed{}` and `{\,}` nothing is."""
-    return _DIGIT.search(answer) is not None or math_canonical(answer) != ""
+    return _DIGIT.search(answer) is not None or not says_nothing(math_canonical(answer))
 
 
 def _labelled(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._text import valid
+from ._text import says_nothing, valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FreeText(Reply):
                 kept.append(line)
             text = "\n".join(kept)
         said = valid(text).strip()
-        if said:
+        if not says_nothing(said):
             return Parsed(said)
         return Parsed(error=f"nothing stands behind {self.marker!r}" if self.marker else "the answer is empty")
 

@@ -135,7 +135,11 @@ def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, k: int) -> N
         ("boxed", r"\boxed{\,}", "2"),
         ("boxed", r"\boxed{{}}", "2"),
         ("boxed", r"Answer: \boxed{\text{}}", "2"),
+        ("boxed", "\\boxed{\u2060}", "2"),
+        ("boxed", "\\boxed{?}", "2"),
         ("text", "...", "2"),
+        ("text", "\u200b\ufeff", "2"),
+        ("text", "\u3164", "2"),
     ],
 )
 @pytest.mark.parametrize("protocol", ["single", "vote", "debate", "reconcile", "darkforest"])
