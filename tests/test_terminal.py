@@ -60,6 +60,16 @@ def test_a_servers_error_drives_no_terminal_and_shows_no_key(tmp_path: Path) -> 
         assert [file.name for file, content in files.items() if secret in content] == []
 
 
+def test_requests_that_a_server_refuses_are_counted_beside_the_score(tmp_path: Path) -> None:
+    """A wrong parameter of the request, say: every answer is missing, and the table alone shows a weak model."""
+    with FakeOpenAI(faults=lambda body: status(400, "no such parameter")) as server:
+        arguments = f"model=fake,base_url={server.url}"
+        command = ["eval", "--spec", "toy", "--model", "openai", "--model_args", arguments, "--limit", "1"]
+        _, text = printed(*command, "--output_path", str(tmp_path / "run"), OPENAI_API_KEY="x")
+    count = json.loads((tmp_path / "run" / "run.json").read_text())["engines"]["model"]["requests"]
+    assert f"{count} of {count} requests to the engine 'model' failed" in text and "journal" in text
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

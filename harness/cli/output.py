@@ -30,6 +30,11 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
     if options.debug:
         for text in tracebacks(run.folder):
             print(text, file=sys.stderr)
+    for name, report in run.meta.get("engines", {}).items():
+        if count := report.get("failures", 0):
+            of = report.get("requests", count)
+            print(f"{count} of {of} requests to the engine {name!r} failed: moves without an answer.", file=sys.stderr)
+            print(f"  `error` in {run.folder}/journal*.jsonl says why.", file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(run.scores)} episodes failed and are not in the numbers; e.g.", file=sys.stderr)
         for score in failed[:3]:
