@@ -289,6 +289,14 @@ def test_a_task_that_makes_other_cases_is_not_graded(project: Path) -> None:
     assert play(project, "new")[0] == play(project, "new")[0] == 0, "a set is the same in every process"
 
 
+def test_messages_notices_that_a_journal_was_cut(project: Path) -> None:
+    play(project)
+    journal = project / "r/journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:200])
+    status, _, err = harness(project, "messages", "r")
+    assert status == 2 and "was cut" in err
+
+
 def test_an_unfinished_run_does_not_go_on_with_other_right_answers(asked: Path) -> None:
     record = asked / "r/run.json"
     record.write_text(record.read_text().replace('"finished"', '"stopped"'))

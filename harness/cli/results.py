@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.cli.output import chosen, named, print_tables, published, show
 from harness.evaluation import Run, rescored, run_folder
+from harness.record import META, check_journals, read_meta
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
@@ -41,7 +42,9 @@ def report(options: argparse.Namespace) -> int:
 
 def messages(options: argparse.Namespace) -> int:
     """Who sent how much to whom."""
-    rows = list(traffic.messages(run_folder(options.run), options.condition))
+    folder = run_folder(options.run)
+    check_journals(read_meta(folder / META), folder)
+    rows = list(traffic.messages(folder, options.condition))
     if not rows:
         print("no agent sent a message", file=sys.stderr)
     text = traffic.written(rows, options.format)
@@ -50,10 +53,10 @@ def messages(options: argparse.Namespace) -> int:
     else:
         print(text)
     if options.plots:
-        folder = Path(options.plots)
-        folder.mkdir(parents=True, exist_ok=True)
+        figures = Path(options.plots)
+        figures.mkdir(parents=True, exist_ok=True)
         for i, (_, episode) in enumerate(groupby(rows, key=lambda row: row.episode)):
-            traffic.heat_map(episode, folder / f"messages{i + 1}.png")
+            traffic.heat_map(episode, figures / f"messages{i + 1}.png")
     return 0
 
 
