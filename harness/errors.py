@@ -74,7 +74,8 @@ class CombinedSpecError(SpecError):
 
     def __init__(self, each: Iterable[str]) -> None:
         self.each = tuple(dict.fromkeys(each))
-        super().__init__(f"{len(self.each)} problems:\n" + "\n".join(self.each))
+        count = f"{len(self.each)} problems:\n" if len(self.each) > 1 else ""
+        super().__init__(count + "\n".join(self.each))
 
 
 class PluginError(UserError):

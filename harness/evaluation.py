@@ -352,10 +352,13 @@ def _in_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run to completion, also inside a notebook whose own loop is running."""
     try:
         asyncio.get_running_loop()
+        in_notebook = True
     except RuntimeError:
-        return _run(work)
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(_run, work).result()
+        in_notebook = False
+    if in_notebook:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            return pool.submit(_run, work).result()
+    return _run(work)  # not in the handler above, whose error would stand in every plugin's traceback
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -94,7 +94,7 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
         raise DataError(f"{folder} already contains a run", hint=hint)
     known = read_meta(folder / META)
     if known["identity"] != meta["identity"]:
-        own = known.get("command") or [""]
+        own = [word for word in known.get("command") or [""] if word not in ("--overwrite", "--no-resume")]
         again = f", or continue it with its own command: {shlex.join(own)}" if Path(own[0]).name == "harness" else ""
         raise DataError(
             f"{folder} already contains a run with a different configuration:\n"

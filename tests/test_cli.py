@@ -439,6 +439,12 @@ def test_a_folder_that_is_taken_says_how_to_go_on(tmp_path: Path, capsys: pytest
     assert "-  limit: 1" in err and "--output_path" in err and "--overwrite" in err
     code, _, err = harness(capsys, *command, "--overwrite")
     assert code == 0 and (tmp_path / "r" / "notes.txt").read_text() == "mine"
+    record = tmp_path / "r" / "run.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "command": ["harness", *command, "--overwrite"]}))
+    _, _, err = harness(capsys, *command, "--limit", "1")
+    assert "own command" in err and "--overwrite" not in err.rpartition("own command")[2], (
+        "the command that goes on replaces nothing"
+    )
     journal = (tmp_path / "r" / "journal.jsonl").read_bytes()
     assert harness(capsys, *command, "--overwrite")[0] == 0
     assert (tmp_path / "r" / "journal.jsonl").read_bytes() == journal, "the same configuration goes on"

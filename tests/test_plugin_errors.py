@@ -133,6 +133,7 @@ def test_the_place_is_in_the_message_and_the_traceback_in_the_folder(
     first, *others = errors(folder)
     assert (first["stage"], first["episode"], first["error"]) == (stage, "all/c/0", error)
     assert first["traceback"].startswith("Traceback (most recent call last)")
+    assert "event loop" not in first["traceback"], "the plugin's error and no other"
     assert [entry["episode"] for entry in others] == ["all/c/1", "all/c/2"]
     assert all("traceback" not in entry for entry in others), "the same again"
     command(project, *whole, "--debug")
