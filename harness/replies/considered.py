@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from harness.api import Action, Parsed, Reply
 
+from ._text import says_nothing
 from .fields import confidence, json_fields
 
 Style = Literal["none", "line", "json"]
@@ -94,8 +95,10 @@ class Considered(Reply):
 
     def _object(self, text: str) -> Parsed:
         found = json_fields(text, ("answer", "confidence", "confidence_level"))
-        if found.get("answer") is None:
+        if "answer" not in found:
             return self._read(text, None, None)
+        if found["answer"] is None or says_nothing(str(found["answer"])):
+            return Parsed(error="the field 'answer' is empty")
         answer = found["answer"] if isinstance(found["answer"], str) else json.dumps(found["answer"])
         stated = confidence(found.get("confidence", found.get("confidence_level")))
         bare = text.strip().removesuffix("```").rstrip()
@@ -105,7 +108,7 @@ class Considered(Reply):
             parsed = self.inner.parse(said)
             if parsed.error is None:
                 return Parsed({"answer": parsed.action, "confidence": stated, "malformed": not exact})
-        return self._read(text, stated, None)
+        return Parsed(error=f"the field 'answer': {parsed.error}")  # other fields, like the confidence, are no answer
 
     def _read(self, text: str, stated: float | None, asked: str | None) -> Parsed:
         """What the inner form reads; `asked` is the text that should keep to its form, None if none can."""

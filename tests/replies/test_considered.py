@@ -80,6 +80,14 @@ def test_a_program_s_own_lines_are_no_confidence() -> None:
         assert considered(code.parse(f"{text}\nConfidence: 0.9").action)[:2] == (alone, 0.9)
 
 
+@pytest.mark.parametrize("inner", [LETTER, Boxed(), Number(), Label(("yes", "no"))])
+@pytest.mark.parametrize("answer", ["null", '""', '" "', '"\\u2060"', '"?"'])
+def test_an_object_without_an_answer_gives_none(inner: Any, answer: str) -> None:
+    """The confidence beside it was taken for the number that was asked for, and the whole object for a formula."""
+    parsed = Considered(inner, "json").parse(f'{{"answer": {answer}, "confidence": 0.85}}')
+    assert parsed.action is None and (parsed.error or "").startswith("the field 'answer'")
+
+
 @pytest.mark.parametrize(
     ("inner", "asked", "other"),
     [
