@@ -198,7 +198,7 @@ def script(request: Request) -> str:
     if (seat, turn, attempt) == ("Alan", "0", "0"):
         return "I'd like to be in Group 2, but let me hear from the others first."
     if (seat, turn, attempt) == ("Bob", "2", "0"):
-        return "My final answer is Group 2."
+        return "I would say Group 2 or Group 3."
     if turn == "2":
         return f"Nobody near me is in Group {group}.\n\n### Final Answer ###\n'Group {group}'"
     if seat == "Evelyn" and turn == "0":
