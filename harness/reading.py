@@ -79,6 +79,13 @@ def _parsed(reply: Reply, text: str) -> Parsed:
     if not isinstance(parsed, Parsed):
         raise TypeError(f"parse returned {parsed!r:.80}, not a Parsed")
     for action in (parsed.action, parsed.partial):
-        if type(action) not in _PLAIN:
+        if not _is_flat(action):
             json.dumps(action)  # what is not JSON could not be journaled
     return parsed
+
+
+def _is_flat(action: object) -> bool:
+    """Whether an action is JSON for certain: a scalar or, as most are, a dict of scalars."""
+    if type(action) is dict:
+        return all(type(key) is str and type(value) in _PLAIN for key, value in action.items())
+    return type(action) in _PLAIN

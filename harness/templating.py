@@ -276,6 +276,8 @@ def _weight(value: Any) -> int:
         return len(value)
     if not isinstance(value, (list, tuple, set, frozenset, Mapping)):
         return 1
+    if set(map(type, value)) <= {str} and not isinstance(value, Mapping):  # what most lists in prompts are
+        return sum(map(len, value)) + _ENTRY * (1 + len(value))
     total, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
@@ -293,7 +295,7 @@ def _weight(value: Any) -> int:
 
 def _checked(value: Any) -> Any:
     """A result, unless it is too large; what is made bit by bit is counted as it comes."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool) or value is None or (type(value) is str and len(value) < _EVERY):
         return value
     if isinstance(value, int):
         _bits(value.bit_length())

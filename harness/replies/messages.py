@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from json import JSONDecodeError
 from typing import Any
 
@@ -57,7 +58,7 @@ class Messages(Reply):
     def parse(self, text: str) -> Parsed:
         """The messages in `text`: a dict whose keys are in `to`, in the order in which they were written."""
         text = text[-MAX_TEXT:]
-        found = self._exact(text) if self.parsing == "reference" else self._sets(text)[0]
+        found = self._exact(text) if self.parsing == "reference" else _sets(self.to, text)[0]
         if found is None:
             return Parsed(error=self._complaint())
         return Parsed({name: valid(message)[: self.max_chars] for name, message in found.items()})
@@ -65,38 +66,13 @@ class Messages(Reply):
     def dropped(self, text: str) -> int:
         """How many messages in `text` the tolerant reading does not send: those of earlier sets, and those to names
         that no neighbor has. 0 for the reference reading, which takes one object or none."""
-        return 0 if self.parsing == "reference" else self._sets(text[-MAX_TEXT:])[1]
+        return 0 if self.parsing == "reference" else _sets(self.to, text[-MAX_TEXT:])[1]
 
     def constraint(self) -> Mapping[str, Any]:
         """A JSON schema: one optional string per neighbor and nothing else."""
         limit = {} if self.max_chars is None else {"maxLength": self.max_chars}
         properties = {name: {"type": "string", **limit} for name in self.to}
         return {"json": {"type": "object", "properties": properties, "additionalProperties": False}}
-
-    def _sets(self, text: str) -> tuple[dict[str, str] | None, int]:
-        """The last set of messages, and how many others there are."""
-        known = {name.casefold(): name for name in self.to} | {name: name for name in self.to}
-        found: dict[str, str] | None = None
-        names: set[str] = set()  # to which the set has written, or said that it does not
-        dropped = 0
-        for outer, alone in _objects(text):
-            if not outer and (alone or found is None):
-                dropped, found, names = dropped + len(found or ()), {}, set()
-            stack: list[Any] = [outer]
-            while stack:  # an object without a neighbor's name may hold one that has
-                value = stack.pop()
-                named = {key: known.get(key) or known.get(key.strip().casefold()) for key in _keys(value)}
-                if not any(named.values()):
-                    stack.extend(reversed(_children(value)))
-                    continue
-                addressed = {name for name in named.values() if name}
-                if not names.isdisjoint(addressed):
-                    dropped, found, names = dropped + len(found or ()), None, set()
-                names |= addressed
-                sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
-                found = {**(found or {}), **sent}
-                dropped += sum(name is None and value[key] is not None for key, name in named.items())
-        return found, dropped
 
     def _exact(self, text: str) -> dict[str, str] | None:
         text = text.replace("\\n", "\n")
@@ -117,6 +93,33 @@ class Messages(Reply):
     def _complaint(self) -> str:
         shown = ", ".join(self.to[:20]) + (f", … ({len(self.to)} in all)" if len(self.to) > 20 else "")
         return f"no JSON object with messages was found; its keys must be names of your neighbors: {shown}"
+
+
+@lru_cache(maxsize=256)
+def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int]:
+    """The last set of messages, and how many others there are. Remembered: a reply is first read, then counted."""
+    known = {name.casefold(): name for name in to} | {name: name for name in to}
+    found: dict[str, str] | None = None
+    names: set[str] = set()  # to which the set has written, or said that it does not
+    dropped = 0
+    for outer, alone in _objects(text):
+        if not outer and (alone or found is None):
+            dropped, found, names = dropped + len(found or ()), {}, set()
+        stack: list[Any] = [outer]
+        while stack:  # an object without a neighbor's name may hold one that has
+            value = stack.pop()
+            named = {key: known.get(key) or known.get(key.strip().casefold()) for key in _keys(value)}
+            if not any(named.values()):
+                stack.extend(reversed(_children(value)))
+                continue
+            addressed = {name for name in named.values() if name}
+            if not names.isdisjoint(addressed):
+                dropped, found, names = dropped + len(found or ()), None, set()
+            names |= addressed
+            sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
+            found = {**(found or {}), **sent}
+            dropped += sum(name is None and value[key] is not None for key, name in named.items())
+    return found, dropped
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], bool]]:
