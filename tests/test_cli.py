@@ -254,6 +254,11 @@ def test_a_fatal_engine_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tm
     assert "the dice are gone" in err and "the same command again" in err
 
 
+def as_from_a_terminal() -> None:
+    """In a new process: SIGHUP ends it, also where these tests run under `nohup`, which it would inherit."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("sent", "before", "code"),
     [
@@ -270,7 +275,10 @@ def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_go_on(
                "--model_args", "latency=0.2", "--output_path", str(tmp_path / "r"),
                "--repeats", "30", "--max_concurrency", "2"]  # fmt: skip
     command = ["/bin/sh", *before, *command] if before else command
-    process = subprocess.Popen(command, env={"PYTHONPATH": str(ROOT), "PATH": ""}, stderr=subprocess.PIPE, text=True)
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    process = subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=as_from_a_terminal
+    )
     assert process.stderr is not None
     first = process.stderr.readline()  # the first progress line: the run is under way
     assert "episodes" in first
@@ -337,6 +345,7 @@ def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> 
         stdout=below,
         stderr=below,
         start_new_session=True,
+        preexec_fn=as_from_a_terminal,
     )
     os.close(below)
     journal = tmp_path / "r" / "journal.jsonl"

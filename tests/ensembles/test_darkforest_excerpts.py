@@ -67,7 +67,7 @@ def test_what_stands_before_the_answer(form: Any, candidate: str | None, text: s
 
 def test_where_the_answer_is_told_anyway_reasoning_goes_on_to_its_last_line() -> None:
     text = "No evidence speaks for it.\nAnd no, nothing else does.\nConfidence: 0.9\nFinal Answer: No\nThank you."
-    assert cut(LABEL, text, "No") == ""
+    assert cut(LABEL, text, "No") == "No evidence speaks for it."
     assert cut(LABEL, text, "No", told=True) == "No evidence speaks for it. And no, nothing else does."
     assert cut(LABEL, '{"reasoning": "No.", "answer": "No"}', "No", told=True) == "No."
 
