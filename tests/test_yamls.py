@@ -61,8 +61,9 @@ def test_keys_are_the_text_they_were_written_as() -> None:
 
 KEYS = st.sampled_from(["a", "4", "1e-3", "yes", "~", "2020-01-01"])
 TEXTS = st.text(st.characters(exclude_categories=["C"]))
+INTEGERS = st.integers(-yamls.MAX_INT, yamls.MAX_INT)
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
     max_leaves=8,
 )  # fmt: skip
