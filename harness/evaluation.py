@@ -54,7 +54,7 @@ class Run:
     """A finished run: where it is, what it was, its numbers.
 
     Attributes:
-        folder: the run's folder; every file in it is described in docs/results.md.
+        folder: the run's folder; every file in it is described in docs/reference/results.md.
         meta: run.json.
         spec: the resolved spec.
         scores: one entry an episode, in plan order.
@@ -174,19 +174,23 @@ def evaluate(
         reference: a spec's file or name, its content as a mapping, or a loaded `Spec`.
         model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
         sets: `path=value` changes to the spec.
-        limit, seed, repeats: override the spec's keys.
+        limit: at most this many cases a condition.
+        seed: overrides the spec's `seed`.
+        repeats: overrides the spec's `repeats`.
         output_path: the run's folder; default as `default_folder` says.
         resume: True insists on an earlier run, False refuses one, None continues it if there is one.
         overwrite: replace a run of another configuration or code in that folder; with `resume=False` any run.
         max_concurrency: model requests in flight at once, per engine.
         use_cache: a file to keep model responses in.
-        log_samples, log_requests: also write whole conversations, every raw model exchange.
+        log_samples: also write whole conversations, to samples.jsonl.
+        log_requests: also write every raw model exchange, to requests.jsonl.
         take_turns: start one engine at a time, where not all fit.
         allow_code_execution: whether programs that models wrote may be run to grade them.
-        sandbox: who builds the fence around such programs: `process`, `bwrap` or `weaker` (docs/sandbox.md).
+        sandbox: who builds the fence around such programs: `process`, `bwrap` or `weaker` (docs/how-to/sandbox.md).
         max_error_rate: the share of an engine's last 100 requests that may fail before the run stops.
-        max_calls, max_tokens_total, max_time: what the run may spend (`harness.engines.budget.Budget`); the time in
-            seconds.
+        max_calls: stop once the run has made this many model calls.
+        max_tokens_total: stop once the run has used this many tokens, input and output.
+        max_time: seconds after which the run asks nothing new.
         executor: where to run, `local` or `{"use": "ray", "workers": 4, …}`; None for what the spec says.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.

@@ -256,7 +256,7 @@ def check_execution(plan: Plan, allowed: bool, sandbox: str) -> None:
     if running and not allowed:
         raise SetupError(
             f"{' and '.join(running)} runs programs that models wrote, to grade them",
-            hint="If you want that, give --allow_code_execution; docs/sandbox.md says what protects this machine.",
+            hint="If you want that, give --allow_code_execution; docs/how-to/sandbox.md describes its protection.",
         )
     if running:
         from harness.sandbox import report  # what only such runs need

@@ -147,7 +147,7 @@ class _Builder:
             raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
         self.places[path] = self.at(node)
         if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
-            hint = "What lm-eval's !function does is a task of your own here: docs/datasets.md, More than YAML can say."
+            hint = "Instead of !function write a task of your own: docs/how-to/datasets.md, More than YAML can say."
             raise SpecError(
                 f"tag {node.tag} is not allowed: specs are plain data",
                 place=self.at(node),

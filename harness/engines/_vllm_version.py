@@ -65,7 +65,7 @@ def check() -> tuple[str, str | None]:
     except ImportError as error:
         raise SetupError(
             f"the engine vllm needs the package vllm ({one_line(str(error))})",
-            hint='Install it: pip install "mas-eval-harness[vllm]" (for a machine without GPU see docs/engines.md)',
+            hint='Install it: pip install "mas-eval-harness[vllm]" (without a GPU: docs/reference/engines.md)',
         ) from error
     from vllm.platforms import current_platform
 
@@ -79,7 +79,7 @@ def check() -> tuple[str, str | None]:
     if not current_platform.device_type:
         raise SetupError(
             f"{installed} finds no device that this build of it can use",
-            hint="Look at `nvidia-smi` and CUDA_VISIBLE_DEVICES. For a machine without GPU see docs/engines.md.",
+            hint="Look at `nvidia-smi` and CUDA_VISIBLE_DEVICES. Without a GPU: docs/reference/engines.md.",
         )
     strange = f"{installed} was not checked with this engine; those from {oldest} to {newest} were"
     return f"{installed} on {current_platform.device_type}", strange if outside(version() or "") else None

@@ -30,7 +30,7 @@ class Classical(Policy):
 
     Attributes:
         deliveries_per_phase: rounds that a phase of coloring, matching or vertex cover takes; None for 2, 1 and 1,
-            with which the results are the paper's (docs/agentsnet_baselines.md).
+            with which the results are the paper's (docs/benchmarks/agentsnet_baselines.md).
         max_phases: give up after so many phases; None for as many as the rounds allow.
     """
 

@@ -1,4 +1,4 @@
-"""Who tells whom what: the plans of the perfect teams. Message and round counts are in docs/silo_bench.md.
+"""Who tells whom what: the plans of the perfect teams. Message and round counts are in docs/benchmarks/silo_bench.md.
 
 A plan is stepped once a round by its agent, which has taken in by then what it was shown. It acts as soon as it knows
 what it needs, whatever the channel's latency. A shard is sent as it is; a message or file is

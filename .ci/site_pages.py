@@ -1,0 +1,19 @@
+"""Pages of the site that the repository keeps in its root: README, CONTRIBUTING and CHANGELOG (a hook of mkdocs)."""
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+PAGES = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the root's pages, with their links as seen from docs/."""
+    for page, source in PAGES.items():
+        text = (ROOT / source).read_text("utf-8").replace("](docs/", "](")
+        for other, linked in PAGES.items():
+            text = text.replace(f"]({linked}", f"]({other}")
+        files.append(File.generated(config, page, content=text))
+    return files
