@@ -14,7 +14,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from harness import store
+from harness import storage
 from harness.api import Case, Engine
 from harness.errors import DataError, NotFittedError, Place, PluginError
 from harness.fitting import Fitted
@@ -112,7 +112,7 @@ def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
 
 
 def _read(file: Path, name: str) -> dict[str, Any]:
-    found = store.read_json(file)
+    found = storage.read_json(file)
     place, hint = Place(str(file)), f"Write it anew with `harness fit --spec … --overwrite` ({name})."
     if found.get("schema") != SCHEMA:
         message = f"not a file of calibrated parameters: its schema is {found.get('schema')!r:.60}, not {SCHEMA!r}"

@@ -33,8 +33,8 @@ from harness.api import (
 from harness.errors import Place, PromptError, SpecError, near
 from harness.plan import Condition, Plan
 from harness.players import begins_anew
-from harness.plugin_errors import describe
 from harness.prompts import PromptSet
+from harness.storage.plugin_errors import describe
 from harness.worlds import SteppedTask
 
 NASTY = (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.errors import EngineError, EngineFatalError, RequestError
-from harness.store import Journal, Line
+from harness.storage import Journal, Line
 
 _MAY_PASS = (RequestError.kind, EngineError.kind)
 """Kinds of failed requests that may go well another time."""

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness import resolve, spec, store
+from harness import resolve, spec, storage
 from harness.api import Engine, Facts, Metric
 from harness.calibration import adopt
 from harness.engines.budget import Budget
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, chosen
-from harness.locks import Lock
 from harness.plan import Plan, check_execution, survey
 from harness.project import Project, find
 from harness.record import (
@@ -38,6 +37,7 @@ from harness.record import (
 from harness.run import BudgetReachedError, Options, run
 from harness.score import rescore
 from harness.spec import Spec
+from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
 from harness.tables import check as check_table
 
@@ -285,7 +285,7 @@ def execute(
             if isinstance(end, BudgetReachedError):
                 now["stopped"] = end.stopped
             with contextlib.suppress(StorageError):  # why it ends is to be told
-                store.write_atomically(folder / META, as_json(now))
+                storage.write_atomically(folder / META, as_json(now))
             raise
         meta = reported(meta, reports, executor.report())
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
@@ -312,12 +312,12 @@ def finish(done: Run) -> Run:
     from harness.report import render
 
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
-    store.write_atomically(done.folder / "scores.jsonl", lines)
-    store.write_atomically(done.folder / "results.json", as_json(done.rows))
+    storage.write_atomically(done.folder / "scores.jsonl", lines)
+    storage.write_atomically(done.folder / "results.json", as_json(done.rows))
     text = "\n\n".join(render(table, "markdown") for table in done.tables)
-    store.write_atomically(done.folder / "tables.md", text + "\n")
+    storage.write_atomically(done.folder / "tables.md", text + "\n")
     meta = ended(done.meta, "finished", done.folder)
-    store.write_atomically(done.folder / META, as_json(meta))
+    storage.write_atomically(done.folder / META, as_json(meta))
     return replace(done, meta=meta)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, resolve, spec, store
+from harness import __version__, resolve, spec, storage
 from harness.api import Action, Case, Engine, Move, Outcome, Task
 from harness.calibration import SCHEMA, agents, fingerprint, wordings
 from harness.errors import DataError, PluginError, SpecError
@@ -175,7 +175,7 @@ def _played(plan: Plan, folder: Path) -> list[Played]:
     cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
     task = plan.conditions[0].task
     found: dict[str, Played] = {}
-    for end, batches in store.batches(*store.journals(folder)):
+    for end, batches in storage.batches(*storage.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Mend the cause, and fit again.")
@@ -229,6 +229,6 @@ def _write(file: Path, text: str, overwrite: bool) -> None:
         raise DataError(f"{file} holds other parameters", hint="--overwrite replaces them.")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        store.write_atomically(file, text)
+        storage.write_atomically(file, text)
     except OSError as error:
         raise DataError(f"cannot write {file}: {error.strerror or error}") from None

@@ -11,7 +11,7 @@ from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.limits import Allowance, Limits, Meter
 from harness.players import ModelPlayer, Player
-from harness.store import UNFINISHED
+from harness.storage import UNFINISHED
 
 Recorded = Mapping[tuple[str, int], Move]
 """(seat, index of the seat's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""

@@ -21,8 +21,8 @@ from typing import Any
 
 from harness import api, params, yamls
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.plugin_errors import DIGEST, MOUNT
 from harness.prompts import SUFFIX, PromptSet
+from harness.storage.plugin_errors import DIGEST, MOUNT
 
 BUILTIN = "harness_builtin"
 MARKER = "harness.yaml"

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from harness.api import Parsed, Reply
 from harness.errors import SetupError
-from harness.plugin_errors import describe, place
+from harness.storage.plugin_errors import describe, place
 
 MAX_CHARS = 1_000_000
 """Characters of a reply that a form is given; the longest right answer (SILO-Bench III-30, N = 100) has 70,000."""

@@ -17,13 +17,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import __version__, store, yamls
+from harness import __version__, storage, yamls
 from harness.api import Facts
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
 from harness.plan import ANSWERS, QUESTIONS, Plan
-from harness.redaction import without_secrets
 from harness.sources import changed, code, commit
+from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"
 _WRITTEN = (
@@ -75,15 +75,15 @@ def begin(
             _remove_run(folder)
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
-    written = [*store.journals(folder), folder / "scores.jsonl", folder / "results.json"]
+    written = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
     strangers = [path.name for path in written if path.exists()]
     if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
         strangers.append(SPEC)
     if strangers:
         message = f"{folder} holds {', '.join(strangers)} and no {META}: not a run, and not to be written over"
         raise DataError(message, hint="Choose another --output_path.")
-    store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
-    store.write_atomically(earlier, as_json(meta))
+    storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
+    storage.write_atomically(earlier, as_json(meta))
     return meta
 
 
@@ -105,14 +105,14 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     finished = known.get("status") == "finished"
     rescore = _check_code(known, meta, folder, finished)
     # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
-    store.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
+    storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     if not finished:
         known.pop("stopped", None)  # by a budget; now it goes on
         began = _killed(known, folder)
         known |= {"status": "running", "sitting": meta["sitting"], "duration": began, "end": None}
         if rescore:
             known |= {"rescore": True, "code": meta["code"]}
-        store.write_atomically(folder / META, as_json(known))
+        storage.write_atomically(folder / META, as_json(known))
     return {**known, "command": meta["command"]}
 
 
@@ -165,7 +165,7 @@ def _killed(known: Mapping[str, Any], folder: Path) -> float:
     before = float(known.get("duration", 0.0))
     if "sitting" not in known:
         return before
-    wrote = max((path.stat().st_mtime for path in store.journals(folder) if path.exists()), default=0.0)
+    wrote = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
     return round(before + _since(known["sitting"], wrote), 3)
 
 
@@ -176,7 +176,7 @@ def ended(meta: Mapping[str, Any], status: str, folder: Path) -> dict[str, Any]:
         made["end"] = _now()
         made["duration"] = round(float(made.get("duration", 0.0)) + _since(began, time.time()), 3)
         with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
-            made["journals"] = {path.name: store.whole(path) for path in store.journals(folder) if path.exists()}
+            made["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
     return made
 
 
@@ -212,9 +212,9 @@ def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], 
 
 def read_meta(path: Path) -> dict[str, Any]:
     """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
-    found = store.read_json(path)
-    if found.get("schema") != store.SCHEMA:
-        message = f"this run has the format {found.get('schema')!r}, this harness reads {store.SCHEMA}"
+    found = storage.read_json(path)
+    if found.get("schema") != storage.SCHEMA:
+        message = f"this run has the format {found.get('schema')!r}, this harness reads {storage.SCHEMA}"
         raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
     lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in found]
     if lacking:
@@ -243,7 +243,7 @@ def as_json(value: Any) -> str:
 
 def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str, Any]:
     return {
-        "schema": store.SCHEMA,
+        "schema": storage.SCHEMA,
         "run": folder.resolve().name,
         "spec": plan.spec.name,
         "spec_digest": plan.digest,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import store
+from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.doubts import Doubts
 from harness.engines.breaker import Breaker, Stop
@@ -28,11 +28,11 @@ from harness.errors import BudgetSpentError, EngineFatalError, SetupError, Stora
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
-from harness.plugin_errors import ERRORS, ErrorLog
 from harness.reading import note_bugs
 from harness.samples import sample
 from harness.score import grade, labels, score
 from harness.simulation import seed_of
+from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
 Job = tuple[Condition, Case, int]
@@ -177,7 +177,7 @@ async def run(
         RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
             recorded so far is kept.
     """
-    progress = store.Progress(*store.journals(folder))
+    progress = storage.Progress(*storage.journals(folder))
     scores: dict[str, EpisodeScore] = {}
 
     def finished(score: EpisodeScore) -> None:
@@ -227,12 +227,12 @@ class Episodes:
         `take` is first called when all engines are started. Raises as `Play`.
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            journal = stack.enter_context(contextlib.closing(store.Journal(self._file(store.JOURNAL))))
+            journal = stack.enter_context(contextlib.closing(storage.Journal(self._file(storage.JOURNAL))))
             self.journal = Doubts(journal)
             self.tally.write = self.journal.asked_now
             self.samples = None
             if self.options.log_samples:
-                samples = store.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
+                samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
                 self.samples = stack.enter_context(contextlib.closing(samples))
             stack.callback(self._note_asked)
             budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
@@ -267,7 +267,7 @@ class Episodes:
             engine.halt(reason)
 
     def _file(self, name: str) -> Path:
-        return self.folder / (name if self.worker is None else store.of_worker(name, self.worker))
+        return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))
 
     def _wrapped(self, name: str, engine: Engine) -> Engine:
         if self.options.log_requests:
@@ -341,7 +341,7 @@ class Episodes:
         batches: list[list[Move]] = []
 
         def record(batch: int, position: int, index: int, move: Move) -> None:
-            line = store.move_line(name, batch, position, index, move)
+            line = storage.move_line(name, batch, position, index, move)
             if asked := self.tally.since():
                 line["asked"] = asked
             group = _group(condition, case, move.seat) if move.error else None
@@ -359,7 +359,7 @@ class Episodes:
             rng = random.Random(derive_seed(seed, "protocol"))
             parts = condition.protocol, condition.task, case, players, rng
             came = await play(*parts, recorded, record, keep, condition.limits, record)
-            json.dumps(store.outcome_line(came))  # an outcome that is not JSON could never be read back
+            json.dumps(storage.outcome_line(came))  # an outcome that is not JSON could never be read back
             outcome = came
         except (EngineFatalError, StorageError, BudgetSpentError, SetupError):
             raise
@@ -394,7 +394,7 @@ class Episodes:
     def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
         scored = score(episode, self.plan.metrics, condition.uses_ground_truth, self.errors)
         marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
-        line = store.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
+        line = storage.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
 
         def believed() -> None:
             if self.samples is not None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from harness import store
+from harness import storage
 from harness.api import Case, Episode
 from harness.players import ModelPlayer, Player
 
@@ -16,7 +16,7 @@ def sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> dict[
     turns: Counter[str] = Counter()
     moves = []
     for b, batch in enumerate(episode.batches):
-        moves.append([store.move_line(episode.id, b, p, turns[move.seat], move) for p, move in enumerate(batch)])
+        moves.append([storage.move_line(episode.id, b, p, turns[move.seat], move) for p, move in enumerate(batch)])
         turns.update(move.seat for move in batch)
     return {
         "episode": episode.id,
@@ -24,7 +24,7 @@ def sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> dict[
         "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
         "threads": {seat: p.thread.messages for seat, p in players.items() if isinstance(p, ModelPlayer)},
         "moves": moves,
-        "outcome": store.outcome_line(episode.outcome),
+        "outcome": storage.outcome_line(episode.outcome),
         "grade": dict(episode.grade),
         "error": episode.error,
     }

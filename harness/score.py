@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import store
+from harness import storage
 from harness.api import Case, Episode, Metric, RatioMetric
 from harness.errors import DataError, SetupError
 from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
-from harness.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.reading import note_bugs
+from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()
@@ -104,7 +104,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
     errors = ErrorLog(folder / ERRORS)
     known = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
-    for end, batches in store.batches(*store.journals(folder)):
+    for end, batches in storage.batches(*storage.journals(folder)):
         name = end["e"]
         note_bugs(functools.partial(errors.record, episode=name))
         if name not in known:
@@ -120,7 +120,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
             labels=labels(plan, condition, case),
             roles=case.roles,
             batches=batches,
-            outcome=store.outcome_of(end["outcome"]),
+            outcome=storage.outcome_of(end["outcome"]),
             # What came to an outcome was played well: its error is of grading or measuring, which is done again here.
             error=end["error"] if end["outcome"] is None else None,
         )

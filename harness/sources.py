@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.plan import Plan
-from harness.plugin_errors import DIGEST, MOUNT
+from harness.storage.plugin_errors import DIGEST, MOUNT
 
 Hashes = dict[str, str]
 """File, relative to its project → SHA-256 of its content, as hexadecimal digits."""

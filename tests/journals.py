@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import store
+from harness import storage
 
 
 def sealed(*lines: Mapping[str, Any]) -> bytes:
     """These lines as a journal holds them."""
-    return b"".join(store.sealed(json.dumps(line, separators=(",", ":")).encode()) for line in lines)
+    return b"".join(storage.sealed(json.dumps(line, separators=(",", ":")).encode()) for line in lines)
 
 
 def edited(journal: Path, before: str, after: str) -> None:
     """Replace text in every line, and make the checksums right again: as if other code had written it."""
-    lines = [line for _, line in store.lines(journal)]
+    lines = [line for _, line in storage.lines(journal)]
     journal.write_bytes(sealed(*(json.loads(json.dumps(line).replace(before, after)) for line in lines)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import project, resolve, spec, store
+from harness import project, resolve, spec, storage
 from harness.api import Completion, Engine, Request, Thread
 from harness.cli import main
 from harness.engines.budget import Budget, Budgeted, Tally
@@ -45,7 +45,7 @@ def meta(folder: Path) -> dict[str, Any]:
 def recorded(folder: Path) -> int:
     """Calls that the journal holds: answers, those of turns that are still asked again, and failures."""
     turns: dict[Any, int] = {}
-    for _, line in store.lines(folder / "journal.jsonl"):
+    for _, line in storage.lines(folder / "journal.jsonl"):
         if line["k"] in ("move", "part"):
             failed = line.get("error_kind", "parse") != "parse"
             turns[line["e"], line["s"], line["i"]] = len(line.get("calls", ())) + failed
@@ -156,12 +156,12 @@ def test_a_journal_shows_at_least_what_was_asked_whenever_the_process_dies(tmp_p
     def answer(request: Request) -> str:
         nonlocal asked
         asked += 1
-        assert asked <= store.Progress(folder / "journal.jsonl").calls <= 40
+        assert asked <= storage.Progress(folder / "journal.jsonl").calls <= 40
         return "a"
 
     with pytest.raises(BudgetReachedError):
         run(folder, Mock(function=answer), max_calls=40, repeats=4)
-    assert asked == store.Progress(folder / "journal.jsonl").calls == 40
+    assert asked == storage.Progress(folder / "journal.jsonl").calls == 40
     with pytest.raises(BudgetReachedError):
         run(folder, Mock(function=answer), max_calls=40, repeats=4)
     assert asked == 40
@@ -196,8 +196,8 @@ def test_ctrl_c_loses_no_count(tmp_path: Path) -> None:
 
 
 def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> None:
-    failed = sum(line.get("error_kind") == "context_length" for _, line in store.lines(whole[0] / "journal.jsonl"))
-    progress = store.Progress(whole[0] / "journal.jsonl")
+    failed = sum(line.get("error_kind") == "context_length" for _, line in storage.lines(whole[0] / "journal.jsonl"))
+    progress = storage.Progress(whole[0] / "journal.jsonl")
     assert failed > 0 and progress.calls == len(whole[1]) and progress.tokens == 11 * (len(whole[1]) - failed)
 
 
@@ -205,7 +205,7 @@ def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> No
 def test_a_damaged_count_is_told_with_its_line(tmp_path: Path, asked: str) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": "asked", "asked": [1, 2]}, {"k": "asked", "asked": json.loads(asked)}))
     with pytest.raises(DataError, match="j:2:1: not a line of a journal"):
-        store.Progress(tmp_path / "j")
+        storage.Progress(tmp_path / "j")
 
 
 # --------------------------------------------------------------- with caches, several engines, two phases

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.api import Completion, Move
 from harness.doubts import Doubts
 from harness.errors import EngineFatalError
@@ -23,7 +23,7 @@ class Book:
 
     def __init__(self, folder: Path) -> None:
         self.engine, self.other = Engine(), Engine()
-        self.file = store.Journal(folder / "j")
+        self.file = storage.Journal(folder / "j")
         self.doubts = Doubts(self.file)
         self.ended: list[str] = []
 
@@ -31,21 +31,21 @@ class Book:
         """`what` is "answered", "policy", or the kind of an error."""
         engine = self.other if other else self.engine
         kind = None if what in ("answered", "policy") else what
-        error = "no" if kind not in (None, store.UNFINISHED) else None
+        error = "no" if kind not in (None, storage.UNFINISHED) else None
         if what == "answered":
             engine.answered += 1
         made = tuple(Completion(f"{i}") for i in range(calls + (what == "answered")))
         move = Move(seat, "say", None, error, kind, made)
-        self.doubts.move(store.move_line(episode, batch, 0, batch, move), engine if error else None)
+        self.doubts.move(storage.move_line(episode, batch, 0, batch, move), engine if error else None)
 
     def end(self, episode: str) -> None:
         self.doubts.end({"k": "end", "e": episode}, lambda: self.ended.append(episode))
 
     def written(self) -> list[Any]:
         self.file.flush()
-        lines = [line for _, line in store.lines(self.file.path)]
+        lines = [line for _, line in storage.lines(self.file.path)]
         return [
-            line["e"] if line["k"] == "end" else (line["e"], line["b"], line["s"], store.move_of(line).error_kind)
+            line["e"] if line["k"] == "end" else (line["e"], line["b"], line["s"], storage.move_of(line).error_kind)
             for line in lines
         ]
 
@@ -94,11 +94,11 @@ def test_answers_beside_a_failure_are_written_at_once(book: Book) -> None:
 def test_another_engines_answer_proves_nothing_and_waits_where_it_follows_from_a_failure(book: Book) -> None:
     book.move("e", 0, "A", "request")
     book.move("e", 1, "B", "answered", other=True)
-    book.move("e", 2, "B", store.UNFINISHED, calls=1)
+    book.move("e", 2, "B", storage.UNFINISHED, calls=1)
     assert book.written() == []
     book.move("f", 0, "A", "answered")
     assert book.written() == [
-        ("e", 0, "A", "request"), ("e", 1, "B", None), ("e", 2, "B", store.UNFINISHED), ("f", 0, "A", None),
+        ("e", 0, "A", "request"), ("e", 1, "B", None), ("e", 2, "B", storage.UNFINISHED), ("f", 0, "A", None),
     ]  # fmt: skip
     book.end("e")
     assert book.written()[-1] == "e"
@@ -118,30 +118,30 @@ def test_every_engine_that_failed_in_an_episode_has_to_answer(book: Book) -> Non
 
 
 def test_a_move_that_failed_half_way_keeps_what_is_paid(book: Book) -> None:
-    book.move("e", 0, "A", store.UNFINISHED, calls=1)
+    book.move("e", 0, "A", storage.UNFINISHED, calls=1)
     book.move("e", 0, "A", "request", calls=1)
-    assert book.written() == [("e", 0, "A", store.UNFINISHED)]
-    [move] = store.Progress(book.file.path).moves["e"].values()
+    assert book.written() == [("e", 0, "A", storage.UNFINISHED)]
+    [move] = storage.Progress(book.file.path).moves["e"].values()
     assert [call.text for call in move.calls] == ["0"]
     book.engine.answered += 1
     book.doubts.settle()
     assert book.written()[1:] == [("e", 0, "A", "request")]
-    [move] = store.Progress(book.file.path).moves["e"].values()
+    [move] = storage.Progress(book.file.path).moves["e"].values()
     assert move.error_kind == "request"
 
 
 def test_a_re_ask_of_an_episode_in_doubt_is_written_at_once(book: Book) -> None:
     book.move("e", 0, "A", "request")
-    book.move("e", 0, "B", store.UNFINISHED, calls=1)
-    assert book.written() == [("e", 0, "B", store.UNFINISHED)]
+    book.move("e", 0, "B", storage.UNFINISHED, calls=1)
+    assert book.written() == [("e", 0, "B", storage.UNFINISHED)]
 
 
 def test_what_was_asked_is_written_whatever_is_believed(book: Book) -> None:
-    line = store.move_line("e", 0, 0, 0, Move("A", "say", None, "no", "request"))
+    line = storage.move_line("e", 0, 0, 0, Move("A", "say", None, "no", "request"))
     book.doubts.move({**line, "asked": [1, 0]}, book.engine)
     book.doubts.asked([2, 30])
     book.file.flush()
-    progress = store.Progress(book.file.path)
+    progress = storage.Progress(book.file.path)
     assert (progress.calls, progress.tokens) == (3, 30) and progress.moves == {}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import store
+from harness import storage
 from harness.api import Request, Thread
 from harness.engines.breaker import Breaker, Stop
 from harness.engines.mock import Mock
@@ -98,7 +98,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def recorded(folder: Path) -> list[int]:
     """The seeds of all calls that are in the journal with their answers."""
-    moves = {(m["e"], m["s"], m["i"]): m for _, m in store.lines(folder / "journal.jsonl") if m["k"] == "move"}
+    moves = {(m["e"], m["s"], m["i"]): m for _, m in storage.lines(folder / "journal.jsonl") if m["k"] == "move"}
     return [call["input_tokens"] for move in moves.values() for call in move.get("calls", ())]
 
 
@@ -166,7 +166,7 @@ def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp
 
     with pytest.raises(RunStoppedError, match="gone"):
         play(tmp_path / "r", Mock(function=answer), 1)
-    lines = [line for _, line in store.lines(tmp_path / "r" / "journal.jsonl")]
+    lines = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl")]
     assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in lines} == set(answered)
     assert len(answered) == len(asked) - 1 >= 5
     once = set(asked)
@@ -319,7 +319,7 @@ def test_a_cache_that_cannot_be_written_stops_the_run_and_loses_no_answer(tmp_pa
     with pytest.raises(RunStoppedError, match=r"response cache .* fails: no such table(.|\n)*give the same command"):
         play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "cache")
     base.close()
-    kept = [line for _, line in store.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    kept = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
     assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in kept} == set(asked) and not any("error" in m for m in kept)
     before, asked[:] = set(asked), ["x"] * 20
     assert not play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "other").failed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import store
+from harness import storage
 from harness.api import Request
 from harness.cli import main
 from harness.engines.mock import Mock
@@ -246,7 +246,7 @@ def test_rescoring_sees_moves_in_the_order_of_their_batch(project: Project, tmp_
 
     metrics = ["agreed", {"use": "fussy", "measures": "order"}]
     done = run(project, tmp_path / "r", Mock(function=answer), protocol={"use": "odd", "how": "well"}, metrics=metrics)
-    first = next(line for _, line in store.lines(tmp_path / "r" / "journal.jsonl"))
+    first = next(line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl"))
     assert first["s"] == "S0", "the test is about answers that overtake one another"
     assert {s.numbers["fussy"] for s in done.scores} == {10.0}
     assert rescored(tmp_path / "r", project).scores == done.scores
@@ -262,7 +262,7 @@ def test_a_dead_engine_stops_the_run_even_if_a_plugin_fails_beside_it(project: P
 
     with pytest.raises(RunStoppedError, match="gone"):
         run(project, tmp_path / "r", Mock(function=answer), protocol={"use": "odd", "how": "well"})
-    assert not store.Progress(tmp_path / "r" / "journal.jsonl").ends
+    assert not storage.Progress(tmp_path / "r" / "journal.jsonl").ends
 
 
 def test_moves_recorded_by_another_protocol_are_not_taken_for_its_own(project: Project, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness import estimate, project, resolve, spec, store
+from harness import estimate, project, resolve, spec, storage
 from harness.api import Completion, Move, Request, Turn
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
@@ -44,7 +44,7 @@ def results(folder: Path) -> dict[str, bytes]:
 def taken(folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Episode → seat → its move lines, in the order of its turns."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for _, line in store.lines(folder / "journal.jsonl"):
+    for _, line in storage.lines(folder / "journal.jsonl"):
         if line["k"] == "move":
             found.setdefault(line["e"], {}).setdefault(line["s"], []).append(line)
     return {e: {s: sorted(moves, key=lambda m: m["i"]) for s, moves in seats.items()} for e, seats in found.items()}

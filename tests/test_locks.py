@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError
-from harness.locks import LOCK, Lock
+from harness.storage.locks import LOCK, Lock
 
 ROOT = Path(__file__).parent.parent
 HOLDER = """
 import os, sys
 from pathlib import Path
-from harness.locks import Lock
+from harness.storage.locks import Lock
 lock = Lock(Path(sys.argv[1]))
 if len(sys.argv) == 2:
     print("held", flush=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.plugin_errors import ErrorLog, describe
+from harness.storage.plugin_errors import ErrorLog, describe
 
 TOY = Path(__file__).parent / "toy"
 HEAD = "from harness.api import Case, Metric, Outcome, Parsed, Policy, Protocol, Reply, Task, Turn, plugin\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import project, store
+from harness import project, storage
 from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
@@ -67,7 +67,7 @@ def frail(tmp_path: Path) -> Project:
 
 
 def moves(folder: Path) -> list[dict[str, Any]]:
-    return [line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move"]
+    return [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
 
 
 def says(*texts: str) -> Mock:
@@ -118,7 +118,7 @@ def test_a_comparison_that_raises_makes_the_answer_unreadable(frail: Project, tm
     done = harness.evaluate(spec, says("5", "x"), output_path=tmp_path / "r", project=frail)
     assert not done.failed
     assert {move.get("error_kind") for move in moves(tmp_path / "r") if move["s"] == "S1"} == {"parse"}
-    ends = [line for _, line in store.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "end"]
+    ends = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "end"]
     assert [end["outcome"]["group"] for end in ends] == [5, 5]
     assert [end["outcome"]["facts"]["votes"] for end in ends] == [{"5": 1.0}] * 2
 

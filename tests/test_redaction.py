@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.redaction import redacted, secrets_of, without_secrets
+from harness.storage.redaction import redacted, secrets_of, without_secrets
 
 
 @pytest.mark.parametrize(

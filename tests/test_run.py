@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import spec, store
+from harness import spec, storage
 from harness.api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
@@ -82,7 +82,7 @@ def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -
             (part / name).write_bytes((whole / name).read_bytes())
         (part / "journal.jsonl").write_bytes(journal[:cut])
         as_killed(part)
-        recorded = [line for _, line in store.lines(part / "journal.jsonl") if line["k"] == "move"]
+        recorded = [line for _, line in storage.lines(part / "journal.jsonl") if line["k"] == "move"]
         again = Dice()
         run(part, again, max_concurrency=3)
         assert results(part) == expected
@@ -143,7 +143,7 @@ def test_an_engine_that_finds_a_mistake_in_what_it_is_asked_stops_the_run(tmp_pa
 
     with pytest.raises(SetupError, match="no such thing as regex"):
         run(tmp_path / "r", Mock(function=refuse))
-    assert {line["k"] for _, line in store.lines(tmp_path / "r" / "journal.jsonl")} == {"asked"}, "no episode is lost"
+    assert {line["k"] for _, line in storage.lines(tmp_path / "r" / "journal.jsonl")} == {"asked"}, "no episode is lost"
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_groups_of_seats(tmp_path: Path) -> None:
     assert len(done.scores) == 8
     seats = {name.rsplit("/", 3)[1] for name in engine.asked}
     assert seats == {"S0", "S1", "S2"}  # who is the other is drawn case by case
-    for _, line in store.lines(tmp_path / "r" / "journal.jsonl"):
+    for _, line in storage.lines(tmp_path / "r" / "journal.jsonl"):
         if line["k"] == "end":
             assert list(line["roles"].values()) == ["others"]
 

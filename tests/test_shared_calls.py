@@ -49,10 +49,10 @@ class Counted:
 
 def answers(run: Any) -> dict[str, list[Any]]:
     """Episode → what its seats said."""
-    from harness import store
+    from harness import storage
 
     found: dict[str, list[Any]] = {}
-    for _, line in store.lines(run.folder / "journal.jsonl"):
+    for _, line in storage.lines(run.folder / "journal.jsonl"):
         if line["k"] == "move":
             found.setdefault(line["e"], []).append((line["s"], line["a"]["answer"]))
     return {name: sorted(said) for name, said in found.items()}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import store
+from harness import storage
 from harness.api import Completion, Move, Outcome
 from harness.errors import DataError, StorageError
 from tests.journals import sealed
@@ -44,30 +44,30 @@ moves = st.builds(
 
 @given(moves, st.text(), st.integers(0, 9), st.integers(0, 9))
 def test_moves_survive_the_journal(move: Move, episode: str, batch: int, index: int) -> None:
-    line = json.loads(json.dumps(store.move_line(episode, batch, 3, index, move)))
-    assert store.move_of(line) == move
+    line = json.loads(json.dumps(storage.move_line(episode, batch, 3, index, move)))
+    assert storage.move_of(line) == move
     assert (line["e"], line["b"], line["i"]) == (episode, batch, index)
 
 
 def test_lone_surrogates_and_nul_are_written_and_read(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     journal.append({"k": "x", "text": "\ud800 \x00 \u2028 é"})
     journal.close()
-    assert [line["text"] for _, line in store.lines(tmp_path / "j")] == ["\ud800 \x00 \u2028 é"]
+    assert [line["text"] for _, line in storage.lines(tmp_path / "j")] == ["\ud800 \x00 \u2028 é"]
 
 
 def test_outcomes_survive() -> None:
     outcome = Outcome({"a": 1}, group=[1], facts={"rounds": 2})
-    assert store.outcome_of(json.loads(json.dumps(store.outcome_line(outcome)))) == outcome
-    assert store.outcome_of(store.outcome_line(None)) is None
+    assert storage.outcome_of(json.loads(json.dumps(storage.outcome_line(outcome)))) == outcome
+    assert storage.outcome_of(storage.outcome_line(None)) is None
 
 
 @pytest.mark.parametrize("tail", [b"", b"{", b'{"k":"mo', b'{"k":"move"}', b"\x00" * 9, b"x" * 200_000])
 def test_a_torn_last_line_is_cut_and_the_journal_goes_on(tmp_path: Path, tail: bytes) -> None:
     file = tmp_path / "j"
     file.write_bytes(sealed({"k": 1}, {"k": 2}) + tail)
-    assert [line["k"] for _, line in store.lines(file)] == [1, 2]
-    journal = store.Journal(file)
+    assert [line["k"] for _, line in storage.lines(file)] == [1, 2]
+    journal = storage.Journal(file)
     journal.append({"k": 3})
     journal.close()
     assert file.read_bytes() == sealed({"k": 1}, {"k": 2}, {"k": 3})
@@ -75,7 +75,7 @@ def test_a_torn_last_line_is_cut_and_the_journal_goes_on(tmp_path: Path, tail: b
 
 def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(b"x" * 100_000)
-    store.Journal(tmp_path / "j").close()
+    storage.Journal(tmp_path / "j").close()
     assert (tmp_path / "j").read_bytes() == b""
 
 
@@ -83,11 +83,11 @@ def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
 def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path, bad: bytes) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": 1}) + bad + sealed({"k": 2}))
     with pytest.raises(DataError, match=r"j:2:1: not a JSON object"):
-        list(store.lines(tmp_path / "j"))
+        list(storage.lines(tmp_path / "j"))
 
 
 def test_lines_reach_the_file_without_anybody_waiting_for_them(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     journal.append({"k": 1})
     while (tmp_path / "j").read_bytes() != sealed({"k": 1}):
         pass
@@ -102,38 +102,38 @@ def test_every_line_is_written_once_and_in_order(said: list[list[str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "j"
         for part in said:
-            journal = store.Journal(path)
+            journal = storage.Journal(path)
             for text in part:
                 journal.append({"text": text})
             journal.close()
-        written = [line["text"] for _, line in store.lines(path)] if said else []
+        written = [line["text"] for _, line in storage.lines(path)] if said else []
     assert written == [text for part in said for text in part]
 
 
 def test_a_reader_sees_whole_lines_while_they_are_written(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     seen = 0
     for number in range(3000):
         journal.append({"number": number, "text": "x" * (number % 700)})
         if number % 100 == 0:
-            numbers = [line["number"] for _, line in store.lines(tmp_path / "j")]
+            numbers = [line["number"] for _, line in storage.lines(tmp_path / "j")]
             assert numbers == list(range(len(numbers))) and len(numbers) >= seen
             seen = len(numbers)
     journal.close()
-    assert len(list(store.lines(tmp_path / "j"))) == 3000
+    assert len(list(storage.lines(tmp_path / "j"))) == 3000
 
 
 def test_more_than_a_disk_takes_at_once_is_waited_for(tmp_path: Path) -> None:
     """Lines of 1 MB come faster than they are written: no more than some of them wait in memory, all arrive."""
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     for number in range(40):
         journal.append({"number": number, "text": "x" * 10**6})
     journal.close()
-    assert [line["number"] for _, line in store.lines(tmp_path / "j")] == list(range(40))
+    assert [line["number"] for _, line in storage.lines(tmp_path / "j")] == list(range(40))
 
 
 def test_a_full_disk_is_a_storage_error_that_says_what_to_do() -> None:
-    journal = store.Journal(Path("/dev/full"))
+    journal = storage.Journal(Path("/dev/full"))
     journal.append({"k": 1})
     with pytest.raises(StorageError, match=r"No space left(.|\n)*Make room"):
         journal.flush()
@@ -143,7 +143,7 @@ def test_a_full_disk_is_a_storage_error_that_says_what_to_do() -> None:
 
 
 def test_a_failure_that_nobody_was_told_of_is_told_at_the_end() -> None:
-    journal = store.Journal(Path("/dev/full"))
+    journal = storage.Journal(Path("/dev/full"))
     journal.append({"k": 1})
     with pytest.raises(StorageError, match="No space left"):
         journal.close()
@@ -151,7 +151,7 @@ def test_a_failure_that_nobody_was_told_of_is_told_at_the_end() -> None:
 
 def test_a_full_disk_lets_nobody_wait_for_ever() -> None:
     """More than may wait in memory, for a disk that takes nothing."""
-    journal = store.Journal(Path("/dev/full"))
+    journal = storage.Journal(Path("/dev/full"))
     with pytest.raises(StorageError, match="No space left"):
         for _ in range(40):
             journal.append({"text": "x" * 10**6})
@@ -159,7 +159,7 @@ def test_a_full_disk_lets_nobody_wait_for_ever() -> None:
 
 
 def test_a_journal_that_somebody_removes_is_not_written_into_nowhere(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     journal.append({"k": 1})
     journal.flush()
     (tmp_path / "j").unlink()
@@ -182,7 +182,7 @@ def test_a_flipped_bit_is_never_read_as_something_else(
         path.write_bytes(content)
         torn = not content.endswith(b"\n")
         try:
-            read = [line for _, line in store.lines(path)]
+            read = [line for _, line in storage.lines(path)]
         except DataError as error:
             assert re.search(r"j:\d:1: (not a JSON object|.*checksum differs)", str(error)) and "copy" in str(error)
         else:
@@ -191,7 +191,7 @@ def test_a_flipped_bit_is_never_read_as_something_else(
 
 @pytest.mark.parametrize("what", ["cut", "written into"])
 def test_a_file_that_others_change_meanwhile_is_noticed(tmp_path: Path, what: str) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     journal.append({"k": 1})
     journal.flush()
     if what == "cut":
@@ -208,7 +208,7 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
     """A move that comes in after the disk was full would be glued to it, and both be lost."""
     import resource
 
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     journal.append({"k": "first"})
     journal.flush()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -222,8 +222,8 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         journal.append({"k": "third"})
     journal.close()
-    assert [line["k"] for _, line in store.lines(tmp_path / "j")] == ["first"]
-    store.Journal(tmp_path / "j").close()
+    assert [line["k"] for _, line in storage.lines(tmp_path / "j")] == ["first"]
+    storage.Journal(tmp_path / "j").close()
     assert (tmp_path / "j").read_bytes() == sealed({"k": "first"})
 
 
@@ -233,11 +233,11 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
 def test_lines_of_a_strange_shape_are_told_with_their_line(tmp_path: Path, bad: str) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": "note"}, json.loads(bad)))
     with pytest.raises(DataError, match=r"j:2:1: not a line of a journal"):
-        store.Progress(tmp_path / "j")
+        storage.Progress(tmp_path / "j")
 
 
 def test_no_failure_of_any_kind_leaves_somebody_waiting(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     journal._file.close()  # what is written then raises no OSError
     journal.append({"k": 1})
     with pytest.raises(StorageError, match=r"cannot write .*j: .*closed file"):
@@ -248,7 +248,7 @@ def test_no_failure_of_any_kind_leaves_somebody_waiting(tmp_path: Path) -> None:
 
 
 def test_what_is_not_json_is_not_written(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     with pytest.raises(TypeError):
         journal.append({"k": {1}})
     journal.close()
@@ -257,15 +257,15 @@ def test_what_is_not_json_is_not_written(tmp_path: Path) -> None:
 
 def test_an_unwritable_place(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write"):
-        store.Journal(tmp_path / "no such folder" / "j")
+        storage.Journal(tmp_path / "no such folder" / "j")
     with pytest.raises(StorageError, match="cannot write"):
-        store.write_atomically(tmp_path / "no such folder" / "f", "x")
+        storage.write_atomically(tmp_path / "no such folder" / "f", "x")
 
 
 def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> None:
-    journal = store.Journal(tmp_path / "j")
+    journal = storage.Journal(tmp_path / "j")
     for episode in ("one", "two"):
-        journal.append(store.move_line(episode, 0, 0, 0, Move("S", "say", "a")))
+        journal.append(storage.move_line(episode, 0, 0, 0, Move("S", "say", "a")))
     end = {
         "k": "end",
         "e": "one",
@@ -277,26 +277,26 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     }
     journal.append(end)
     journal.close()
-    progress = store.Progress(tmp_path / "j")
+    progress = storage.Progress(tmp_path / "j")
     assert list(progress.ends) == ["one"]
     assert progress.moves == {"two": {("S", 0): Move("S", "say", "a")}}
-    assert store.Progress(tmp_path / "none").ends == {}
-    [(line, batches)] = list(store.batches(tmp_path / "j"))
+    assert storage.Progress(tmp_path / "none").ends == {}
+    [(line, batches)] = list(storage.batches(tmp_path / "j"))
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
 
 
 def test_in_whatever_order_several_journals_are_read_the_most_that_is_known_of_a_turn_counts(tmp_path: Path) -> None:
     one, two = Completion("?"), Completion("??")
     moves = [
-        Move("A", "say", None, None, store.UNFINISHED, (one,)),
-        Move("A", "say", None, None, store.UNFINISHED, (one, two)),
+        Move("A", "say", None, None, storage.UNFINISHED, (one,)),
+        Move("A", "say", None, None, storage.UNFINISHED, (one, two)),
         Move("A", "say", "a", None, None, (one, two, Completion("a"))),
     ]
     paths = [tmp_path / f"journal-{i}.jsonl" for i in range(3)]
     for path, move in zip(paths, moves, strict=True):
-        path.write_bytes(sealed({**store.move_line("e", 0, 0, 0, move), "asked": [1, 5]}))
+        path.write_bytes(sealed({**storage.move_line("e", 0, 0, 0, move), "asked": [1, 5]}))
     for order in itertools.permutations(range(3)):
-        progress = store.Progress(*(paths[i] for i in order))
+        progress = storage.Progress(*(paths[i] for i in order))
         assert progress.moves == {"e": {("A", 0): moves[2]}} and (progress.calls, progress.tokens) == (3, 15)
-        assert store.Progress(*(paths[i] for i in order if i < 2)).moves == {"e": {("A", 0): moves[1]}}
-    assert store.Progress(*paths, only={"f"}).moves == {}
+        assert storage.Progress(*(paths[i] for i in order if i < 2)).moves == {"e": {("A", 0): moves[1]}}
+    assert storage.Progress(*paths, only={"f"}).moves == {}

@@ -19,7 +19,7 @@ import harness.errors
 from harness.errors import StorageError
 from harness.printable import clean, clean_name, csv_cell
 from harness.report.messages import Traffic, written
-from harness.store import Journal, write_atomically
+from harness.storage import Journal, write_atomically
 from tests.fake_openai import FakeOpenAI, status
 
 TOY = Path(__file__).parent / "toy"

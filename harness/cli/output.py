@@ -11,10 +11,10 @@ from pathlib import Path
 
 from harness.errors import DataError
 from harness.evaluation import Run
-from harness.plugin_errors import ERRORS, tracebacks
 from harness.project import find
 from harness.report import load_published, page, render
-from harness.store import write_atomically
+from harness.storage import write_atomically
+from harness.storage.plugin_errors import ERRORS, tracebacks
 from harness.tables import Published, Table, TableSpec
 
 

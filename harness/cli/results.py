@@ -13,7 +13,7 @@ from harness.record import META, check_journals, read_meta
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
-from harness.store import write_atomically
+from harness.storage import write_atomically
 
 
 def score(options: argparse.Namespace) -> int:

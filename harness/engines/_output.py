@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from harness.files import no_link
-from harness.redaction import redacted
+from harness.storage.files import no_link
+from harness.storage.redaction import redacted
 
 LOG = "engine.log"
 """The file's name in a run's folder."""

@@ -34,7 +34,7 @@ from harness.errors import (
     SetupError,
     near,
 )
-from harness.redaction import redacted, secrets_of, without_secrets
+from harness.storage.redaction import redacted, secrets_of, without_secrets
 
 
 @plugin

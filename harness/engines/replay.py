@@ -19,7 +19,7 @@ from harness.errors import (
     RequestError,
     SetupError,
 )
-from harness.store import lines
+from harness.storage import lines
 
 _FIELDS = frozenset(f.name for f in fields(Completion))
 _ERRORS: dict[str, type[EngineError]] = {

@@ -26,7 +26,7 @@ from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines._vllm_failures import advice, killed_process, not_a_model, points_elsewhere
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
-from harness.redaction import redacted, without_secrets
+from harness.storage.redaction import redacted, without_secrets
 
 _log = logging.getLogger(__name__)
 _engines = count()

@@ -27,7 +27,7 @@ from harness.errors import (
     SetupError,
     StorageError,
 )
-from harness.store import Journal
+from harness.storage import Journal
 
 
 class Wrapper(Engine):

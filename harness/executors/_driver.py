@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, store
+from harness import __version__, storage
 from harness.api import Facts
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.run import Job, Work
@@ -63,7 +63,7 @@ class Driver:
         self.there: set[Any] = set()
         self.started: dict[int, dict[str, Any]] = {}
         self.lost: list[str] = []
-        taken = [int(path.stem.rpartition("-")[2]) for path in store.journals(work.folder) if path.stem != "journal"]
+        taken = [int(path.stem.rpartition("-")[2]) for path in storage.journals(work.folder) if path.stem != "journal"]
         self.numbers = itertools.count(max(taken, default=-1) + 1)  # no two processes ever write to one file
 
     async def play(self) -> dict[str, Facts]:
@@ -213,8 +213,8 @@ class Driver:
         await asyncio.to_thread(_fence.wait, _fence.path_of(self.work.folder, number))
         if number not in self.deal.held:
             return
-        journal = self.work.folder / store.of_worker(store.JOURNAL, number)
-        found = await asyncio.to_thread(store.Progress, journal, only=frozenset(self.deal.held[number]))
+        journal = self.work.folder / storage.of_worker(storage.JOURNAL, number)
+        found = await asyncio.to_thread(storage.Progress, journal, only=frozenset(self.deal.held[number]))
         self.purse.lost(number, (found.calls, found.tokens))
         for name in self.deal.settle(number, found.ends, found.moves):
             self.started[number]["episodes"] += 1

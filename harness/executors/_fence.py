@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from harness.errors import DataError, StorageError
-from harness.locks import LOCK, Lock, holder
+from harness.storage.locks import LOCK, Lock, holder
 
 PATIENCE = 30.0
 """Seconds to wait for workers to be gone. Ray ends those of a dead driver within a few."""

@@ -15,11 +15,11 @@ from harness import __version__, project, resolve
 from harness.api import Case, Engine, Facts
 from harness.calibration import adopt
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.locks import Lock
 from harness.plan import Plan, check_execution, episode_id
 from harness.run import Episodes, Job, Options, Work
 from harness.sources import changed, code
 from harness.spec import Spec
+from harness.storage.locks import Lock
 from harness.tables import EpisodeScore
 
 from . import _fence

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness import store
+from harness import storage
 from harness.errors import DataError, SetupError, near
 from harness.printable import csv_cell
 from harness.traffic import EVERY_OTHER
@@ -44,7 +44,7 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
     """
     recorded = False
     conditions: dict[str, None] = {}
-    for _, line in chain.from_iterable(map(store.lines, store.journals(folder))):
+    for _, line in chain.from_iterable(map(storage.lines, storage.journals(folder))):
         if line.get("k") != "end" or line.get("outcome") is None:
             continue
         conditions[str(line.get("condition"))] = None

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from harness.api import Metric, Parts, RatioMetric, Statistic, linearised
 from harness.errors import DataError, Place, PluginError
-from harness.plugin_errors import describe
+from harness.storage.plugin_errors import describe
 
 from .table import SCHEMA, text
 

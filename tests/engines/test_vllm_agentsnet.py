@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.evaluation import Run
 from tests.vllm_kit import evaluate
 
@@ -34,7 +34,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     assert sum(n["messages"] for n in numbers) > 0, "agents talk to each other"
 
     answers = [
-        line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move" and line["t"] == "answer"
+        line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move" and line["t"] == "answer"
     ]
     assert len(answers) == 15 * 4
     assert {line["a"] for line in answers if "coloring" in line["e"]} <= {f"Group {i}" for i in range(1, 5)}
@@ -57,5 +57,5 @@ def test_free_text_and_a_context_that_is_too_short_are_recorded_not_raised(tiny_
     assert score.error is None
     assert score.numbers["solved"] == 0.0
     assert score.numbers["engine_errors"] > 0, "later rounds do not fit into 2048 tokens"
-    kinds = {line.get("error_kind") for _, line in store.lines(tmp_path / "run" / "journal.jsonl")}
+    kinds = {line.get("error_kind") for _, line in storage.lines(tmp_path / "run" / "journal.jsonl")}
     assert "context_length" in kinds

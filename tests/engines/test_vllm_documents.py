@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.evaluation import Run
 from tests.vllm_kit import evaluate
 
@@ -50,5 +50,5 @@ def test_two_models_take_turns_in_a_vote(tiny_model: Path, tmp_path: Path) -> No
     assert len(run.scores) == 6 and not run.failed
     assert run.meta["engines"]["other"]["requests"] == 6 and run.meta["engines"]["model"]["requests"] == 12
     assert run.meta["engines"]["other"]["changes_of_engine"] >= 2
-    moves = [line for _, line in store.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"]
+    moves = [line for _, line in storage.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"]
     assert len(moves) == 18 and all(move["a"]["answer"] in list("ABCDEFGHIJ") for move in moves)

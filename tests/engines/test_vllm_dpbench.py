@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.evaluation import Run
 from tests.vllm_kit import evaluate
 
@@ -22,7 +22,7 @@ def test_twenty_episodes_within_the_four_actions(tiny_model: Path, tmp_path: Pat
 
     run = Run.load(folder)
     assert len(run.scores) == 20 and not run.failed and run.meta["constrained"] is True
-    moves = [line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move"]
+    moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
     assert {move["a"] for move in moves} <= ACTIONS, "nothing but the four words"
     assert len(Counter(move["a"] for move in moves)) > 1, "a random model takes more than one of them"
     for score in run.scores:
@@ -39,7 +39,7 @@ def test_with_talk_every_reply_is_a_message_and_an_action(tiny_model: Path, tmp_
     short = ("--set", "protocol.max_timesteps=4", "--set", "protocol.max_chars=16")
     done = evaluate("dpbench", tiny_model, folder, *more, *short)
     assert done.returncode == 0, done.stderr
-    moves = [line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move"]
+    moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
     assert moves and all(move["a"]["act"] in ACTIONS for move in moves)
     messages = [move["a"]["message"] for move in moves if move["a"]["message"] is not None]
     assert messages and all(0 < len(message) <= 16 and "\n" not in message for message in messages)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.evaluation import Run
 from tests.vllm_kit import evaluate
 
@@ -67,7 +67,7 @@ def test_every_method_plays_fifty_rows(tiny_model: Path, tmp_path: Path) -> None
             assert set(crossing) == {0}, "nobody hears anybody"
         elif name != "reconcile":  # which may agree at once
             assert min(int(c or 0) for c in crossing) > 10 and all((s.numbers["tokens"] or 0) > 100 for s in of)
-    for _, line in store.lines(tmp_path / "run" / "journal.jsonl"):
+    for _, line in storage.lines(tmp_path / "run" / "journal.jsonl"):
         if line["k"] == "move" and line["i"] == 0 and line["t"] == "answer":
             key = line["e"].split("/", 1)[1] + line["s"]
             first.setdefault(key, set()).add(line["calls"][0]["text"])

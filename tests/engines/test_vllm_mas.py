@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.evaluation import Run
 from tests.vllm_kit import evaluate
 
@@ -31,7 +31,7 @@ def test_every_backend_and_condition_within_the_grammar_of_commands(tiny_model: 
         assert numbers["engine_errors"] == numbers["parse_failures"] == 0
         assert 1 <= (numbers["calls"] or 0) <= 4 * phases and 1 <= (numbers["rounds_all"] or 0) <= 2 * phases
         assert (numbers["te_final"] or 0) > 0 and (numbers["tokens_per_run"] or 0) > 0
-    moves = [line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move"]
+    moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
     for backend, verbs in VERBS.items():
         calls = [call for move in moves if f"backend={backend}" in move["e"] for call in move["a"]]
         assert calls and {call["call"] for call in calls} <= verbs | {"wait", "submit_result"}, "only its commands"

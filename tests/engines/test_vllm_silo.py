@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.evaluation import Run
 from tests.vllm_kit import evaluate
 
@@ -31,7 +31,7 @@ def test_one_task_over_each_channel_within_the_grammar_of_calls(tiny_model: Path
         assert numbers["engine_errors"] == numbers["parse_failures"] == 0
         assert 1 <= (numbers["calls"] or 0) <= 8 and (numbers["silo/token_consumption"] or 0) > 0
         assert (numbers["utilisation"] or 0) > 0 and (numbers["t_base"] or 0) > 0
-    moves = [line for _, line in store.lines(folder / "journal.jsonl") if line["k"] == "move"]
+    moves = [line for _, line in storage.lines(folder / "journal.jsonl") if line["k"] == "move"]
     for channel, verbs in VERBS.items():
         calls = [call for move in moves if f"protocol={channel}" in move["e"] for call in move["a"]]
         whole = [call["call"] for call in calls if "error" not in call]

@@ -86,10 +86,12 @@ def test_a_protocol_brings_its_panel_and_a_spec_seats_it(tmp_path: Any) -> None:
 
 
 def _votes(run: Run) -> list[Any]:
-    from harness import store
+    from harness import storage
 
     return [
-        line["outcome"]["facts"]["votes"] for _, line in store.lines(run.folder / "journal.jsonl") if line["k"] == "end"
+        line["outcome"]["facts"]["votes"]
+        for _, line in storage.lines(run.folder / "journal.jsonl")
+        if line["k"] == "end"
     ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness import store
+from harness import storage
 from harness.executors import _fence
 from tests.executors.hired import TOY
 
@@ -28,7 +28,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def recorded(folder: Path) -> Counter[tuple[str, str, int]]:
     """How often each move of each episode is in the journals."""
-    lines = [line for path in store.journals(folder) for _, line in store.lines(path)]
+    lines = [line for path in storage.journals(folder) for _, line in storage.lines(path)]
     return Counter((line["e"], line["s"], line["i"]) for line in lines if line["k"] == "move")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness import store
+from harness import storage
 from harness.api import Request
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError
@@ -110,7 +110,7 @@ def test_only_what_is_in_flight_in_a_dying_worker_is_asked_again(tmp_path: Path)
     def journaled() -> int:
         [mine] = [p for p in folder.glob(".lock-*") if json.loads(p.read_text() or "{}").get("pid") == os.getpid()]
         journal = folder / f"journal-{mine.name.rpartition('-')[2]}.jsonl"
-        return sum(len(line.get("calls", ())) for _, line in store.lines(journal))
+        return sum(len(line.get("calls", ())) for _, line in storage.lines(journal))
 
     async def answer(request: Request) -> str:
         import asyncio
@@ -169,7 +169,7 @@ def test_a_run_goes_on_with_more_workers_than_it_began_with(tmp_path: Path, calm
     told = json.loads((folder / "run.json").read_text())
     played = {f"worker {one['worker']}" for one in told["executor"]["workers"]}
     assert played and played <= set(told["engines"]["model"]), "what their engines report is kept"
-    before = {path.name for path in store.journals(folder)}
+    before = {path.name for path in storage.journals(folder)}
     done = run(folder, Dice(), {**RAY, "workers": 4})
     assert results(folder) == results(calm) and recorded(folder) == recorded(calm)
     written = {f"journal-{worker['worker']}.jsonl" for worker in done.meta["executor"]["workers"]}
@@ -225,7 +225,7 @@ def test_a_dying_engines_failures_are_no_results(tmp_path: Path) -> None:
         dead.touch()
         with pytest.raises(RunStoppedError, match="still failing"):
             run(tmp_path / name / "r", Mock(function=answer), executor, max_concurrency=1)
-        lines = [line for path in store.journals(tmp_path / name / "r") for _, line in store.lines(path)]
+        lines = [line for path in storage.journals(tmp_path / name / "r") for _, line in storage.lines(path)]
         assert not [line for line in lines if line["k"] == "end" or line.get("error")], name
         dead.unlink()
         done = run(tmp_path / name / "r", Mock(function=answer), executor, max_concurrency=1)
@@ -258,7 +258,7 @@ def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: 
             import asyncio
 
             if "/c1/" in request.id and ill.exists():
-                while not others <= set(store.Progress(*store.journals(folder)).ends):
+                while not others <= set(storage.Progress(*storage.journals(folder)).ends):
                     await asyncio.sleep(0.01)
                 raise RequestError("gone")
             return await super().complete(request)
@@ -269,7 +269,7 @@ def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: 
 
     with pytest.raises(RunStoppedError, match=r"the run stopped after \d+ episodes: .* lost"):
         run(folder, Dying(text="a"), {**RAY, "workers": 2}, max_concurrency=64)  # those that wait keep nobody waiting
-    assert not [line for path in store.journals(folder) for _, line in store.lines(path) if line.get("error")]
+    assert not [line for path in storage.journals(folder) for _, line in storage.lines(path) if line.get("error")]
     ill.unlink()
     done = run(folder, Dying(text="a"), {**RAY, "workers": 2})
     assert results(folder) == results(tmp_path / "one" / "r") and not done.failed
@@ -297,7 +297,7 @@ def test_answers_of_the_others_are_kept_when_one_engine_is_gone(tmp_path: Path) 
 
     with pytest.raises(RunStoppedError, match="this one is gone"):
         run(tmp_path / "r", Mock(function=answer), {**RAY, "workers": 2})
-    lines = [line for path in store.journals(tmp_path / "r") for _, line in store.lines(path)]
+    lines = [line for path in storage.journals(tmp_path / "r") for _, line in storage.lines(path)]
     assert sum(len(line.get("calls", ())) for line in lines) == len(log.read_text().split()) > 0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import locks, store
+from harness import storage
 from harness.cli import main
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, UserError
@@ -23,6 +23,7 @@ from harness.executors.local import Local
 from harness.executors.ray import reach
 from harness.plan import Plan
 from harness.run import Options
+from harness.storage import locks
 from tests.executors.hired import TOY, Dice, Slow, hands, hire, plan
 
 ROOT = Path(__file__).parent.parent
@@ -135,8 +136,8 @@ def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) ->
 
     told = hire(tmp_path, Dice(), act)
     assert sorted(told) == [f"seats=2/c{i}/0" for i in range(3)]
-    assert set(store.Progress(*store.journals(tmp_path)).ends) == set(told)
-    assert [path.name for path in store.journals(tmp_path)] == ["journal-7.jsonl"]
+    assert set(storage.Progress(*storage.journals(tmp_path)).ends) == set(told)
+    assert [path.name for path in storage.journals(tmp_path)] == ["journal-7.jsonl"]
 
 
 def test_only_what_is_not_begun_with_is_given_back(tmp_path: Path) -> None:
@@ -190,7 +191,7 @@ def test_failures_are_believed_once_the_engine_answers_and_not_when_a_hand_is_em
     """A worker's hand is empty often; others may still be playing, and this one's engine may be dying."""
 
     def ends() -> set[str]:
-        return set(store.Progress(*store.journals(tmp_path)).ends)
+        return set(storage.Progress(*storage.journals(tmp_path)).ends)
 
     async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], set[str], Any]:
         doubted: list[str] = []
@@ -235,7 +236,7 @@ def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> No
         return len(Slow.asked)
 
     asked = hire(tmp_path, Slow(text="a"), act)
-    lines = [line for _, line in store.lines(tmp_path / "journal-7.jsonl")]
+    lines = [line for _, line in storage.lines(tmp_path / "journal-7.jsonl")]
     assert 2 <= asked <= 4, "nothing new is asked"
     assert sum(len(line.get("calls", ())) for line in lines) == asked
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import locks, store
+from harness import storage
 from harness.errors import StorageError
 from harness.executors import _fence, await_workers
+from harness.storage import locks
 
 ROOT = Path(__file__).parent.parent
 
@@ -77,5 +78,9 @@ def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
 def test_journals_of_several_workers_are_read_as_one(tmp_path: Path) -> None:
     for name in ("journal-10.jsonl", "journal-9.jsonl", "journal-x.jsonl", "journal.jsonl"):
         (tmp_path / name).write_text("")
-    assert [path.name for path in store.journals(tmp_path)] == ["journal.jsonl", "journal-9.jsonl", "journal-10.jsonl"]
-    assert store.journals(tmp_path / "none") == [tmp_path / "none" / "journal.jsonl"]
+    assert [p.name for p in storage.journals(tmp_path)] == [
+        "journal.jsonl",
+        "journal-9.jsonl",
+        "journal-10.jsonl",
+    ]
+    assert storage.journals(tmp_path / "none") == [tmp_path / "none" / "journal.jsonl"]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 import harness
-from harness import store
+from harness import storage
 from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError
@@ -19,7 +19,7 @@ from tests.executors.hired import TOY, Dice, Slow, hands, hire
 
 def asked(folder: Path) -> tuple[int, int]:
     """Calls and tokens that the journals tell of."""
-    progress = store.Progress(*store.journals(folder))
+    progress = storage.Progress(*storage.journals(folder))
     return progress.calls, progress.tokens
 
 
@@ -48,7 +48,7 @@ def test_a_worker_asks_as_much_as_it_is_granted(tmp_path: Path, budget: Budget) 
         spent.append((await until_it_wants(worker)).spent)
         assert await worker.spend_nothing() == spent[-1] == asked(tmp_path)
         await worker.grant((1000, 1000))
-        while len(store.Progress(*store.journals(tmp_path)).ends) < 3:
+        while len(storage.Progress(*storage.journals(tmp_path)).ends) < 3:
             assert not (await worker.finished()).wants
         spent.append(cast("tuple[int, int]", await worker.spend_nothing()))
         return spent
@@ -98,7 +98,7 @@ def test_who_waits_for_a_grant_ends_with_the_run(tmp_path: Path, spent: Any, bud
 
     news = hire(tmp_path, Slow(text="a"), act, options=Options(max_concurrency=2, budget=budget))
     assert news.failure is None and news.scores == []
-    lines = [line for _, line in store.lines(tmp_path / "journal-7.jsonl")]
+    lines = [line for _, line in storage.lines(tmp_path / "journal-7.jsonl")]
     assert sum(len(line.get("calls", ())) for line in lines) == len(Slow.asked) == news.spent[0] == asked(tmp_path)[0]
 
 
@@ -124,7 +124,7 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     options = Options(max_concurrency=2, budget=Budget(max_calls=9))
     finished, rest, news = hire(tmp_path, Dice(broken_start=True), act, options=options, spent=("max_calls", 9))
     assert finished == set(known) and len(rest) == 6 and news == News()
-    assert set(store.Progress(*store.journals(tmp_path)).ends) == finished
+    assert set(storage.Progress(*storage.journals(tmp_path)).ends) == finished
 
 
 class Patient(Mock):
@@ -173,7 +173,7 @@ def moves_of(folder: Path) -> dict[str, Any]:
     bare = folder.with_name(f"{folder.name}-moves.jsonl")
     lines = [raw for raw in (folder / "journal.jsonl").read_text().splitlines() if '"k":"end"' not in raw]
     bare.write_text("\n".join(lines) + "\n")
-    return store.Progress(bare).moves
+    return storage.Progress(bare).moves
 
 
 def dealt(made: Plan) -> list[tuple[Any, Any]]:

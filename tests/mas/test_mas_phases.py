@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import store
+from harness import storage
 from harness.api import Move, Outcome, Request, Thread, Turn
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
@@ -320,7 +320,7 @@ def test_a_run_in_two_phases_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp
             (part / name).write_bytes((tmp_path / "run" / name).read_bytes())
         (part / "journal.jsonl").write_bytes(journal[:cut])
         as_killed(part)
-        moves = [line for _, line in store.lines(part / "journal.jsonl") if line["k"] == "move"]
+        moves = [line for _, line in storage.lines(part / "journal.jsonl") if line["k"] == "move"]
         known = {f"{line['e']}/{line['s']}/{line['i']}/0" for line in moves}
         assert run(part) == expected
         assert {*asked} == everything - known and len(asked) == len({*asked})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import project, store
+from harness import project, storage
 from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError, UserError
@@ -82,7 +82,7 @@ def test_a_message_to_oneself_is_refused_and_others_arrive(tmp_path: Path) -> No
 def test_ten_thousand_calls_in_one_reply(tmp_path: Path) -> None:
     run = evaluate(tmp_path / "r", "<receive_messages/>" * 10_000, "matrix.protocol=[P2P]", "protocol.max_rounds=1")
     assert only(run, "P2P")["refused_calls"] == 3, "one line for all that is too much"
-    [*_, end] = [line for _, line in store.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    [*_, end] = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
     assert end["a"][-1] == {"call": "", "skipped": 10_000 - 11} and len(end["a"]) == 12
 
 

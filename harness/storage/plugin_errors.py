@@ -151,7 +151,7 @@ def tracebacks(folder: Path) -> Iterator[str]:
 
 
 def _no_link(path: str, flags: int) -> int:
-    """As `harness.files.no_link`, which stands above the layer of this module."""
+    """As `harness.storage.files.no_link`, which stands above the layer of this module."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 

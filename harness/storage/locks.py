@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from harness.files import no_link
+from harness.storage.files import no_link
 
 LOCK = ".lock"
 

@@ -29,7 +29,7 @@ from typing import IO, Any
 
 from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, Place, StorageError
-from harness.files import no_link
+from harness.storage.files import no_link
 
 SCHEMA = 2
 JOURNAL = "journal.jsonl"

@@ -1,0 +1,46 @@
+"""What a run leaves on disk: the journal and the run's folder, locks, files that are no links, what plugins raised, and
+what keeps keys out of all of them. Nothing here knows of plans, engines or tables."""
+
+from harness.storage.journal import (
+    JOURNAL,
+    SCHEMA,
+    UNFINISHED,
+    Journal,
+    Line,
+    Progress,
+    batches,
+    end_line,
+    journals,
+    lines,
+    move_line,
+    move_of,
+    of_worker,
+    outcome_line,
+    outcome_of,
+    read_json,
+    sealed,
+    whole,
+    write_atomically,
+)
+
+__all__ = [
+    "JOURNAL",
+    "SCHEMA",
+    "UNFINISHED",
+    "Journal",
+    "Line",
+    "Progress",
+    "batches",
+    "end_line",
+    "journals",
+    "lines",
+    "move_line",
+    "move_of",
+    "of_worker",
+    "outcome_line",
+    "outcome_of",
+    "read_json",
+    "sealed",
+    "whole",
+    "write_atomically",
+]
