@@ -12,9 +12,9 @@ from harness import histories
 from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
 from harness.errors import PluginError
 from harness.peers import peer_text
-from harness.reading import read
 from harness.replies import Considered, considered
 from harness.replies.considered import Style
+from harness.replies.reading import read
 from harness.votes import ballot, candidate
 
 

@@ -15,7 +15,7 @@ from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread
 from harness.errors import EngineError, EngineFatalError
 from harness.limits import LIMITED, Allowance
 from harness.prompts import PromptSet
-from harness.reading import read
+from harness.replies.reading import read
 
 
 class ModelPlayer:

@@ -28,7 +28,7 @@ from harness.errors import BudgetSpentError, EngineFatalError, SetupError, Stora
 from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
-from harness.reading import note_bugs
+from harness.replies.reading import note_bugs
 from harness.samples import sample
 from harness.score import grade, labels, score
 from harness.simulation import seed_of

@@ -16,7 +16,7 @@ from harness.api import Case, Episode, Metric, RatioMetric
 from harness.errors import DataError, SetupError
 from harness.limits import LIMITED
 from harness.plan import Condition, Plan, episode_id
-from harness.reading import note_bugs
+from harness.replies.reading import note_bugs
 from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore, Number
 

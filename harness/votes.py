@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.api import Action, Case, Parsed, Reply, Task
-from harness.reading import guarded
 from harness.replies import says_nothing
+from harness.replies.reading import guarded
 
 Ties = Literal["first", "random", "none"]
 """Which of the leading answers wins: that given first, one drawn by lot, or none."""

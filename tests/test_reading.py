@@ -12,8 +12,8 @@ from harness.api import Completion, Request
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
 from harness.project import Project, find
-from harness.reading import MAX_CHARS, read
 from harness.replies import Considered, Number
+from harness.replies.reading import MAX_CHARS, read
 
 TOY = Path(__file__).parent / "toy"
 FRAIL = '''

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.errors import DataError, Place, PluginError
 from harness.histories import GRADES, panel_grades
-from harness.reading import guarded
 from harness.replies import unquoted
 from harness.replies._literals import NOTHING, read
+from harness.replies.reading import guarded
 
 from .examples import Choose, chooser
 from .forms import Form, filtered, form_of

@@ -11,8 +11,8 @@ from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Proto
 from harness.errors import PluginError
 from harness.phases import FACTS as PHASE_FACTS
 from harness.phases import Phases, in_phases
-from harness.reading import read
 from harness.replies import Calls, Verb
+from harness.replies.reading import read
 
 from ..channels._board import Board, longest_body
 

@@ -11,9 +11,9 @@ from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Proto
 from harness.errors import PluginError
 from harness.phases import FACTS as PHASE_FACTS
 from harness.phases import Phases, in_phases
-from harness.reading import read
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
+from harness.replies.reading import read
 
 from ..channels._board import Board, Call, RefusedError, longest_body
 

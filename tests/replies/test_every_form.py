@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Parsed, Reply
-from harness.reading import MAX_CHARS, read
+from harness.replies.reading import MAX_CHARS, read
 from tests.replies.every_form import ACTIONS, FORMS, MARKER, every_name, name_of
 
 ODD = [
