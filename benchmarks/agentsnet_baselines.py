@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import project
 from harness.api import Case, Protocol, Task, derive_seed
 from harness.check import drive
-from harness.stats import holm
+from harness.tables.stats import holm
 
 BUILTIN = project.builtin()
 TASKS = ("coloring", "consensus", "leader_election", "matching", "vertex_cover")

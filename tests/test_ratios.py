@@ -13,7 +13,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness import stats
 from harness.api import Episode, Parts, RatioMetric, linearised
 from harness.check import check_metric
 from harness.errors import DataError
@@ -21,7 +20,7 @@ from harness.evaluation import Run, evaluate, rescored
 from harness.project import find
 from harness.report import RunScores, leaderboard
 from harness.score import score
-from harness.tables import EpisodeScore, TableSpec, build, load_scores
+from harness.tables import EpisodeScore, TableSpec, build, load_scores, stats
 
 TALKER = '''
 import random

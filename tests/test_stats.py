@@ -10,8 +10,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import stats
 from harness.api import Statistic
+from harness.tables import stats
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=30)
 samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20)

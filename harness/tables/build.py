@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from harness import stats
 from harness.api import UNBOUNDED, Metric, RatioMetric, Statistic, linearised
 from harness.errors import SpecError, near
+from harness.tables import stats
 
 from .axis import Axis, Key, meets
 from .compare import compare

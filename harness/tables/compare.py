@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness import stats
 from harness.api import Parts, linearised
 from harness.errors import near
+from harness.tables import stats
 
 from .axis import Axis, Key
 from .notes import left_out, limited, uses_ground_truth, without_number

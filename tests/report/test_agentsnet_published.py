@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import stats
 from harness.api import Episode, Metric, Statistic
 from harness.errors import DataError
 from harness.report import load_published, render
-from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check
+from harness.tables import EpisodeScore, Published, Record, TableSpec, build, check, stats
 
 FOLDER = Path(__file__).parents[2] / "results" / "published"
 PROBLEMS = ["coloring", "consensus", "leader_election", "matching", "vertex_cover"]
