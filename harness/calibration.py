@@ -1,7 +1,8 @@
 """Files of parameters estimated on calibration rows: read, checked, and handed to the protocols that use them.
 
 Such a file says what it is made of: which agents answered which questions. An evaluation refuses it if its own agents
-are others, or if it asks one of those questions. `harness.fit` writes them; `harness.fitting` is the plugins' side.
+are others, or if it asks one of those questions. `harness.fit` writes them; `harness.authoring.calibrated` is the
+plugins' side.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Engine
+from harness.authoring.calibrated import Fitted
 from harness.errors import DataError, NotFittedError, Place, PluginError
-from harness.fitting import Fitted
 from harness.plan import Condition, Group, Plan
 from harness.project import Project
 

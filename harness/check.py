@@ -30,12 +30,12 @@ from harness.api import (
     Task,
     Turn,
 )
+from harness.authoring.worlds import SteppedTask
 from harness.errors import Place, PromptError, SpecError, near
 from harness.plan import Condition, Plan
 from harness.players import begins_anew
 from harness.prompts import PromptSet
 from harness.storage.plugin_errors import describe
-from harness.worlds import SteppedTask
 
 NASTY = (
     "",

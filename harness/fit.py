@@ -16,10 +16,10 @@ from typing import Any
 
 from harness import __version__, resolve, spec, storage
 from harness.api import Action, Case, Engine, Move, Outcome, Task
+from harness.authoring.calibrated import Fitted, Played
 from harness.calibration import SCHEMA, agents, fingerprint, wordings
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute, plain_folder
-from harness.fitting import Fitted, Played
 from harness.plan import Plan, episode_id
 from harness.project import Project
 from harness.record import identity

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api
+from harness.authoring.informed import Simulant, named
+from harness.authoring.worlds import SteppedTask
 from harness.errors import Place, PluginError, SetupError, SpecError, near
 from harness.limits import Limits
 from harness.project import Project
 from harness.prompts import PromptSet
-from harness.simulation import Simulant, named
 from harness.spec import Spec
-from harness.worlds import SteppedTask
 
 
 @dataclass(frozen=True)

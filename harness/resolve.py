@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from harness import api, params
+from harness.authoring.informed import WORD, Simulant
 from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
 from harness.limits import Limits, read_limits
 from harness.plan import Condition, Group, Plan
 from harness.project import KINDS, Project
 from harness.prompts import PromptSet
-from harness.simulation import WORD, Simulant
 from harness.spec import Spec, Variant, raise_all
 from harness.storage.plugin_errors import describe
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
+from harness.authoring.informed import seed_of
 from harness.doubts import Doubts
 from harness.engines.breaker import Breaker, Stop
 from harness.engines.budget import Budget, Budgeted, Tally
@@ -31,7 +32,6 @@ from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.replies.reading import note_bugs
 from harness.samples import sample
 from harness.score import grade, labels, score
-from harness.simulation import seed_of
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 

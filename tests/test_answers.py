@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import check
+from harness.authoring.sharded import credit_for
 from harness.replies import Answer, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, NUMBERS, ROWS, TABLE, TEXT, TRUTH, one_of
-from harness.sharded import credit_for
 
 VALUES = st.recursive(
     st.none()

@@ -9,8 +9,8 @@ import pytest
 
 from harness import check, project, resolve, spec
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
+from harness.authoring.worlds import SteppedTask, World
 from harness.engines.mock import Mock
-from harness.worlds import SteppedTask, World
 
 ROOT = Path(__file__).parent.parent
 BUILTIN = project.builtin()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness import check, project
 from harness.api import Turn
-from harness.peers import peer_text
+from harness.authoring.peers import peer_text
 from tests.agentsnet.agentsnet_kit import local_rounds
 from tests.agentsnet.agentsnet_kit import task as network_task
 from tests.ensembles.exchange_kit import scripted

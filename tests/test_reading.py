@@ -161,8 +161,8 @@ def test_a_metric_that_an_answer_makes_raise_gives_it_nothing_and_keeps_the_epis
     rows = tmp_path / "rows.jsonl"
     (frail.root / "registry/tasks/measured.py").write_text(
         '"""Compares integers."""\n'
-        "from harness.api import plugin\nfrom harness.documents import DatasetTask\n"
-        "from harness.documents.grading import Measure\n\n@plugin\nclass Measured(DatasetTask):\n"
+        "from harness.api import plugin\nfrom harness.authoring.documents import DatasetTask\n"
+        "from harness.authoring.documents.grading import Measure\n\n@plugin\nclass Measured(DatasetTask):\n"
         '    """Compares integers."""\n\n    def measures(self):\n'
         "        return {'same': Measure(lambda said, target: float(int(said) == int(target['answers'][0])))}\n"
     )

@@ -8,10 +8,10 @@ import pytest
 
 from harness import project, resolve, spec
 from harness.api import Case, Protocol, Task, Turn
+from harness.authoring.sharded import ShardedTask, shown
 from harness.engines.mock import Mock
 from harness.plan import Plan
 from harness.replies import Calls, Commands
-from harness.sharded import ShardedTask, shown
 
 BUILTIN = project.builtin()
 SUITES = ("silo_bench", "silo_quick", "silo_rcc", "mas_bench", "mas_quick", "mas_coupling")

@@ -10,9 +10,9 @@ import pytest
 
 from harness import check, project
 from harness.api import Action, Case, Move, Outcome, Turn
+from harness.authoring.worlds import SteppedTask, World
 from harness.errors import PluginError
 from harness.replies import Choice, Labelled
-from harness.worlds import SteppedTask, World
 
 BUILTIN = project.builtin()
 LEFT, RIGHT, RELEASE, WAIT = "GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness import check, params, resolve, spec, yamls
 from harness.api import Case, Policy, Turn
+from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
@@ -19,7 +20,6 @@ from harness.plan import Condition, Plan
 from harness.project import KINDS, Listed, Project, find
 from harness.report import load_published
 from harness.schema import SPEC
-from harness.simulation import seed_of
 from harness.tables import check as check_table
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
+from harness.authoring.traffic import EVERY_OTHER
 from harness.errors import DataError, SetupError, near
 from harness.printable import csv_cell
-from harness.traffic import EVERY_OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
         raise DataError(f"{folder} has no finished episode", hint="Give the command of the run again to go on with it.")
     raise DataError(
         f"{folder} does not record who sent messages to whom",
-        hint="In its protocol agents answer alone; one of your own records it as the fact `sent` (harness.traffic).",
+        hint="In its protocol agents answer alone; your own records the fact `sent` (harness.authoring.traffic).",
     )
 
 

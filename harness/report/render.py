@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
+from harness.authoring.informed import WORD
 from harness.errors import UserError, near
 from harness.printable import clean_name, csv_cell
-from harness.simulation import WORD
 from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, Unit, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]

@@ -33,7 +33,8 @@ class EpisodeScore:
         numbers: metric → number, None where the metric has none for this episode; of a `RatioMetric` its two parts,
             numerator and denominator.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
-        uses_ground_truth: whether players knew the right answer (`harness.simulation`); tables say so at its numbers.
+        uses_ground_truth: whether players knew the right answer (`harness.authoring.informed`); tables say so at its
+        numbers.
         limited: whether a seat was not asked (again) because a limit of the spec (`harness.limits`) was reached.
     """
 

@@ -11,7 +11,7 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 SIMULATED: Final = "‡"
-"""Stands beside numbers of players who were told the right answer (`harness.simulation`)."""
+"""Stands beside numbers of players who were told the right answer (`harness.authoring.informed`)."""
 
 Figure = Literal["bar", "line", "stacked"]
 ErrorKind = Literal["sem", "std", "wilson", "t"]
@@ -57,7 +57,8 @@ class Cell:
         missing: episodes without error that have no number, and planned ones that never ran.
         low, high: 95 % Wilson or t interval, if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
-        uses_ground_truth: whether players of some of the episodes were told the right answer (`harness.simulation`).
+        uses_ground_truth: whether players of some of the episodes were told the right answer
+        (`harness.authoring.informed`).
     """
 
     value: float | None = None

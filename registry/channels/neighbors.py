@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from harness.api import Case, Channel, Facts, Move, OpenChannel, plugin
-from harness.peers import peer_text
+from harness.authoring.peers import peer_text
 
 from ._courier import RELIABLE, Courier
 

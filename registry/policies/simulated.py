@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
+from harness.authoring.informed import Simulant
 from harness.errors import PluginError, near
 from harness.replies import Considered
-from harness.simulation import Simulant
 
 from ._skill import Copying, Skill, copyings, skills
 

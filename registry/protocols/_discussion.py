@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.authoring.panels import Opinion, shown
+from harness.authoring.peers import peer_text
 from harness.errors import PluginError, near
-from harness.panels import Opinion, shown
-from harness.peers import peer_text
 
 FIELDS = ("question", "rationale", "answer")
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
+from harness.authoring.two_pass import FACTS as PHASE_FACTS
+from harness.authoring.two_pass import Phases, in_phases
 from harness.errors import PluginError
-from harness.phases import FACTS as PHASE_FACTS
-from harness.phases import Phases, in_phases
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 from harness.replies.reading import read

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
+from harness.authoring.calibrated import Fitted, Played
+from harness.authoring.panels import Opinion, Panel, unanimous
 from harness.errors import PluginError, near
-from harness.fitting import Fitted, Played
-from harness.panels import Opinion, Panel, unanimous
 from harness.replies import Considered
 
 from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
+from harness.authoring.panels import Opinion, Panel, leading, unanimous
+from harness.authoring.peers import peer_text
+from harness.authoring.traffic import Traffic
+from harness.authoring.votes import Ties, candidate, how, majority
 from harness.errors import PluginError
-from harness.panels import Opinion, Panel, leading, unanimous
-from harness.peers import peer_text
 from harness.replies import FreeText
-from harness.traffic import Traffic
-from harness.votes import Ties, candidate, how, majority
 
 
 @plugin

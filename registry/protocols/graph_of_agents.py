@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from harness.api import Action, Case, Move, Outcome, Play, Range, Reply, Task, Turn, plugin
+from harness.authoring.panels import Opinion, Panel, leading
+from harness.authoring.traffic import Traffic
 from harness.errors import PluginError, near
-from harness.panels import Opinion, Panel, leading
 from harness.replies.considered import Style
-from harness.traffic import Traffic
 
 from ._graph import Graph, graph_of, means, waves
 from ._graph_replies import Indices, Level, Scores

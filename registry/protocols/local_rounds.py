@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.authoring.traffic import Traffic
+from harness.authoring.two_pass import FACTS as PHASE_FACTS
+from harness.authoring.two_pass import Phases, in_phases
 from harness.errors import PluginError
-from harness.phases import FACTS as PHASE_FACTS
-from harness.phases import Phases, in_phases
 from harness.replies import Choice, Messages, Parsing
-from harness.traffic import Traffic
 
 from ..tasks.agentsnet._names import NAMES
 

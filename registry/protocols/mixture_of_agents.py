@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, Turn, plugin
-from harness.panels import Opinion, Panel, leading
-from harness.traffic import Traffic
+from harness.authoring.panels import Opinion, Panel, leading
+from harness.authoring.traffic import Traffic
 
 
 @plugin

@@ -9,10 +9,10 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
-from harness.panels import Opinion, Panel, leading, unanimous
+from harness.authoring.panels import Opinion, Panel, leading, unanimous
+from harness.authoring.traffic import Traffic
+from harness.authoring.votes import Ties, candidate, how, majority
 from harness.replies.considered import Style
-from harness.traffic import Traffic
-from harness.votes import Ties, candidate, how, majority
 
 from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
+from harness.authoring.panels import Opinion, Panel
+from harness.authoring.votes import ballot
 from harness.errors import PluginError, near
-from harness.panels import Opinion, Panel
 from harness.replies import Considered
-from harness.votes import ballot
 
 from ._feedback import OTHERWISE, Feedback, Rewritten, parted
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
-from harness.votes import ballot, candidate, majority
+from harness.authoring.votes import ballot, candidate, majority
 
 
 @plugin

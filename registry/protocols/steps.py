@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.authoring.traffic import Traffic
+from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
 from harness.replies import Choice, Labelled, Parsing, Said, Spoken
-from harness.traffic import Traffic
-from harness.worlds import SteppedTask
 
 
 @plugin

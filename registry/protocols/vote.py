@@ -8,9 +8,9 @@ from itertools import cycle, islice
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, plugin
+from harness.authoring.panels import Opinion, Panel
+from harness.authoring.votes import Ties, how, majority
 from harness.errors import PluginError
-from harness.panels import Opinion, Panel
-from harness.votes import Ties, how, majority
 
 
 @plugin

@@ -8,8 +8,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Range, derive_seed, plugin
-from harness.documents import DatasetTask
-from harness.documents.rows import Row
+from harness.authoring.documents import DatasetTask
+from harness.authoring.documents.rows import Row
 from harness.errors import Place
 
 

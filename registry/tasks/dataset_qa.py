@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.api import plugin
-from harness.documents import DatasetTask
+from harness.authoring.documents import DatasetTask
 
 
 @plugin

@@ -7,9 +7,9 @@ from dataclasses import field
 from typing import Any
 
 from harness.api import Action, Case, Facts, plugin
-from harness.documents import DatasetTask
-from harness.documents.forms import Form
-from harness.documents.grading import Measure
+from harness.authoring.documents import DatasetTask
+from harness.authoring.documents.forms import Form
+from harness.authoring.documents.grading import Measure
 
 from ._finqa import Problem, Program, ProgramReply, execute, execution_equal, parse, program_equal
 

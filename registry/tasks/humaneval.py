@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Facts, Range, Reply, plugin
-from harness.documents import DatasetTask
-from harness.documents.grading import Measure
+from harness.authoring.documents import DatasetTask
+from harness.authoring.documents.grading import Measure
 from harness.replies.code import Code, assemble
 
 from ._programs import MAX_PROGRAM, same_program

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 from harness.api import plugin
-from harness.documents import DatasetTask
-from harness.documents.rows import Row
+from harness.authoring.documents import DatasetTask
+from harness.authoring.documents.rows import Row
 from harness.errors import DataError, Place
 from harness.replies import canonical_label
 

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Range, plugin
-from harness.documents import DatasetTask
+from harness.authoring.documents import DatasetTask
 
 from ._options import listed, split_options
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Completion, Move, Outcome, Request, Task, Turn
+from harness.authoring.peers import peer_text
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.errors import PluginError
-from harness.peers import peer_text
 from harness.play import play
 from harness.players import ModelPlayer
 from harness.replies import Choice

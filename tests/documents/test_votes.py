@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Episode, Turn
+from harness.authoring.votes import candidate, majority
 from harness.check import drive
 from harness.errors import PluginError
 from harness.replies.reading import read
-from harness.votes import candidate, majority
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 
 

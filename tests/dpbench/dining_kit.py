@@ -6,8 +6,8 @@ from typing import Any
 
 from harness import project
 from harness.api import Action, Policy, Turn, derive_seed
+from harness.authoring.worlds import SteppedTask
 from harness.check import Drive, drive
-from harness.worlds import SteppedTask
 
 BUILTIN = project.builtin()
 ORDERS = ("simultaneous", "sequential")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from harness import resolve, spec
 from harness.api import Action, Turn
+from harness.authoring.worlds import SteppedTask
 from harness.check import Drive, drive
 from harness.evaluation import Run, evaluate
 from harness.report import RunScores, leaderboard, load_published
-from harness.worlds import SteppedTask
 from tests.dpbench.dining_kit import BUILTIN, fairness, table, throughput
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")

@@ -9,8 +9,8 @@ from typing import Any
 
 from harness import project
 from harness.api import Action, Case, Completion, Move, Outcome, Task, Turn
-from harness.documents import DatasetTask
-from harness.panels import Opinion
+from harness.authoring.documents import DatasetTask
+from harness.authoring.panels import Opinion
 
 BUILTIN = project.builtin()
 DarkForest: Any = BUILTIN.load("protocols", "darkforest")

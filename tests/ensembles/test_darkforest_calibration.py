@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import spec
+from harness.authoring.calibrated import Played
 from harness.errors import PluginError
 from harness.evaluation import evaluate
 from harness.fit import fit
-from harness.fitting import Played
 from tests.ensembles.darkforest_kit import (
     BUILTIN,
     A,

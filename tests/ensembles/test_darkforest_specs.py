@@ -13,8 +13,8 @@ import pytest
 import harness
 from harness import resolve, spec
 from harness.api import Statistic
+from harness.authoring.documents.templates import DocTemplate
 from harness.check import drive
-from harness.documents.templates import DocTemplate
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.evaluation import Run

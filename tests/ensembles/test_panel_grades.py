@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from harness import project, spec
 from harness.api import Case, Completion, Outcome, Request, Turn
+from harness.authoring.histories import GRADES, panel_grades
 from harness.check import drive
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.evaluation import Run, evaluate
-from harness.histories import GRADES, panel_grades
 
 BUILTIN = project.builtin()
 

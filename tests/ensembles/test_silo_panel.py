@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import harness
 from harness import check, project
 from harness.api import Completion, Outcome, Request, Turn
+from harness.authoring.histories import GRADES
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
-from harness.histories import GRADES
 from harness.replies import Answer, Considered, normalise, same
 from harness.replies.answer import INTEGER, INTEGERS, TEXT
 from tests.documents.documents_kit import BUILTIN, cases

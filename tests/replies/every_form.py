@@ -6,6 +6,7 @@ from typing import Any
 
 from harness import project
 from harness.api import Reply
+from harness.authoring.votes import Ballot
 from harness.replies import (
     Answer,
     Boxed,
@@ -27,7 +28,6 @@ from harness.replies import (
     Verb,
 )
 from harness.replies.answer import INTEGER, NUMBERS, TABLE, TEXT
-from harness.votes import Ballot
 
 _MOUNTED = project.builtin().load("tasks", "finqa").__module__.partition(".registry.")[0]
 

@@ -7,8 +7,8 @@ import pytest
 
 from harness import project
 from harness.api import Case, Outcome
+from harness.authoring.sharded import ShardedTask, joined
 from harness.replies import normalise
-from harness.sharded import ShardedTask, joined
 from tests.silo import brute_a, brute_b, brute_base
 
 BUILTIN = project.builtin()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from harness.api import Case, Channel, Range, plugin
-from harness.peers import peer_text
+from harness.authoring.peers import peer_text
 from harness.replies import Verb
 
 from .._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from harness.api import Action, Facts, Policy, Turn
+from harness.authoring.sharded import ShardedTask
 from harness.errors import PluginError
 from harness.replies import normalise
-from harness.sharded import ShardedTask
 
 Call = dict[str, str]
 

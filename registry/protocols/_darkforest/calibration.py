@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.api import Facts
+from harness.authoring.panels import Opinion
 from harness.errors import PluginError
-from harness.panels import Opinion
 
 from .belief import Theta
 from .rules import Outputs, Rules

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import derive_seed
-from harness.documents.rows import READERS, read_files
+from harness.authoring.documents.rows import READERS, read_files
 from harness.errors import DataError, Place, SetupError
 
 from ._graphs import Network, named

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.api import Action, Facts, Reply
+from harness.authoring.worlds import World
 from harness.replies import Labelled
-from harness.worlds import World
 
 GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT = ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 REPLY = Labelled(ACTIONS, "ACTION", idle=WAIT)

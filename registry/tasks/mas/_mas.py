@@ -10,9 +10,9 @@ from itertools import chain
 from typing import ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Reply
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies import Integers
 from harness.replies.answer import INTEGERS
-from harness.sharded import Items, ShardedTask
 
 Family = Literal["asc", "near_asc", "random", "near_desc", "desc"]
 

@@ -8,8 +8,8 @@ from functools import reduce
 from operator import xor
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGER
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

@@ -9,9 +9,9 @@ from operator import mul
 from typing import Any
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.errors import PluginError
 from harness.replies.answer import ROWS, Form
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

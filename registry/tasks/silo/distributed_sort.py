@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Literal
 
 from harness.api import Case, Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGERS
-from harness.sharded import Items, ShardedTask
 
 _WHOLE = "The final result should be the complete sorted sequence."
 _CHUNK = (

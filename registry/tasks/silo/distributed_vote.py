@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.errors import PluginError
 from harness.replies.answer import one_of
-from harness.sharded import Items, ShardedTask
 
 NAMES = ["Alice", "Bob", "Carol", "Dave"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from operator import mul
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import ROWS
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGER
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

@@ -7,8 +7,8 @@ import string
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGERS
-from harness.sharded import Items, ShardedTask
 
 _CHARACTERS = string.ascii_letters + string.digits + "_"
 

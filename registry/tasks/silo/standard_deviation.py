@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import fsum, sqrt
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import NUMBER
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

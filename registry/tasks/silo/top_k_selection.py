@@ -7,8 +7,8 @@ import random
 from collections.abc import Sequence
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGERS
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from harness.api import Facts, plugin
+from harness.authoring.sharded import Items, ShardedTask
 from harness.replies.answer import INTEGER
-from harness.sharded import Items, ShardedTask
 
 
 @plugin

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
-from harness.histories import GRADES, panel_grades
+from harness.authoring.histories import GRADES, panel_grades
 from harness.replies import Answer, Form, normalise, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]

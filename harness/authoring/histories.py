@@ -19,7 +19,8 @@ FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crosse
 `exit`: in a word how the group came to its answer, or why it has none.
 `proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was nobody.
 `crossed`: characters of other seats' texts that seats were shown.
-`sent`: writer → reader → [texts, characters], each text once a reader (`harness.traffic`); characters are None where
+`sent`: writer → reader → [texts, characters], each text once a reader (`harness.authoring.traffic`); characters are
+None where
 the reader was shown something composed of what several wrote.
 """
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from harness import histories
 from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
+from harness.authoring import histories
+from harness.authoring.peers import peer_text
+from harness.authoring.votes import ballot, candidate
 from harness.errors import PluginError
-from harness.peers import peer_text
 from harness.replies import Considered, considered
 from harness.replies.considered import Style
 from harness.replies.reading import read
-from harness.votes import ballot, candidate
 
 
 @dataclass(frozen=True, slots=True)

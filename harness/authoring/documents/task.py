@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
+from harness.authoring.histories import GRADES, panel_grades
 from harness.errors import DataError, Place, PluginError
-from harness.histories import GRADES, panel_grades
 from harness.replies import unquoted
 from harness.replies._literals import NOTHING, read
 from harness.replies.reading import guarded
