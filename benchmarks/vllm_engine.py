@@ -178,9 +178,9 @@ def _kept(engine: Any) -> Any:
 
 async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]:
     """Seconds that the harness takes for whole episodes, from the plan to the last score."""
-    from harness import resolve, spec
-    from harness.plan import survey
-    from harness.project import find
+    from harness.config import resolve, spec
+    from harness.config.plan import survey
+    from harness.config.project import find
     from harness.run import Options, run
 
     project = find()

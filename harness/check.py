@@ -31,10 +31,10 @@ from harness.api import (
     Turn,
 )
 from harness.authoring.worlds import SteppedTask
+from harness.config.plan import Condition, Plan
+from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, near
-from harness.plan import Condition, Plan
 from harness.players import begins_anew
-from harness.prompts import PromptSet
 from harness.storage.plugin_errors import describe
 
 NASTY = (

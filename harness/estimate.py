@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from harness.api import Case, Facts, Turn
 from harness.check import Drive, drive
+from harness.config.limits import LARGEST, Limits
+from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
-from harness.limits import LARGEST, Limits
-from harness.plan import Condition, Plan
 
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 256

@@ -13,14 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness import resolve, spec, storage
+from harness import storage
 from harness.api import Engine, Facts, Metric
-from harness.calibration import adopt
+from harness.config import resolve, spec
+from harness.config.calibration import adopt
+from harness.config.plan import Plan, check_execution, survey
+from harness.config.project import Project, find
+from harness.config.spec import Spec
 from harness.engines.budget import Budget
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, chosen
-from harness.plan import Plan, check_execution, survey
-from harness.project import Project, find
 from harness.record import (
     META,
     SPEC,
@@ -36,7 +38,6 @@ from harness.record import (
 )
 from harness.run import BudgetReachedError, Options, run
 from harness.score import rescore
-from harness.spec import Spec
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
 from harness.tables import check as check_table

@@ -14,17 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, resolve, spec, storage
+from harness import __version__, storage
 from harness.api import Action, Case, Engine, Move, Outcome, Task
 from harness.authoring.calibrated import Fitted, Played
-from harness.calibration import SCHEMA, agents, fingerprint, wordings
+from harness.config import resolve, spec
+from harness.config.calibration import SCHEMA, agents, fingerprint, wordings
+from harness.config.plan import Plan, episode_id
+from harness.config.project import Project
+from harness.config.spec import Spec, Variant, over
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute, plain_folder
-from harness.plan import Plan, episode_id
-from harness.project import Project
 from harness.record import identity
 from harness.run import Options
-from harness.spec import Spec, Variant, over
 
 SCORES = ("score", "success")
 """The grades that say whether an answer is right, whichever of them a task has."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
+from harness.config.limits import Allowance, Limits, Meter
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
-from harness.limits import Allowance, Limits, Meter
 from harness.players import ModelPlayer, Player
 from harness.storage import UNFINISHED
 

@@ -12,9 +12,9 @@ from dataclasses import is_dataclass, replace
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
+from harness.config.limits import LIMITED, Allowance
+from harness.config.prompts import PromptSet
 from harness.errors import EngineError, EngineFatalError
-from harness.limits import LIMITED, Allowance
-from harness.prompts import PromptSet
 from harness.replies.reading import read
 
 

@@ -17,11 +17,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from harness import __version__, storage, yamls
+from harness import __version__, storage
 from harness.api import Facts
+from harness.config import yamls
+from harness.config.plan import ANSWERS, QUESTIONS, Plan
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
-from harness.plan import ANSWERS, QUESTIONS, Plan
 from harness.sources import changed, code, commit
 from harness.storage.redaction import without_secrets
 
@@ -54,7 +55,7 @@ def begin(
         plan: what is to be run.
         folder: an existing folder, locked by the caller.
         adopted: digests of calibrated parameters.
-        cases: digests of the plan's cases (`harness.plan.Survey`).
+        cases: digests of the plan's cases (`harness.config.plan.Survey`).
         resume: as in `harness.evaluate`.
         overwrite: remove a run of another configuration or code that is there; with `resume=False` any run.
 

@@ -19,6 +19,7 @@ from typing import Any
 from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.authoring.informed import seed_of
+from harness.config.plan import Condition, Group, Plan, episode_id
 from harness.doubts import Doubts
 from harness.engines.breaker import Breaker, Stop
 from harness.engines.budget import Budget, Budgeted, Tally
@@ -26,7 +27,6 @@ from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.plan import Condition, Group, Plan, episode_id
 from harness.play import Recorded, play
 from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.replies.reading import note_bugs
@@ -163,7 +163,7 @@ async def run(
 
     Args:
         plan: what to play.
-        order: the ids of its episodes, as `harness.plan.survey` found them.
+        order: the ids of its episodes, as `harness.config.plan.survey` found them.
         folder: an existing run folder, locked by the caller.
         options: how.
         on_score: called once for every episode, those found finished first.

@@ -13,9 +13,9 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Episode, Metric, RatioMetric
+from harness.config.limits import LIMITED
+from harness.config.plan import Condition, Plan, episode_id
 from harness.errors import DataError, SetupError
-from harness.limits import LIMITED
-from harness.plan import Condition, Plan, episode_id
 from harness.replies.reading import note_bugs
 from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
 from harness.tables import EpisodeScore, Number

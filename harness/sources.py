@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.plan import Plan
+from harness.config.plan import Plan
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 Hashes = dict[str, str]

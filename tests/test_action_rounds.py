@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness import check, project
+from harness import check
 from harness.api import Case, Outcome, Parsed, Reply, Task, Turn
+from harness.config import project
 from harness.errors import PluginError
 
 BUILTIN = project.builtin()

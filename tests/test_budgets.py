@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import harness
-from harness import project, resolve, spec, storage
+from harness import storage
 from harness.api import Completion, Engine, Request, Thread
 from harness.cli import main
+from harness.config import project, resolve, spec
 from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError

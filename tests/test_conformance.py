@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness import check, project, resolve, spec
+from harness import check
 from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.authoring.worlds import SteppedTask, World
+from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 
 ROOT = Path(__file__).parent.parent

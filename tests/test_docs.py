@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from harness import evaluation, project, spec
+from harness import evaluation
 from harness.cli import main
 from harness.cli.parser import parser
+from harness.config import project, spec
 from tests.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parent.parent

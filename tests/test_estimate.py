@@ -4,11 +4,11 @@ from collections.abc import Hashable
 
 import pytest
 
-from harness import resolve, spec
 from harness.check import drive
+from harness.config import resolve, spec
+from harness.config.project import builtin
 from harness.engines.mock import Mock
 from harness.estimate import estimate
-from harness.project import builtin
 
 PROJECT = builtin()
 SMALL = {

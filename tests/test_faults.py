@@ -12,11 +12,11 @@ import pytest
 import harness
 from harness import storage
 from harness.api import Request, Thread
+from harness.config.project import find
 from harness.engines.breaker import Breaker, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
-from harness.project import find
 from harness.run import RunStoppedError
 from tests.fake_openai import (
     Body,

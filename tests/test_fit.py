@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness import project, spec
 from harness.api import Case, Engine
-from harness.calibration import fingerprint
 from harness.cli import main
+from harness.config import project, spec
+from harness.config.calibration import fingerprint
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import Run, evaluate

@@ -11,10 +11,10 @@ import harness
 from harness import storage
 from harness.api import Request
 from harness.cli import main
+from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, PluginError, SpecError
 from harness.evaluation import rescored
-from harness.project import Project, find
 from harness.run import RunStoppedError
 from tests.journals import as_killed, edited
 

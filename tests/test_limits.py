@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness import estimate, project, resolve, spec, storage
+from harness import estimate, storage
 from harness.api import Completion, Move, Request, Turn
+from harness.config import project, resolve, spec
+from harness.config.limits import LARGEST, LIMITED, Allowance, Limits, Meter
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored
-from harness.limits import LARGEST, LIMITED, Allowance, Limits, Meter
 from harness.players import ModelPlayer
 from harness.run import BudgetReachedError, RunStoppedError
 from tests.journals import as_killed

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import api, params, resolve, spec
+from harness import api
 from harness.api import Range, plugin
+from harness.config import params, resolve, spec
+from harness.config.project import Project, find
 from harness.errors import PluginError, UserError
-from harness.project import Project, find
 
 
 @plugin

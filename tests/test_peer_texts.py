@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import check, project
+from harness import check
 from harness.api import Turn
 from harness.authoring.peers import peer_text
+from harness.config import project
 from tests.agentsnet.agentsnet_kit import local_rounds
 from tests.agentsnet.agentsnet_kit import task as network_task
 from tests.ensembles.exchange_kit import scripted

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Move, Request, Turn
+from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.play import play
 from harness.players import ModelPlayer, PolicyPlayer
-from harness.project import find
 
 TOY = find(Path(__file__).parent / "toy")
 TASK = TOY.load("tasks", "pick")()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import project
+from harness.config import project
 from harness.errors import PluginError, SpecError, UserError
 
 TOY = Path(__file__).parent / "toy"

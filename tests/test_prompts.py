@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.config.project import find
+from harness.config.prompts import PromptSet
 from harness.errors import PromptError
-from harness.project import find
-from harness.prompts import PromptSet
 
 TOY = find(Path(__file__).parent / "toy")
 

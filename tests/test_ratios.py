@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Parts, RatioMetric, linearised
 from harness.check import check_metric
+from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import Run, evaluate, rescored
-from harness.project import find
 from harness.report import RunScores, leaderboard
 from harness.score import score
 from harness.tables import EpisodeScore, TableSpec, build, load_scores, stats

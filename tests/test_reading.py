@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import harness
-from harness import project, storage
+from harness import storage
 from harness.api import Completion, Request
+from harness.config import project
+from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
-from harness.project import Project, find
 from harness.replies import Considered, Number
 from harness.replies.reading import MAX_CHARS, read
 

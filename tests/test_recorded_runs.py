@@ -7,10 +7,10 @@ import pytest
 
 import harness
 from harness.api import Request
+from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.evaluation import rescored
-from harness.project import find
 from tests.journals import as_killed
 
 ROOT = Path(__file__).parent

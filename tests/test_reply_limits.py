@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import project, resolve, spec
 from harness.api import Case, Protocol, Task, Turn
 from harness.authoring.sharded import ShardedTask, shown
+from harness.config import project, resolve, spec
+from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.plan import Plan
 from harness.replies import Calls, Commands
 
 BUILTIN = project.builtin()

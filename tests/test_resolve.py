@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from harness import resolve, spec
+from harness.config import resolve, spec
+from harness.config.plan import Plan
+from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError, UserError
-from harness.plan import Plan
-from harness.project import Project, find
 
 TOY = Path(__file__).parent / "toy"
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 import harness
-from harness import spec, storage
+from harness import storage
 from harness.api import Request
+from harness.config import spec
+from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
 from harness.evaluation import rescored
-from harness.project import find
 from harness.run import BudgetReachedError, RunStoppedError
 from tests.journals import as_killed
 
@@ -367,7 +368,7 @@ def test_a_wrong_generation_word_is_found_before_anything_runs(tmp_path: Path) -
 
 
 def test_words_of_lm_eval_win_over_the_specs_own(tmp_path: Path) -> None:
-    from harness import resolve, spec
+    from harness.config import resolve, spec
 
     loaded = spec.load("toy", TOY, ["seats={default: {model: model, generation_kwargs: {max_gen_toks: 3}}}"])
     plan = resolve.plan(loaded, TOY, Dice())

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pytest
 
 import harness
-from harness import project, resolve, spec
 from harness.api import Completion, Engine, Request, Thread
+from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Shared

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness import resolve, spec
+from harness.config import resolve, spec
+from harness.config.project import builtin, find
 from harness.engines.mock import Mock
-from harness.project import builtin, find
 from harness.sources import code
 
 ROOT = Path(__file__).parent.parent

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import spec
+from harness.config import spec
+from harness.config.project import find
 from harness.errors import SpecError
-from harness.project import find
 from harness.report import render
 
 TOY = find(Path(__file__).parent / "toy")

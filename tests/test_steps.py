@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness import check, project
+from harness import check
 from harness.api import Action, Case, Move, Outcome, Turn
 from harness.authoring.worlds import SteppedTask, World
+from harness.config import project
 from harness.errors import PluginError
 from harness.replies import Choice, Labelled
 

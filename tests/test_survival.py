@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.project import find
+from harness.config.project import find
 
 ROOT = Path(__file__).parent
 TOY = find(ROOT / "toy")

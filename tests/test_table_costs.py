@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import evaluate, spec
+from harness import evaluate
 from harness.api import Episode, Metric
 from harness.cli import main
+from harness.config import spec
+from harness.config.project import find
 from harness.errors import SpecError
 from harness.evaluation import Run, rescored
-from harness.project import find
 from harness.report import RunScores, leaderboard, render
 from harness.tables import EpisodeScore, Price, Prices, Table, TableSpec, build, check, read_prices
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from harness.config.prompts import PromptSet
 from harness.errors import PromptError, UserError
-from harness.prompts import PromptSet
 from harness.templating import BoundedEnvironment
 from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, task_of
 

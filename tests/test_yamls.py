@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import yamls
+from harness.config import yamls
 from harness.errors import DataError, SpecError
 
 

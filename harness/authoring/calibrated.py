@@ -1,7 +1,8 @@
 """Protocols with parameters that are estimated beforehand, on questions they are never evaluated on.
 
 `harness fit` plays `questioning()` on the calibration rows, hands what was played to `fit`, and writes what that gives
-to the file `calibration`; an evaluation reads the file, checks it, and hands it to `adopt`. See `harness.calibration`.
+to the file `calibration`; an evaluation reads the file, checks it, and hands it to `adopt`. See
+`harness.config.calibration`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Players that are told the right answer, in order to simulate players of a declared skill.
 
 No other player ever sees a case's `target`. What a told one takes part in is no measurement of anything but of the
-protocol around it: `harness.plan` finds out where such players sit, and every score, table and run record says so.
+protocol around it: `harness.config.plan` finds out where such players sit, and every score, table and run record
+says so.
 """
 
 from __future__ import annotations

@@ -10,16 +10,16 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
-from harness import resolve, spec, yamls
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
 from harness.cli.progress import Progress, notes
+from harness.config import resolve, spec, yamls
+from harness.config.plan import Plan
+from harness.config.project import Project, find
 from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import default_folder, execute
-from harness.plan import Plan
-from harness.project import Project, find
 from harness.run import Options
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness import resolve
 from harness.api import Engine
 from harness.cli.evaluate import check_gen_kwargs, load, pairs, place, running
 from harness.cli.progress import Progress, notes
+from harness.config import resolve
+from harness.config.project import find
 from harness.errors import SpecError
 from harness.fit import fit as fitted
-from harness.project import find
 
 
 def fit(options: argparse.Namespace) -> int:

@@ -10,16 +10,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harness import check, params, resolve, spec, yamls
+from harness import check
 from harness.api import Case, Policy, Turn
 from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
+from harness.config import params, resolve, spec, yamls
+from harness.config.plan import Condition, Plan
+from harness.config.project import KINDS, Listed, Project, find
+from harness.config.schema import SPEC
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
-from harness.plan import Condition, Plan
-from harness.project import KINDS, Listed, Project, find
 from harness.report import load_published
-from harness.schema import SPEC
 from harness.tables import check as check_table
 
 

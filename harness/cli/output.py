@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
+from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import Run
-from harness.project import find
 from harness.report import load_published, page, render
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks

@@ -1,7 +1,7 @@
 """What a run may spend: model calls, tokens, seconds. When it is spent nothing new is asked, and the run ends.
 
 It is no part of what a run is: it decides how far this process goes, never what is measured, and the run can be gone on
-with. What a spec allows an episode or a seat is in `harness.limits`.
+with. What a spec allows an episode or a seat is in `harness.config.limits`.
 """
 
 from __future__ import annotations

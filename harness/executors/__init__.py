@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from harness import params
 from harness.api import Facts
+from harness.config import params
+from harness.config.plan import Plan
+from harness.config.spec import raise_all
 from harness.errors import Place, SpecError, near
-from harness.plan import Plan
 from harness.run import Options, Work
-from harness.spec import raise_all
 
 from ._fence import clear as await_workers
 

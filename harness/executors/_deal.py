@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass
 
 from harness.api import Move
-from harness.plan import episode_id
+from harness.config.plan import episode_id
 from harness.run import Job
 
 MOST_AHEAD = 256

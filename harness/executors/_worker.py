@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import __version__, project, resolve
+from harness import __version__
 from harness.api import Case, Engine, Facts
-from harness.calibration import adopt
+from harness.config import project, resolve
+from harness.config.calibration import adopt
+from harness.config.plan import Plan, check_execution, episode_id
+from harness.config.spec import Spec
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.plan import Plan, check_execution, episode_id
 from harness.run import Episodes, Job, Options, Work
 from harness.sources import changed, code
-from harness.spec import Spec
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore
 

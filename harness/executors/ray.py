@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from harness.api import Facts, Range
+from harness.config.plan import Plan
 from harness.errors import SetupError
-from harness.plan import Plan
 from harness.run import Options, Work
 
 from . import Executor

@@ -9,10 +9,10 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from harness import spec, yamls
+from harness.config import spec, yamls
+from harness.config.project import Project
+from harness.config.spec import Spec
 from harness.errors import DataError, Place, UserError
-from harness.project import Project
-from harness.spec import Spec
 from harness.tables import Published, Record, text
 
 _RESERVED: Final = frozenset({"metric", "value", "stderr", "std", "n", "overall"})

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 MOUNT = "_harness_project_"
-"""How the names of all modules begin that are plugins (`harness.project` mounts projects under them)."""
+"""How the names of all modules begin that are plugins (`harness.config.project` mounts projects under them)."""
 DIGEST = "__harness_digest__"
 """The attribute of such a module that holds the SHA-256 of the source it was made of."""
 ERRORS = "errors.jsonl"

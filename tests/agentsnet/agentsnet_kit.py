@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness import project
 from harness.api import Action, Case, Outcome, Policy, Protocol, Task, Turn, derive_seed
 from harness.check import Drive, drive
+from harness.config import project
 
 BUILTIN = project.builtin()
 PROBLEMS = ("coloring", "consensus", "leader_election", "matching", "vertex_cover")

@@ -8,7 +8,7 @@ import pytest
 
 from harness.api import Turn
 from harness.check import drive
-from harness.prompts import PromptSet
+from harness.config.prompts import PromptSet
 from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, local_rounds, task
 
 VARIANTS = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import project, resolve, spec
 from harness.api import Case
+from harness.config import project, resolve, spec
 from tests.agentsnet.agentsnet_kit import PROBLEMS, case_of, grade, network, networks, task
 
 BUILTIN = project.builtin()

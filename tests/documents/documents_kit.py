@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import project, resolve, spec
 from harness.api import Case, Outcome
+from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 
 BUILTIN = project.builtin()

@@ -383,7 +383,7 @@ def test_validate_points_at_the_parameter(tmp_path: Path) -> None:
         "  answer: {form: text}\n"
         "protocol: single\nprompts: qa/standard\nmetrics: [score]\n"
     )
-    from harness import resolve, spec
+    from harness.config import resolve, spec
     from harness.engines.mock import Mock
 
     (tmp_path / "mine.yaml").write_text(text)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness import resolve, spec
+from harness.config import resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError
 from tests.documents.documents_kit import BUILTIN, ROOT, cases, graded, jsonl, offline, task_of

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from harness import project
 from harness.api import Action, Policy, Turn, derive_seed
 from harness.authoring.worlds import SteppedTask
 from harness.check import Drive, drive
+from harness.config import project
 
 BUILTIN = project.builtin()
 ORDERS = ("simultaneous", "sequential")

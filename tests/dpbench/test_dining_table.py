@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import project, resolve, spec
+from harness.config import project, resolve, spec
 from harness.errors import SpecError
 
 BUILTIN = project.builtin()

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness import check, project
+from harness import check
+from harness.config import project
 
 BUILTIN = project.builtin()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import project, resolve, spec
 from harness.api import Completion, Request
+from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import UserError
 from harness.estimate import estimate

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import resolve, spec
 from harness.api import Action, Turn
 from harness.authoring.worlds import SteppedTask
 from harness.check import Drive, drive
+from harness.config import resolve, spec
 from harness.evaluation import Run, evaluate
 from harness.report import RunScores, leaderboard, load_published
 from tests.dpbench.dining_kit import BUILTIN, fairness, table, throughput

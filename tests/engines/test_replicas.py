@@ -14,10 +14,10 @@ import pytest
 import harness
 from harness.api import Request, Thread
 from harness.cli import main
+from harness.config.project import find
 from harness.engines._replicas import Replica, Replicas
 from harness.engines.openai import OpenAI
 from harness.errors import EngineFatalError, RequestError, SetupError
-from harness.project import find
 from tests.engines import test_openai
 from tests.fake_openai import FakeOpenAI, Fault, garbage, reset, status
 

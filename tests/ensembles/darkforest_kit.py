@@ -7,10 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import project
 from harness.api import Action, Case, Completion, Move, Outcome, Task, Turn
 from harness.authoring.documents import DatasetTask
 from harness.authoring.panels import Opinion
+from harness.config import project
 
 BUILTIN = project.builtin()
 DarkForest: Any = BUILTIN.load("protocols", "darkforest")

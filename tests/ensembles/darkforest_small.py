@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness import spec
 from harness.api import Completion, Request
+from harness.config import spec
 from harness.engines.mock import Mock
 from harness.evaluation import Run
 from harness.fit import fit

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.api import Case, Completion, Outcome, Play, Protocol, Request, Task, Turn, plugin
+from harness.config.project import builtin
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.wrappers import Limiter
 from harness.play import play
 from harness.players import ModelPlayer
-from harness.project import builtin
 
 BUILTIN = builtin()
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness import params
 from harness.api import Completion, Request
 from harness.check import drive
+from harness.config import params
 from harness.engines.mock import Mock
 from harness.errors import PluginError, RequestError
 from tests.ensembles.darkforest_kit import A, B, C, DarkForest, converse, counts, letters, question, rules, tally

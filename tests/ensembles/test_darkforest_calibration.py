@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import spec
 from harness.authoring.calibrated import Played
+from harness.config import spec
 from harness.errors import PluginError
 from harness.evaluation import evaluate
 from harness.fit import fit

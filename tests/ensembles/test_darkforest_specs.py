@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 import harness
-from harness import resolve, spec
 from harness.api import Statistic
 from harness.authoring.documents.templates import DocTemplate
 from harness.check import drive
+from harness.config import resolve, spec
+from harness.config.plan import Condition, Plan
+from harness.config.spec import over
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.evaluation import Run
-from harness.plan import Condition, Plan
 from harness.report import load_published
-from harness.spec import over
 from harness.tables import Table
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 from tests.ensembles.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import project
 from harness.api import Completion, Episode, Metric, Move, Outcome, Statistic
+from harness.config import project
 from harness.engines.mock import Mock
 from harness.errors import PluginError
 from harness.evaluation import evaluate

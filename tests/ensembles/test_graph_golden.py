@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness import check, resolve, spec
+from harness import check
 from harness.api import Move, Outcome, Request, Thread
+from harness.config import resolve, spec
 from harness.engines.mock import Mock
 from harness.play import play
 from harness.players import ModelPlayer

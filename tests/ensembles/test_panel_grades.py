@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import project, spec
 from harness.api import Case, Completion, Outcome, Request, Turn
 from harness.authoring.histories import GRADES, panel_grades
 from harness.check import drive
+from harness.config import project, spec
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.evaluation import Run, evaluate

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from harness import evaluate, project, resolve, spec
+from harness import evaluate
+from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import PluginError, UserError
 

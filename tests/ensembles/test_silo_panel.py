@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness import check, project
+from harness import check
 from harness.api import Completion, Outcome, Request, Turn
 from harness.authoring.histories import GRADES
+from harness.config import project
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.replies import Answer, Considered, normalise, same

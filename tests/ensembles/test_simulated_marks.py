@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from harness import resolve, spec
 from harness.api import Action, Case, Engine, Turn
 from harness.authoring.informed import Simulant, named, seed_of
 from harness.cli import main
+from harness.config import resolve, spec
+from harness.config.plan import Group, Plan
 from harness.engines.mock import Mock
 from harness.evaluation import Run, evaluate, rescored
-from harness.plan import Group, Plan
 from harness.players import PolicyPlayer
 from harness.report import FORMATS, RunScores, draw, leaderboard, page, render
 from harness.tables import EpisodeScore, TableSpec

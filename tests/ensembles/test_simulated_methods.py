@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import scipy.stats
 
-from harness import project, resolve, spec
 from harness.api import Case
 from harness.check import drive
 from harness.cli import main
+from harness.config import project, resolve, spec
 from harness.evaluation import Run, evaluate
 from harness.fit import fit
 from tests.ensembles import condorcet

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import harness
-from harness import resolve, spec
+from harness.config import resolve, spec
+from harness.config.plan import Plan
+from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.executors._worker import Brief, Worker
-from harness.plan import Plan
-from harness.project import find
 from harness.run import Options
 from harness.sources import code
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.api import Case, Move
+from harness.config.plan import Condition, episode_id
 from harness.executors._deal import Deal, Hand
-from harness.plan import Condition, episode_id
 from harness.run import Job
 
 CONDITION: Any = Condition("all", {}, None, None, ())  # type: ignore[arg-type]

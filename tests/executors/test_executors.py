@@ -15,13 +15,13 @@ import pytest
 import harness
 from harness import storage
 from harness.cli import main
+from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, UserError
 from harness.executors import _fence, chosen
 from harness.executors._worker import News, Worker
 from harness.executors.local import Local
 from harness.executors.ray import reach
-from harness.plan import Plan
 from harness.run import Options
 from harness.storage import locks
 from tests.executors.hired import TOY, Dice, Slow, hands, hire, plan

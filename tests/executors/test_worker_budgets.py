@@ -8,11 +8,11 @@ import pytest
 
 import harness
 from harness import storage
+from harness.config.plan import Plan, episode_id
 from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError
 from harness.executors._worker import News, Worker
-from harness.plan import Plan, episode_id
 from harness.run import Options
 from tests.executors.hired import TOY, Dice, Slow, hands, hire
 

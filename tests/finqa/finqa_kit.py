@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from harness import project
+from harness.config import project
 
 # A helper is imported below its project's root, as its plugins are: any plugin's module tells the root's name.
 _MOUNTED = project.builtin().load("tasks", "dpbench/dining_table").__module__.partition(".registry.")[0]

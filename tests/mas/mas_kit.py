@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness import project
 from harness.api import Turn
 from harness.check import Drive, drive
+from harness.config import project
 
 BUILTIN = project.builtin()
 BACKENDS = BROADCASTING, P2P, KV = ("mas/broadcasting", "mas/p2p", "mas/shared_kv")

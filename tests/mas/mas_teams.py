@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness import check, project
+from harness import check
 from harness.api import Case, Completion, Episode, Move, Outcome, Policy, Turn
+from harness.config import project
 from harness.players import PolicyPlayer
 
 BUILTIN = project.builtin()

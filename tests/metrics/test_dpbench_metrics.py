@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import project
 from harness.api import Action, Episode, Metric, Move, Outcome, Turn
 from harness.check import check_metric, drive
+from harness.config import project
 from harness.errors import PluginError
 
 BUILTIN = project.builtin()

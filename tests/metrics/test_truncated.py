@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import project, spec
 from harness.api import Completion, Engine, Request, derive_seed
+from harness.config import project, spec
 from harness.evaluation import evaluate
 
 BUILTIN = project.builtin()

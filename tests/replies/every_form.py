@@ -4,9 +4,9 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from harness import project
 from harness.api import Reply
 from harness.authoring.votes import Ballot
+from harness.config import project
 from harness.replies import (
     Answer,
     Boxed,

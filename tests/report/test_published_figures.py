@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import resolve, spec
+from harness.config import resolve, spec
+from harness.config.project import builtin
 from harness.errors import SpecError
-from harness.project import builtin
 from harness.report import load_published
 from harness.report.render import grid
 from harness.tables import Cell, Published, Record, Table, TableSpec, build

@@ -3,8 +3,9 @@
 import random
 from typing import Any
 
-from harness import check, project
+from harness import check
 from harness.api import Case, Outcome, Policy, Turn
+from harness.config import project
 
 BUILTIN = project.builtin()
 SEGMENTED = {"prefix_sum", "life_game_1d", "pipeline_hash"}

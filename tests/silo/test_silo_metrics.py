@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import project
 from harness.api import Completion, Episode, Move, Outcome
+from harness.config import project
 from harness.errors import PluginError
 
 BUILTIN = project.builtin()

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness import check, project
+from harness import check
 from harness.api import Case, Turn
+from harness.config import project
 from tests.silo.silo_kit import TASKS
 
 BUILTIN = project.builtin()

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import harness
-from harness import project, storage
+from harness import storage
 from harness.api import Completion, Request
+from harness.config import project
 from harness.engines.mock import Mock
 from harness.errors import RequestError, UserError
 from harness.evaluation import Run

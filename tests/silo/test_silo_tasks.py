@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness import project
 from harness.api import Case, Outcome
 from harness.authoring.sharded import ShardedTask, joined
+from harness.config import project
 from harness.replies import normalise
 from tests.silo import brute_a, brute_b, brute_base
 

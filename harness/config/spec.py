@@ -1,7 +1,7 @@
 """Specs: YAML → one merged, checked, frozen value that knows the place of everything in it.
 
 `load` follows `extends:`, applies `--set`, checks the JSON Schema and the matrix; it loads no plugin.
-Next: `harness.resolve`, which turns its names into objects.
+Next: `harness.config.resolve`, which turns its names into objects.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness import params, schema, yamls
+from harness.config import params, schema, yamls
+from harness.config.project import Project
 from harness.errors import CombinedSpecError, Place, SpecError, near
-from harness.project import Project
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
 PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generation_kwargs", "models", "executor")

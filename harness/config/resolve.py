@@ -11,15 +11,16 @@ import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
-from harness import api, params
+from harness import api
 from harness.authoring.informed import WORD, Simulant
+from harness.config import params
+from harness.config.limits import Limits, read_limits
+from harness.config.plan import Condition, Group, Plan
+from harness.config.project import KINDS, Project
+from harness.config.prompts import PromptSet
+from harness.config.spec import Spec, Variant, raise_all
 from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
-from harness.limits import Limits, read_limits
-from harness.plan import Condition, Group, Plan
-from harness.project import KINDS, Project
-from harness.prompts import PromptSet
-from harness.spec import Spec, Variant, raise_all
 from harness.storage.plugin_errors import describe
 
 Reference = str | Mapping[str, Any]
@@ -30,7 +31,7 @@ def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:
     """Resolve a spec.
 
     Args:
-        spec: as `harness.spec.load` gives it.
+        spec: as `harness.config.spec.load` gives it.
         project: where its names are looked up.
         model: the engine under test; None seats the spec's `baseline` policy instead.
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from harness import api
+from harness.config.yamls import KEY
 from harness.errors import near
-from harness.yamls import KEY
 
 Schema = dict[str, Any]
 Path = tuple[Hashable, ...]

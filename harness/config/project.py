@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import api, params, yamls
+from harness import api
+from harness.config import params, yamls
+from harness.config.prompts import SUFFIX, PromptSet
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
-from harness.prompts import SUFFIX, PromptSet
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
 BUILTIN = "harness_builtin"
@@ -59,7 +60,7 @@ _PROMPTS: params.Schema = {
     "properties": {"description": {"type": ["string", "null"]}, "base": {"type": ["string", "null"]}},
     "additionalProperties": False,
 }
-_CORE_ENGINES = Path(__file__).parent / "engines"
+_CORE_ENGINES = Path(__file__).parent.parent / "engines"
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ def find(start: Path | None = None) -> Project:
 
 def builtin() -> Project:
     """The project that ships with harness: beside the package in a checkout and in a wheel."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parent.parent
     for folder in (package.with_name(BUILTIN), package.parent):
         if (folder / MARKER).is_file():
             return _open(folder, ())

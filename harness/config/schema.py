@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.limits import JSON_SCHEMA as LIMITS
-from harness.params import REFERENCE
+from harness.config.limits import JSON_SCHEMA as LIMITS
+from harness.config.params import REFERENCE
 from harness.tables import JSON_SCHEMA as TABLE
 from harness.tables import PRICES_SCHEMA as PRICES
 

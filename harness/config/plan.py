@@ -1,4 +1,4 @@
-"""A plan: everything a run needs, as objects. `harness.resolve` makes it, `harness.run` plays it."""
+"""A plan: everything a run needs, as objects. `harness.config.resolve` makes it, `harness.run` plays it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 from harness import api
 from harness.authoring.informed import Simulant, named
 from harness.authoring.worlds import SteppedTask
+from harness.config.limits import Limits
+from harness.config.project import Project
+from harness.config.prompts import PromptSet
+from harness.config.spec import Spec
 from harness.errors import Place, PluginError, SetupError, SpecError, near
-from harness.limits import Limits
-from harness.project import Project
-from harness.prompts import PromptSet
-from harness.spec import Spec
 
 
 @dataclass(frozen=True)

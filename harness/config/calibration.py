@@ -18,9 +18,9 @@ from typing import Any
 from harness import storage
 from harness.api import Case, Engine
 from harness.authoring.calibrated import Fitted
+from harness.config.plan import Condition, Group, Plan
+from harness.config.project import Project
 from harness.errors import DataError, NotFittedError, Place, PluginError
-from harness.plan import Condition, Group, Plan
-from harness.project import Project
 
 SCHEMA = "harness.calibration/1"
 

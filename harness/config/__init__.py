@@ -1,0 +1,3 @@
+"""From YAML to a plan: files with places (`yamls`), parameters (`params`), specs (`spec`, `schema`), projects and
+their plugins
+(`project`), prompt sets (`prompts`), and the one place that turns names into objects (`resolve` → `plan`)."""
