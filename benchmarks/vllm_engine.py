@@ -181,7 +181,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config import resolve, spec
     from harness.config.plan import survey
     from harness.config.project import find
-    from harness.run import Options, run
+    from harness.runtime.runner import Options, run
 
     project = find()
     asked = {

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness import play
 from harness.api import (
     Action,
     Case,
@@ -34,7 +33,8 @@ from harness.authoring.worlds import SteppedTask
 from harness.config.plan import Condition, Plan
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, near
-from harness.players import begins_anew
+from harness.runtime import episode
+from harness.runtime.players import begins_anew
 from harness.storage.plugin_errors import describe
 
 NASTY = (
@@ -89,7 +89,7 @@ def drive(
             batches.append(list(zip(batch, moves, strict=True)))
             batch = game.send(moves)
     except StopIteration as stop:
-        return Drive(batches, play.outcome(stop.value, protocol))
+        return Drive(batches, episode.outcome(stop.value, protocol))
     finally:
         game.close()
     raise RuntimeError(f"{type(protocol).__name__} does not come to an end")
@@ -136,7 +136,7 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
         played = drive(condition.protocol, condition.task, case)
         for batch in played.batches:
-            play.turns([turn for turn, _ in batch], condition.protocol, seats)
+            episode.turns([turn for turn, _ in batch], condition.protocol, seats)
         grade = condition.task.grade(case, played.outcome)
         lacking = sorted(set(condition.task.grades) - set(grade))
         if lacking:

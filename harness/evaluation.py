@@ -23,7 +23,7 @@ from harness.config.spec import Spec
 from harness.engines.budget import Budget
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, chosen
-from harness.record import (
+from harness.runtime.manifest import (
     META,
     SPEC,
     as_json,
@@ -36,8 +36,8 @@ from harness.record import (
     read_meta,
     reported,
 )
-from harness.run import BudgetReachedError, Options, run
-from harness.score import rescore
+from harness.runtime.runner import BudgetReachedError, Options, run
+from harness.runtime.scoring import rescore
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
 from harness.tables import check as check_table

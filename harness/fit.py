@@ -24,8 +24,8 @@ from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute, plain_folder
-from harness.record import identity
-from harness.run import Options
+from harness.runtime.manifest import identity
+from harness.runtime.runner import Options
 
 SCORES = ("score", "success")
 """The grades that say whether an answer is right, whichever of them a task has."""

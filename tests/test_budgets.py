@@ -20,7 +20,7 @@ from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
-from harness.run import BudgetReachedError, Options, RunStoppedError
+from harness.runtime.runner import BudgetReachedError, Options, RunStoppedError
 from tests.fake_openai import FakeOpenAI, status
 from tests.journals import as_killed, sealed
 from tests.test_shared_calls import SPEC

@@ -7,8 +7,8 @@ import pytest
 
 from harness import storage
 from harness.api import Completion, Move
-from harness.doubts import Doubts
 from harness.errors import EngineFatalError
+from harness.runtime.doubts import Doubts
 
 
 class Engine:

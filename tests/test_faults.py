@@ -17,7 +17,7 @@ from harness.engines.breaker import Breaker, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
-from harness.run import RunStoppedError
+from harness.runtime.runner import RunStoppedError
 from tests.fake_openai import (
     Body,
     FakeOpenAI,

@@ -15,7 +15,7 @@ from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, PluginError, SpecError
 from harness.evaluation import rescored
-from harness.run import RunStoppedError
+from harness.runtime.runner import RunStoppedError
 from tests.journals import as_killed, edited
 
 TOY = Path(__file__).parent / "toy"

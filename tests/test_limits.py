@@ -19,8 +19,8 @@ from harness.config.limits import LARGEST, LIMITED, Allowance, Limits, Meter
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored
-from harness.players import ModelPlayer
-from harness.run import BudgetReachedError, RunStoppedError
+from harness.runtime.players import ModelPlayer
+from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.journals import as_killed
 
 TOY = project.find(Path(__file__).parent / "toy")

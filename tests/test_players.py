@@ -12,8 +12,8 @@ from harness.api import Completion, Move, Request, Turn
 from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
-from harness.play import play
-from harness.players import ModelPlayer, PolicyPlayer
+from harness.runtime.episode import play
+from harness.runtime.players import ModelPlayer, PolicyPlayer
 
 TOY = find(Path(__file__).parent / "toy")
 TASK = TOY.load("tasks", "pick")()

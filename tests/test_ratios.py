@@ -19,7 +19,7 @@ from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import Run, evaluate, rescored
 from harness.report import RunScores, leaderboard
-from harness.score import score
+from harness.runtime.scoring import score
 from harness.tables import EpisodeScore, TableSpec, build, load_scores, stats
 
 TALKER = '''

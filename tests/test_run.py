@@ -16,7 +16,7 @@ from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
 from harness.evaluation import rescored
-from harness.run import BudgetReachedError, RunStoppedError
+from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.journals import as_killed
 
 ROOT = Path(__file__).parent

@@ -15,7 +15,7 @@ from harness.engines.turns import in_turns
 from harness.engines.wrappers import Shared
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import execute
-from harness.run import Options
+from harness.runtime.runner import Options
 
 BUILTIN = project.builtin()
 SPEC: dict[str, Any] = {

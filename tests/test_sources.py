@@ -12,7 +12,7 @@ import pytest
 from harness.config import resolve, spec
 from harness.config.project import builtin, find
 from harness.engines.mock import Mock
-from harness.sources import code
+from harness.runtime.sources import code
 
 ROOT = Path(__file__).parent.parent
 TASK = '''

@@ -102,7 +102,7 @@ def _forget_terminal() -> None:
 def _told(error: BaseException, debug: bool) -> int:
     """Tell a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.errors import UserError
-    from harness.run import BudgetReachedError, RunStoppedError
+    from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames
 
     plugins = plugin_frames(error)

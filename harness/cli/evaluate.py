@@ -20,7 +20,7 @@ from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import default_folder, execute
-from harness.run import Options
+from harness.runtime.runner import Options
 
 
 def evaluate(options: argparse.Namespace) -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from harness.cli.output import chosen, named, print_tables, published, show
 from harness.evaluation import Run, rescored, run_folder
-from harness.record import META, check_journals, read_meta
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
+from harness.runtime.manifest import META, check_journals, read_meta
 from harness.storage import write_atomically
 
 

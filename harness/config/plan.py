@@ -1,4 +1,4 @@
-"""A plan: everything a run needs, as objects. `harness.config.resolve` makes it, `harness.run` plays it."""
+"""A plan: everything a run needs, as objects. `harness.config.resolve` makes it, `harness.runtime.runner` plays it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Spec + Project → Plan: the only place where names become objects, and where their fit is checked.
 
-Next: `harness.run`, which plays a plan.
+Next: `harness.runtime.runner`, which plays a plan.
 """
 
 from __future__ import annotations

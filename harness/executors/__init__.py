@@ -16,7 +16,7 @@ from harness.config import params
 from harness.config.plan import Plan
 from harness.config.spec import raise_all
 from harness.errors import Place, SpecError, near
-from harness.run import Options, Work
+from harness.runtime.runner import Options, Work
 
 from ._fence import clear as await_workers
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.api import Move
 from harness.config.plan import episode_id
-from harness.run import Job
+from harness.runtime.runner import Job
 
 MOST_AHEAD = 256
 Moves = dict[tuple[str, int], Move]
@@ -84,7 +84,7 @@ class Deal:
         return mine
 
     def doubt(self, worker: int, names: Iterable[str]) -> None:
-        """Episodes that a worker has played, with failures that are not believed yet (`harness.doubts`).
+        """Episodes that a worker has played, with failures that are not believed yet (`harness.runtime.doubts`).
 
         It holds them without playing them: they keep it from nothing else, and nobody waits for them at the end.
         """

@@ -15,8 +15,8 @@ from typing import Any
 from harness import __version__, storage
 from harness.api import Facts
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.run import Job, Work
-from harness.sources import code
+from harness.runtime.runner import Job, Work
+from harness.runtime.sources import code
 from harness.tables import EpisodeScore
 
 from . import _fence

@@ -18,8 +18,8 @@ from harness.config.calibration import adopt
 from harness.config.plan import Plan, check_execution, episode_id
 from harness.config.spec import Spec
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.run import Episodes, Job, Options, Work
-from harness.sources import changed, code
+from harness.runtime.runner import Episodes, Job, Options, Work
+from harness.runtime.sources import changed, code
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore
 
@@ -54,7 +54,7 @@ class News:
     Attributes:
         scores: of the finished ones.
         doubted: ids of episodes that are played, with failures that are believed once the engine has answered somebody
-            again, or when the run is at its end (`harness.doubts`); they are told as finished then.
+            again, or when the run is at its end (`harness.runtime.doubts`); they are told as finished then.
             They are also those that end for want of a budget: they are to be gone on with by another run.
         failure: why there will be no more.
         spent: calls and tokens since the worker began.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.api import Facts
-from harness.run import Work, here
+from harness.runtime.runner import Work, here
 
 from . import Executor
 

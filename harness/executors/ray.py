@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from harness.api import Facts, Range
 from harness.config.plan import Plan
 from harness.errors import SetupError
-from harness.run import Options, Work
+from harness.runtime.runner import Options, Work
 
 from . import Executor
 from ._driver import Driver, hired

@@ -74,7 +74,7 @@ def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
 
 
 def _refuse_other_code(runs: Sequence[RunScores]) -> None:
-    """Raises `DataError` where a file that two runs used was not the same (`harness.sources`).
+    """Raises `DataError` where a file that two runs used was not the same (`harness.runtime.sources`).
 
     One that only one of them used is of its own players; whatever imports it would have changed with it.
     """

@@ -16,9 +16,9 @@ from harness.authoring.peers import peer_text
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.errors import PluginError
-from harness.play import play
-from harness.players import ModelPlayer
 from harness.replies import Choice
+from harness.runtime.episode import play
+from harness.runtime.players import ModelPlayer
 from tests.agentsnet.agentsnet_kit import BUILTIN, PROBLEMS, case_of, load, local_rounds, networks, task
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "agentsnet_coloring.txt"

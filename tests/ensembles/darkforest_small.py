@@ -16,7 +16,7 @@ from harness.config import spec
 from harness.engines.mock import Mock
 from harness.evaluation import Run
 from harness.fit import fit
-from harness.run import Options
+from harness.runtime.runner import Options
 from tests.documents.documents_kit import BUILTIN, jsonl
 
 BENCHMARKS = ("MATH", "HumanEval", "MMLU-Pro", "GPQA", "FinQA", "LegalBench")

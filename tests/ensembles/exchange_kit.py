@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness import play
 from harness.api import Case, Completion, Move, Outcome, Request, Turn
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
-from harness.players import ModelPlayer
+from harness.runtime import episode
+from harness.runtime.players import ModelPlayer
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 
 MARK = re.compile(r"<[a-z]+(?:-[a-j])?:[a-j]>", re.IGNORECASE)
@@ -101,7 +101,7 @@ def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any
     moves: list[Move] = []
     engine, templates = Mock(function=answer), BUILTIN.prompts(prompts)
     players = {seat: ModelPlayer(engine, templates, {}, False, "e", seat, 0) for seat in protocol.seats(case)}
-    went = play.play(protocol, made, case, players, random.Random(0), {}, lambda *_: None, moves.extend)
+    went = episode.play(protocol, made, case, players, random.Random(0), {}, lambda *_: None, moves.extend)
     outcome = asyncio.run(went)
     return Episode(asked, moves, outcome, made.grade(case, outcome))
 

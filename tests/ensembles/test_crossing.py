@@ -10,8 +10,8 @@ from harness.config.project import builtin
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.engines.wrappers import Limiter
-from harness.play import play
-from harness.players import ModelPlayer
+from harness.runtime.episode import play
+from harness.runtime.players import ModelPlayer
 
 BUILTIN = builtin()
 

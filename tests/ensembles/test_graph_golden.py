@@ -12,8 +12,8 @@ from harness import check
 from harness.api import Move, Outcome, Request, Thread
 from harness.config import resolve, spec
 from harness.engines.mock import Mock
-from harness.play import play
-from harness.players import ModelPlayer
+from harness.runtime.episode import play
+from harness.runtime.players import ModelPlayer
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 from tests.ensembles.goa_kit import goa
 

@@ -17,8 +17,8 @@ from harness.config import resolve, spec
 from harness.config.plan import Group, Plan
 from harness.engines.mock import Mock
 from harness.evaluation import Run, evaluate, rescored
-from harness.players import PolicyPlayer
 from harness.report import FORMATS, RunScores, draw, leaderboard, page, render
+from harness.runtime.players import PolicyPlayer
 from harness.tables import EpisodeScore, TableSpec
 from tests.documents.documents_kit import BUILTIN
 from tests.journals import as_killed

@@ -13,8 +13,8 @@ from harness.config.plan import Plan
 from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.executors._worker import Brief, Worker
-from harness.run import Options
-from harness.sources import code
+from harness.runtime.runner import Options
+from harness.runtime.sources import code
 
 TOY = find(Path(__file__).parent.parent / "toy")
 Dice = TOY.load("engines", "dice")

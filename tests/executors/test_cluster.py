@@ -19,7 +19,7 @@ from harness.api import Request
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import rescored
-from harness.run import RunStoppedError
+from harness.runtime.runner import RunStoppedError
 from tests.executors.clusters import RAY, killing, recorded, results, run
 from tests.executors.hired import TOY, Dice
 

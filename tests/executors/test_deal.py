@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.api import Case, Move
 from harness.config.plan import Condition, episode_id
 from harness.executors._deal import Deal, Hand
-from harness.run import Job
+from harness.runtime.runner import Job
 
 CONDITION: Any = Condition("all", {}, None, None, ())  # type: ignore[arg-type]
 

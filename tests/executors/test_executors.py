@@ -22,7 +22,7 @@ from harness.executors import _fence, chosen
 from harness.executors._worker import News, Worker
 from harness.executors.local import Local
 from harness.executors.ray import reach
-from harness.run import Options
+from harness.runtime.runner import Options
 from harness.storage import locks
 from tests.executors.hired import TOY, Dice, Slow, hands, hire, plan
 

@@ -10,7 +10,7 @@ import pytest
 from harness import storage
 from harness.api import Request
 from harness.engines.mock import Mock
-from harness.run import BudgetReachedError, RunStoppedError
+from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.executors.clusters import RAY, killing, recorded, results, run
 from tests.executors.hired import Dice
 from tests.fake_openai import FakeOpenAI, status

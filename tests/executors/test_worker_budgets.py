@@ -13,7 +13,7 @@ from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError
 from harness.executors._worker import News, Worker
-from harness.run import Options
+from harness.runtime.runner import Options
 from tests.executors.hired import TOY, Dice, Slow, hands, hire
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from harness import check
 from harness.api import Case, Completion, Episode, Move, Outcome, Policy, Turn
 from harness.config import project
-from harness.players import PolicyPlayer
+from harness.runtime.players import PolicyPlayer
 
 BUILTIN = project.builtin()
 TASKS = ("maximum", "prefix_sum", "sorting")

@@ -11,8 +11,8 @@ from harness.api import Completion, Outcome, Request
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
-from harness.play import play as play_with
-from harness.players import ModelPlayer
+from harness.runtime.episode import play as play_with
+from harness.runtime.players import ModelPlayer
 from tests.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, returned, rounds, told
 
 RECEIVE = fence("receive_messages")

@@ -14,8 +14,8 @@ from harness import storage
 from harness.api import Move, Outcome, Request, Thread, Turn
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
-from harness.play import play as play_with
-from harness.players import ModelPlayer
+from harness.runtime.episode import play as play_with
+from harness.runtime.players import ModelPlayer
 from tests.journals import as_killed
 from tests.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, rounds
 

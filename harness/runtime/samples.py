@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Episode
-from harness.players import ModelPlayer, Player
+from harness.runtime.players import ModelPlayer, Player
 
 
 def sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> dict[str, Any]:

@@ -20,18 +20,18 @@ from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Group, Plan, episode_id
-from harness.doubts import Doubts
 from harness.engines.breaker import Breaker, Stop
 from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.play import Recorded, play
-from harness.players import ModelPlayer, Player, PolicyPlayer
 from harness.replies.reading import note_bugs
-from harness.samples import sample
-from harness.score import grade, labels, score
+from harness.runtime.doubts import Doubts
+from harness.runtime.episode import Recorded, play
+from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
+from harness.runtime.samples import sample
+from harness.runtime.scoring import grade, labels, score
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 

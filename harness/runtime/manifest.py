@@ -23,7 +23,7 @@ from harness.config import yamls
 from harness.config.plan import ANSWERS, QUESTIONS, Plan
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
-from harness.sources import changed, code, commit
+from harness.runtime.sources import changed, code, commit
 from harness.storage.redaction import without_secrets
 
 META, SPEC = "run.json", "spec.yaml"

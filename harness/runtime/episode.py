@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
 from harness.config.limits import Allowance, Limits, Meter
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
-from harness.players import ModelPlayer, Player
+from harness.runtime.players import ModelPlayer, Player
 from harness.storage import UNFINISHED
 
 Recorded = Mapping[tuple[str, int], Move]
