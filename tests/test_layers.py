@@ -54,6 +54,19 @@ def test_imports_point_upwards(file: Path) -> None:
             assert known[rest[0]] < known[top], f"{top} (layer {known[top]}) imports {rest[0]} (layer {known[rest[0]]})"
 
 
+@pytest.mark.parametrize("folder", ["harness", "registry", "metrics"])
+def test_private_modules_are_imported_within_their_package_only(folder: str) -> None:
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        package = ".".join(file.relative_to(ROOT).parent.parts)
+        for name in imported(file, package):
+            parts = name.split(".")
+            private = next(
+                (i for i, part in enumerate(parts) if part.startswith("_") and not part.endswith("__")), None
+            )
+            if parts[0] == "harness" and private is not None:
+                assert package.startswith(".".join(parts[:private])), f"{file} imports {name}"
+
+
 @pytest.mark.parametrize("folder", ["registry", "metrics"])
 def test_plugins_use_the_plugin_surface_only(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):

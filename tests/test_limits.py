@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness
-from harness import estimate, storage
+from harness import storage
 from harness.api import Completion, Move, Request, Turn
+from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.limits import LARGEST, LIMITED, Allowance, Limits, Meter
 from harness.engines.mock import Mock
@@ -356,5 +357,5 @@ def test_a_limit_that_there_is_not() -> None:
 )
 def test_a_plan_counts_within_limits(limits: str, turns: int, most: int) -> None:
     plan = resolve.plan(spec.load("toy", TOY, [f"limits={limits}"]), TOY, Mock())
-    found = estimate.estimate(plan)
+    found = estimate(plan)
     assert (found.turns, found.calls) == (turns, most)

@@ -94,8 +94,8 @@ def _labels(plan: Plan) -> dict[str, list[Any]]:
 
 def plan(options: argparse.Namespace) -> int:
     """Print what a run would take."""
+    from harness.check.estimate import REPLY_TOKENS, estimate
     from harness.engines.mock import Mock
-    from harness.estimate import REPLY_TOKENS, estimate
 
     resolved = resolve.plan(load(options), find(), Mock())
     figures = estimate(resolved)

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._literals import MAX_DEPTH, NOTHING, read
+from .literals import MAX_DEPTH, NOTHING, read
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 _UNWRAPS = 5

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._escapes import unescape
-from ._literals import NOTHING, read
+from .literals import NOTHING, read
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched: the last ones, where the answer should be."""

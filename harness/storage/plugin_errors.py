@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import sys
 import threading
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from .files import no_link
 
 MOUNT = "_harness_project_"
 """How the names of all modules begin that are plugins (`harness.config.project` mounts projects under them)."""
@@ -117,7 +118,7 @@ class ErrorLog:
             if (key := (type(error).__name__, where)) not in self._known:
                 self._known.add(key)
                 entry["traceback"] = whole(error)
-            with open(self.path, "a", encoding="ascii", opener=_no_link) as file:
+            with open(self.path, "a", encoding="ascii", opener=no_link) as file:
                 file.write(json.dumps(entry) + "\n")
         return text
 
@@ -133,7 +134,7 @@ def forget_scoring(folder: Path) -> None:
         if not kept:
             path.unlink()
         elif len(kept) < len(lines):
-            with open(path, "w", encoding="ascii", opener=_no_link) as file:
+            with open(path, "w", encoding="ascii", opener=no_link) as file:
                 file.write("".join(kept))
 
 
@@ -148,11 +149,6 @@ def tracebacks(folder: Path) -> Iterator[str]:
                     if found is not None and found not in seen:
                         seen.add(found)
                         yield str(found)
-
-
-def _no_link(path: str, flags: int) -> int:
-    """As `harness.storage.files.no_link`, which stands above the layer of this module."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _relative(file: str, module: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.replies._literals import read
+from harness.replies.literals import read
 
 _LEAD = re.compile(r"[\s.]*\bThe options are:\s*", re.IGNORECASE)
 _MARK = re.compile(r"(?:^|(?<=\s))\(([A-Z])\)\s")

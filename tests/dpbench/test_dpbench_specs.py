@@ -9,10 +9,10 @@ import pytest
 
 import harness
 from harness.api import Completion, Request
+from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import UserError
-from harness.estimate import estimate
 from harness.evaluation import Run
 from harness.report import load_published
 from harness.tables import Table, build

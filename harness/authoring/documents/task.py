@@ -12,7 +12,7 @@ from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive
 from harness.authoring.histories import GRADES, panel_grades
 from harness.errors import DataError, Place, PluginError
 from harness.replies import unquoted
-from harness.replies._literals import NOTHING, read
+from harness.replies.literals import NOTHING, read
 from harness.replies.reading import guarded
 
 from .examples import Choose, chooser

@@ -11,8 +11,8 @@ import jinja2
 from jinja2 import meta
 
 from harness.errors import PluginError, near
-from harness.replies._literals import read
 from harness.replies.expressions import SECONDS, expression
+from harness.replies.literals import read
 from harness.templating import HINT, BoundedEnvironment, TemplateLimitError
 
 _EXPRESSION = re.compile(r"\s*\{\{[-+]?(.*?)[-+]?\}\}\s*", re.DOTALL)

@@ -8,10 +8,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Case, Facts, Turn
-from harness.check import Drive, drive
 from harness.config.limits import LARGEST, Limits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
+
+from .conformance import Drive, drive
 
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 256
