@@ -13,6 +13,7 @@ import pytest
 
 from harness.api import Completion, Request, Thread, derive_seed
 from harness.engines.vllm import VLLM
+from tests.naming import Names
 
 T = TypeVar("T")
 hypothesis.settings.register_profile("harness", deadline=None)  # a busy machine is no bug
@@ -20,6 +21,10 @@ hypothesis.settings.load_profile("harness")
 
 VLLM_ARGS: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": 16, "enforce_eager": True}
 """Engine arguments for the tiny model where a test watches the engine's bounds: small ones, and nothing compiled."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Names())
 
 
 class Driven:

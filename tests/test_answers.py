@@ -135,7 +135,7 @@ def test_a_long_right_answer_is_read() -> None:
         (NAMES, "answer", "the answer must be one of Carol, Dave"),
     ],
 )
-def test_a_slip_is_refused_with_the_reason_so_that_it_can_be_mended(form: Any, slip: str, says: str) -> None:
+def test_a_slip_is_refused_with_its_reason(form: Any, slip: str, says: str) -> None:
     parsed = Answer(form).parse(slip)
     assert parsed.action is None and (parsed.error or "").startswith(says)
 

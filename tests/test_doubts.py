@@ -91,7 +91,7 @@ def test_answers_beside_a_failure_are_written_at_once(book: Book) -> None:
     assert book.written() == [("e", 0, "B", None)]
 
 
-def test_another_engines_answer_proves_nothing_and_waits_where_it_follows_from_a_failure(book: Book) -> None:
+def test_another_engines_answer_confirms_no_failure(book: Book) -> None:
     book.move("e", 0, "A", "request")
     book.move("e", 1, "B", "answered", other=True)
     book.move("e", 2, "B", storage.UNFINISHED, calls=1)

@@ -133,7 +133,7 @@ def test_thousands_of_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: 
     assert report["retries"] > 0.15 * report["requests"]
 
 
-def test_one_of_two_models_that_fails_leaves_nothing_in_the_results_while_the_other_answers_on(tmp_path: Path) -> None:
+def test_a_failing_model_leaves_no_results_while_the_other_goes_on(tmp_path: Path) -> None:
     dying = Model()
     with FakeOpenAI() as well, FakeOpenAI(faults=lambda body: dying.faults(body), models=["other"]) as ill:
         for server in (well, ill):
@@ -176,9 +176,7 @@ def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp
 
 
 @pytest.mark.parametrize(("rate", "stops"), [(0.25, True), (0.0, True), (1.0, False)])
-def test_a_server_that_only_fails_stops_the_run_where_that_was_not_foreseen(
-    tmp_path: Path, rate: float, stops: bool
-) -> None:
+def test_a_server_that_only_fails_stops_the_run(tmp_path: Path, rate: float, stops: bool) -> None:
     asked: list[str] = []
 
     def fail(request: Request) -> str:
@@ -326,7 +324,7 @@ def test_a_cache_that_cannot_be_written_stops_the_run_and_loses_no_answer(tmp_pa
     assert not before & set(asked)
 
 
-def test_a_journal_that_somebody_removes_is_missed_before_the_run_calls_itself_finished(tmp_path: Path) -> None:
+def test_a_removed_journal_is_noticed_before_the_run_is_finished(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def answer(request: Request) -> str:

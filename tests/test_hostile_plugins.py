@@ -160,7 +160,7 @@ def loose(project: Project, folder: Path, how: str, model: Any = None, **changes
         ("returns a set", "TypeError: Object of type set is not JSON serializable"),
     ],
 )
-def test_a_protocols_bug_fails_its_episode_and_no_other(
+def test_a_protocols_bug_fails_its_episode_only(
     project: Project, tmp_path: Path, how: str, says: str, model: Any
 ) -> None:
     done = run(project, tmp_path / "r", model, protocol={"use": "odd", "how": how})

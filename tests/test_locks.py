@@ -81,7 +81,7 @@ def test_children_of_a_killed_process_keep_nobody_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", ["", "{", "[1]", '{"pid": "x"}', '{"host": "elsewhere", "pid": 1}', "\x00" * 5000])
-def test_what_a_dead_process_wrote_does_not_matter_where_the_lock_is_free(tmp_path: Path, left: str) -> None:
+def test_a_dead_process_s_note_beside_a_free_lock_does_not_matter(tmp_path: Path, left: str) -> None:
     (tmp_path / LOCK).write_text(left)
     lock = Lock(tmp_path)
     assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()

@@ -155,7 +155,7 @@ def metric(project: Project, value: Any) -> Any:
     return resolve.metrics(spec.parse(body, project), project)["many"]
 
 
-@pytest.mark.parametrize(("hint", "value", "expected"), FIELDS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("hint", "value", "expected"), FIELDS, ids=[hint[:28] for hint, _, _ in FIELDS])
 def test_a_parameter_is_what_its_annotation_says(tmp_path: Path, hint: str, value: Any, expected: Any) -> None:
     found = metric(mine(tmp_path, hint), value).field
     assert found == expected and repr(type(found)) == repr(type(expected))
@@ -181,7 +181,7 @@ def test_plugins_within_containers_are_built(tmp_path: Path) -> None:
         ("list[Nowhere]", "the types of its parameters cannot be read: name 'Nowhere' is not defined"),
     ],
 )
-def test_what_yaml_cannot_write_is_refused_when_the_plugin_is_loaded(tmp_path: Path, hint: str, why: str) -> None:
+def test_what_yaml_cannot_write_is_refused_at_load(tmp_path: Path, hint: str, why: str) -> None:
     text = PLUGIN if "Nowhere" not in hint else "from __future__ import annotations\n" + PLUGIN
     with pytest.raises(PluginError) as caught:
         mine(tmp_path, hint, text).load("metrics", "many")

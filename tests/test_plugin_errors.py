@@ -121,7 +121,7 @@ def errors(folder: Path) -> list[dict[str, Any]]:
         ({"policy": "absent"}, "play", "LookupError: no move (registry/policies/absent.py:7)"),
     ],
 )
-def test_the_place_is_in_the_message_and_the_traceback_in_the_folder(
+def test_the_message_has_the_place_the_folder_the_traceback(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: dict[str, str], stage: str, error: str
 ) -> None:
     folder = tmp_path / "r"

@@ -85,7 +85,7 @@ def says(*texts: str) -> Mock:
         ("set", "TypeError: Object of type set is not JSON serializable (registry/tasks/numbers.py)"),
     ],
 )
-def test_a_text_that_makes_a_plugin_s_form_raise_is_unreadable_and_costs_no_episode(
+def test_a_reply_whose_parser_raises_is_unreadable(
     frail: Project, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, bug: str
 ) -> None:
     spec = {"extends": "toy", "name": "t", "matrix": None, "task": "numbers", "tables": None, "metrics": ["agreed"]}

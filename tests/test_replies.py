@@ -151,9 +151,7 @@ def test_choice_after_a_marker(text: str, answer: str | None) -> None:
         (("C++", "C"), "C++", "C++"),
     ],
 )
-def test_options_end_at_word_boundaries_and_the_longest_wins(
-    options: tuple[str, ...], said: str, answer: object
-) -> None:
+def test_options_end_at_words_and_the_longest_wins(options: tuple[str, ...], said: str, answer: object) -> None:
     assert Choice(options, MARKER).parse(f"{MARKER} {said}").action == answer
     assert Choice(options, "ANSWER:").parse(f"Reasons.\nANSWER: {said}").action == answer
 

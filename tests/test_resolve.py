@@ -54,7 +54,7 @@ def plan(project: Project, **changes: Any) -> Plan:
     return resolve.plan(spec.parse(body, project), project, Mock())
 
 
-def test_references_in_lists_and_mappings_are_built_and_lists_become_what_the_plugin_wants(project: Project) -> None:
+def test_references_in_lists_and_mappings_are_built(project: Project) -> None:
     body = {
         "use": "choir",
         "voices": ["coin", {"use": "coin", "bias": 0.25}],

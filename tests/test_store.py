@@ -285,7 +285,7 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
 
 
-def test_in_whatever_order_several_journals_are_read_the_most_that_is_known_of_a_turn_counts(tmp_path: Path) -> None:
+def test_the_order_in_which_journals_are_read_does_not_matter(tmp_path: Path) -> None:
     one, two = Completion("?"), Completion("??")
     moves = [
         Move("A", "say", None, None, storage.UNFINISHED, (one,)),

@@ -143,7 +143,7 @@ def test_pass_at_k_is_the_share_of_choices_with_a_right_one(n: int, k: int) -> N
     ],
 )
 @pytest.mark.parametrize("protocol", ["single", "vote", "debate", "reconcile", "darkforest"])
-def test_what_says_nothing_is_no_answer_and_outvotes_none(protocol: str, form: str, empty: str, answer: str) -> None:
+def test_an_empty_reply_is_no_answer(protocol: str, form: str, empty: str, answer: str) -> None:
     """Two empty boxes outvoted an answer, and were a cluster of their own in DarkForest."""
     metric = {"metric": "exact_match", "ignore_punctuation": True} if form == "text" else "math_strict"
     task = task_of(

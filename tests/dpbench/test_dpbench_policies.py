@@ -85,7 +85,7 @@ def reachable(name: str, n: int, rules: str) -> set[Any]:
 @pytest.mark.parametrize("name", ["resource_ordering", "odd_even", "always_left"])
 @pytest.mark.parametrize("rules", ["paper", "dpbench-0.1"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_only_convergent_reasoning_can_reach_a_deadlock_on_any_schedule(name: str, rules: str, n: int) -> None:
+def test_only_convergent_reasoning_deadlocks_on_any_schedule(name: str, rules: str, n: int) -> None:
     states = reachable(f"dpbench/{name}", n, rules)
     assert len(states) > 2**n
     assert any(state.deadlock for state in states) == (name == "always_left")
@@ -220,7 +220,7 @@ def test_lost_and_repeated_messages_only_cost_time(n: int, talk: int, seed: int)
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("max_chars", [None, 46])
-def test_without_messages_that_hold_a_right_of_way_the_convention_rules(order: str, max_chars: int | None) -> None:
+def test_without_messages_of_right_of_way_the_convention_rules(order: str, max_chars: int | None) -> None:
     rules = steps(order) if max_chars is None else steps(order, 1, max_chars=max_chars)
     played = dine(rules, table(5), player("dpbench/chandy_misra"))
     assert played.outcome.facts["messages"] == 0

@@ -45,7 +45,7 @@ def figures(key: Key) -> tuple[list[float], list[float], list[float]]:
 
 
 @pytest.mark.parametrize("key", LONG_RUN, ids=str)
-def test_random_philosophers_have_their_long_run_values(key: Key) -> None:
+def test_random_philosophers_in_the_long_run(key: Key) -> None:
     (rate, *means), (deadlocks, *others) = LONG_RUN[key], figures(key)
     n = len(deadlocks)
     both = (sum(deadlocks) + rate * REFERENCE) / (n + REFERENCE)  # of 0 deadlocks the deviation would be 0

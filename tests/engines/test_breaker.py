@@ -79,7 +79,7 @@ def test_as_many_may_fail_as_were_allowed(rate: float) -> None:
     assert outcomes(Breaker(engine, Stop(), rate), 100)[2 + most :] == ["fatal"] * (98 - most)
 
 
-def test_an_engine_that_never_answered_is_given_up_before_there_is_a_share_of_a_hundred() -> None:
+def test_an_engine_that_never_answered_is_given_up_early() -> None:
     stop, (engine, _) = Stop(), failing(*range(100))
     assert outcomes(Breaker(engine, stop, 0.9), 50) == ["request"] * 10 + ["fatal"] * 40
     assert str(stop.reason).startswith("10 of the last 10 requests to mock failed, the last with: no (max_error_rate")

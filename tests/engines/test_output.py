@@ -153,7 +153,7 @@ def trace(prefix: str, *lines: str) -> list[tuple[str, str]]:
                for pair in both]), "mine"),
     ],
 )  # fmt: skip
-def test_the_root_cause_is_the_first_exception_that_does_not_point_elsewhere(text: str, cause: str | None) -> None:
+def test_the_root_cause_is_the_first_exception_of_its_own(text: str, cause: str | None) -> None:
     assert root_cause(text) == cause
 
 

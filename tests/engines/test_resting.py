@@ -60,7 +60,7 @@ def test_who_can_rest_is_closed_once_at_the_end_and_who_cannot_every_time() -> N
     assert taking["light"].report()["changes_of_engine"] == 6
 
 
-def test_who_rests_and_is_not_woken_because_the_budget_is_spent_is_closed_all_the_same() -> None:
+def test_a_sleeping_engine_is_closed_when_the_budget_is_spent() -> None:
     light, other = Sleeper("light", rests=True), Sleeper("other", rests=True)
     tally = Tally(Budget(max_calls=2))
     taking = in_turns({engine.name: Budgeted(engine, tally) for engine in (light, other)})

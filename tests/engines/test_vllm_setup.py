@@ -97,7 +97,7 @@ def test_platform_defaults_are_no_part_of_what_the_engine_is() -> None:
         ({"pretrained": "{empty}"}, "holds no model .no config.json"),
     ],
 )
-def test_a_folder_that_is_no_model_is_known_before_anything_is_loaded(
+def test_a_folder_without_a_model_is_refused_before_loading(
     tmp_path: Path, arguments: dict[str, str], words: str
 ) -> None:
     arguments = {name: value.format(empty=tmp_path) for name, value in arguments.items()}

@@ -75,7 +75,7 @@ def test_usage_may_be_missing_null_or_odd() -> None:
     [(7, 7), (7.0, 7), ("7", 7), (-7, None), (7.5, None), (True, None), ("9" * 99, None), (10**99, None),
      (float("inf"), None), (float("nan"), None), ("²", None)],
 )  # fmt: skip
-def test_counts_of_tokens_are_whole_numbers_however_they_are_written(said: Any, meant: int | None) -> None:
+def test_counts_of_tokens_are_whole_numbers(said: Any, meant: int | None) -> None:
     answer = read_completion({**chat("yes"), "usage": {"completion_tokens": said}}, 0.1)
     assert answer.output_tokens == meant
 

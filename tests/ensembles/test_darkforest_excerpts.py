@@ -151,7 +151,7 @@ def test_of_an_object_only_the_reasoning_is_shown(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("form", ["letter", "number", "boxed"])
 @pytest.mark.parametrize("style", ["line", "json"])
-def test_a_coordinator_that_is_shown_reasoning_alone_is_not_told_the_answer(form: str, style: str) -> None:
+def test_a_coordinator_of_reasoning_alone_sees_no_answer(form: str, style: str) -> None:
     said = "Purring is decisive.\nThe answer is ({}).\nConfidence: 0.87"
     if style == "json":
         said = '{{"reasoning": "Purring is decisive.", "answer": "{}", "confidence": 0.87}}'

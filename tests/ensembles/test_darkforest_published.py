@@ -184,7 +184,7 @@ def test_the_same_setting_has_the_same_figure_in_every_table_but_gpqa() -> None:
     assert told("table8", "39.90")
 
 
-def test_belief_alone_decides_in_figure_7_and_its_uniform_weights_are_no_majority_vote() -> None:
+def test_belief_alone_decides_in_figure_7_and_is_no_majority_vote() -> None:
     seven = figures("figure7", "score", "benchmark", "variant")
     assert all(
         seven[b, "Full calibrated"]

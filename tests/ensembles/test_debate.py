@@ -30,7 +30,7 @@ def test_the_default_is_three_seats_and_two_rounds() -> None:
     assert [f"{a.seat}.{a.number}" for a in went.asked] == [f"Agent-{i}.{r}" for r in (0, 1) for i in range(3)]
 
 
-def test_everybody_sees_the_others_of_the_round_before_and_nothing_of_its_own_or_of_this_round() -> None:
+def test_each_agent_sees_only_the_others_of_the_previous_round() -> None:
     assert scripted("debate", SAME, rounds=3).saw() == {
         "Agent-0.0": [], "Agent-1.0": [], "Agent-2.0": [],
         "Agent-0.1": ["Agent-1.0", "Agent-2.0"],

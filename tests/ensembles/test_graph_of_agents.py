@@ -89,7 +89,7 @@ def test_down_the_graph_nodes_see_first_answers_of_all_above_them() -> None:
     assert labels(lowest) == {0: "moderate", 1: "moderate"}, "0.51 and 0.36 of 0.87"
 
 
-def test_up_the_graph_nodes_see_their_own_first_answer_and_revised_ones_of_all_below_them() -> None:
+def test_up_the_graph_nodes_see_their_first_answer_and_revised_ones_below() -> None:
     run = played()
     top, second = turn_of(run, "backward", "Agent-0"), turn_of(run, "backward", "Agent-1")
     assert (number(top.view["own"]), heard(top)) == (10, {1: 21, 2: 22})

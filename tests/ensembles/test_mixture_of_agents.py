@@ -76,7 +76,7 @@ def test_missing_proposers_are_left_out_and_told() -> None:
 
 
 @pytest.mark.parametrize("slot", ["system", "user"])
-def test_without_a_proposal_the_aggregator_gets_the_question_and_no_empty_list(slot: Any) -> None:
+def test_without_a_proposal_the_aggregator_gets_the_question_alone(slot: Any) -> None:
     broken: Say = says(**{f"Agent_{i}": [ContextLengthError("full")] for i in range(3)}, Aggregator=[5])
     went = scripted("mixture_of_agents", broken, slot=slot)
     assert went.asked[-1].messages == went.asked[0].messages and went.outcome.group == 5

@@ -29,7 +29,7 @@ ROLES = [
 
 @pytest.mark.parametrize(("method", "role", "parameters"), ROLES)
 @pytest.mark.parametrize("name", ["", "  "])
-def test_a_seat_without_a_name_is_refused_at_its_parameter(
+def test_a_nameless_agent_is_refused_at_its_place(
     method: str, role: str, parameters: dict[str, Any], name: str
 ) -> None:
     with pytest.raises(PluginError, match=f"{role} is empty: no seat has that name") as caught:

@@ -100,7 +100,7 @@ def test_a_fused_rewrite_sees_the_answer_and_earlier_pairs() -> None:
 
 
 @pytest.mark.parametrize(("on_stop", "answer", "history"), [("approved", 1, [[1]]), ("rewrite", 8, [[1], [8]])])
-def test_what_was_approved_is_the_answer_unless_the_rewrite_is_wanted(on_stop: Any, answer: int, history: Any) -> None:
+def test_the_approved_answer_counts_unless_rewritten(on_stop: Any, answer: int, history: Any) -> None:
     went = fused(*answers(1), f"{YES}\n{answers(8)[0]}", on_stop=on_stop)
     assert (went.outcome.group, went.outcome.facts["history"]) == (answer, history)
     start, end = went.outcome.facts["stop"]["span"]

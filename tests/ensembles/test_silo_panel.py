@@ -56,9 +56,7 @@ def test_one_agent_of_a_team_of_one_is_a_panel_too() -> None:
 
 
 @pytest.mark.parametrize(("method", "parameters"), METHODS)
-def test_models_are_asked_with_task_and_data_and_their_group_answer_counts(
-    method: str, parameters: dict[str, Any]
-) -> None:
+def test_models_get_task_and_data_and_the_group_answer_counts(method: str, parameters: dict[str, Any]) -> None:
     task = task_of("global_maximum")
     [case] = cases(task)
     best = max(case.private["Agent-0"]["shard"])

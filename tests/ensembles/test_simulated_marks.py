@@ -191,7 +191,7 @@ def test_a_real_model_beside_simulated_ones_is_marked_too(tmp_path: Path) -> Non
     assert all(score.uses_ground_truth for score in mixed.scores) and NOTE in render(mixed.tables[0])
 
 
-def test_in_a_run_with_both_only_what_is_simulated_is_marked_and_the_name_has_the_word(tmp_path: Path) -> None:
+def test_in_a_mixed_run_only_simulated_rows_are_marked(tmp_path: Path) -> None:
     who = [{"name": "told", "player": PANEL}, {"name": "not", "player": "calculator"}]
     tables = [{"title": "T", "rows": "who", "cell": "score"}, {"title": "A", "rows": "model", "cell": "score"}]
     task = {"use": "arithmetic", "size": 8}

@@ -187,7 +187,7 @@ class Failing(Mock):
 
 
 @pytest.mark.parametrize("end", ["nothing is left", "another worker's engine is gone", "it answers again"])
-def test_failures_are_believed_once_the_engine_answers_and_not_when_a_hand_is_empty(tmp_path: Path, end: str) -> None:
+def test_failures_are_confirmed_once_the_engine_answers(tmp_path: Path, end: str) -> None:
     """A worker's hand is empty often; others may still be playing, and this one's engine may be dying."""
 
     def ends() -> set[str]:

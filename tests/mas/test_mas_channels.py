@@ -285,7 +285,7 @@ def test_nothing_else_tells_the_backends_apart_when_somebody_submits() -> None:
     ],
 )
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_result_that_is_none_leaves_the_slot_empty_and_can_be_given_again(backend: str, text: str, why: str) -> None:
+def test_an_invalid_result_can_be_replaced(backend: str, text: str, why: str) -> None:
     script = {(0, 1): fence(f"submit_result {text}", "wait")}
     played = play(backend, script, items=2)
     first, then = returned(played, 0, 1)

@@ -66,7 +66,7 @@ def test_in_p2p_nobody_is_offline_when_the_second_phase_begins() -> None:
     assert texts == ["delivered to Agent-1", "from Agent-0: x"]
 
 
-def test_every_first_turn_of_the_second_phase_begins_a_new_conversation_with_ones_own_answer() -> None:
+def test_the_second_phase_begins_new_conversations_with_the_agents_answers() -> None:
     script = {(0, 1): submit(7), (2, 2): submit(9), (1, 1): fence("submit_result none")}
     played = play(BROADCASTING, script, phases="two", max_rounds=3)
     first, second = phases(played)

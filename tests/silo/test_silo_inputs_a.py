@@ -73,7 +73,7 @@ def test_fractions_have_two_decimals(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - GUESSABLE))
-def test_what_cannot_be_guessed_is_hardened_by_nothing_but_another_seed(name: str) -> None:
+def test_hardening_changes_only_the_seed_of_what_cannot_be_guessed(name: str) -> None:
     made = task(name, domain="hardened", agents=4)
     drawn, known = inputs(name, agents=4, domain="hardened")
     assert known == inputs(name, agents=4)[1] and [len(s) for s in drawn] == [made.items] * 4
@@ -275,7 +275,7 @@ SPELLINGS: list[tuple[str, Any, list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "truth", "right", "wrong"), SPELLINGS)
-def test_other_spellings_of_right_answers_are_right(name: str, truth: Any, right: list[str], wrong: list[str]) -> None:
+def test_other_spellings_are_right(name: str, truth: Any, right: list[str], wrong: list[str]) -> None:
     made = task(name, agents=1)
     assert success(made, right, truth) == 1
     assert success(made, wrong, truth) == 0

@@ -179,7 +179,7 @@ def test_rows_and_columns_are_cut_evenly(agents: int, items: int, seed: int) -> 
 
 
 @pytest.mark.parametrize("name", sorted(SOLUTIONS))
-def test_every_number_of_items_has_the_answer_of_the_independent_solution(name: str) -> None:
+def test_every_number_of_items_has_the_independent_answer(name: str) -> None:
     for agents in (1, 2, 7):
         for items in (2, 3, 10) if name == "collaborative_filtering" else (1, 2, 3, 10):
             made = task(name, agents=agents, items=items)

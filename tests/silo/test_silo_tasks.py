@@ -37,7 +37,7 @@ def test_every_task_has_an_independent_solution() -> None:
 
 @pytest.mark.parametrize("domain", ["paper", "hardened"])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_right_answer_is_that_of_an_independent_solution(name: str, domain: str) -> None:
+def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str) -> None:
     for agents in SIZES:
         made = task(name, agents=agents, domain=domain)
         for seed in range(20 if agents < 50 else 5):
