@@ -27,6 +27,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Names())
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One process for single files, where workers would cost more than they save, and for tests that share an engine
+    or a cluster; a worker for every core otherwise."""
+    files = all(Path(argument.partition("::")[0]).suffix == ".py" for argument in config.args)
+    return 0 if files or config.option.markexpr in ("vllm", "ray") else None
+
+
 class Driven:
     """An engine and the event loop it lives in."""
 
