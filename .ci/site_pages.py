@@ -15,5 +15,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = (ROOT / source).read_text("utf-8").replace("](docs/", "](")
         for other, linked in PAGES.items():
             text = text.replace(f"]({linked}", f"]({other}")
+        if page == "index.md":
+            text = f"---\ntitle: Home\nhide: [navigation]\n---\n{text}"
         files.append(File.generated(config, page, content=text))
     return files
