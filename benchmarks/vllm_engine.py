@@ -104,12 +104,12 @@ async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    from harness.engines._line import Line
+    from harness.engines._priority import PriorityGate
     from harness.engines._load import Listener, Load, listen_only
     from tests.tiny_model import make
 
     load = Load(256)
-    listener = Listener(load, Line(load.admits), 0)
+    listener = Listener(load, PriorityGate(load.admits), 0)
     arguments = AsyncEngineArgs(model=str(make(folder / "tiny")), disable_log_stats=True, **ARGUMENTS)
     engine = AsyncLLM.from_engine_args(arguments, stat_loggers=None if mode == "none" else [lambda *_: listener])
     if mode == "listen":

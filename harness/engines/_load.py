@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.api import Facts
-from harness.engines._line import Line
+from harness.engines._priority import PriorityGate
 
 KV_BOUND = 0.9
 """Share of the key-value cache from which on no more requests are handed over: those that run still grow, and vLLM
@@ -132,13 +132,13 @@ class Load:
 class Listener:
     """What vLLM calls a stat logger, of the smallest kind: hands on what the scheduler says."""
 
-    def __init__(self, load: Load, line: Line, replica: int) -> None:
-        self._load, self._line, self._replica = load, line, replica
+    def __init__(self, load: Load, gate: PriorityGate, replica: int) -> None:
+        self._load, self._gate, self._replica = load, gate, replica
 
     def record(self, scheduler_stats: Any = None, *_: Any, **__: Any) -> None:
         if scheduler_stats is not None:
             self._load.observe(scheduler_stats, self._replica)
-            self._line.advance()
+            self._gate.advance()
 
     def log_engine_initialized(self) -> None: ...
 

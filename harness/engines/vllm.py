@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
 from harness.engines import _vllm_cpu, _vllm_version
-from harness.engines._line import Line
+from harness.engines._priority import PriorityGate
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._orphans import Watch
 from harness.engines._output import Output, one_line
@@ -90,7 +90,7 @@ class VLLM(Engine):
         self._memo = f"replica/{next(_engines)}"
         self._counts: Counter[str] = Counter()
         self._load = Load(1)
-        self._line = Line(self._load.admits)
+        self._gate = PriorityGate(self._load.admits)
         self._asleep = False
         self._output = Output()
         self._platform: dict[str, Any] = {}
@@ -172,7 +172,7 @@ class VLLM(Engine):
                     AsyncEngineArgs(**arguments),
                     # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
                     usage_context=UsageContext.LLM_CLASS,
-                    stat_loggers=[lambda config, replica=0: Listener(self._load, self._line, replica)],
+                    stat_loggers=[lambda config, replica=0: Listener(self._load, self._gate, replica)],
                 )
         finally:
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
@@ -242,7 +242,7 @@ class VLLM(Engine):
             **self._counts,
             **load,
             **rates,
-            "queued_max": self._line.longest,
+            "queued_max": self._gate.longest,
             "prefix_cache_hit_rate": self._counts["cached_tokens"] / max(1, self._counts["prompt_tokens"]),
             "prompts_appended": self._chat.appended,
             "prompts_tokenized_whole": self._chat.encoded,
@@ -319,13 +319,13 @@ class VLLM(Engine):
             raise ContextLengthError(
                 f"the prompt has {len(prompt.ids)} tokens; the model takes {self._limit}, one of them for the answer"
             )
-        await self._line.enter(request.thread.age)
+        await self._gate.enter(request.thread.age)
         self._load.handed()
         try:
             output = await self._generate(request, prompt, room)
         finally:
             self._load.finished()
-            self._line.leave()
+            self._gate.leave()
         said = output.outputs[0]
         if said.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Request, Thread
-from harness.engines._line import Line
+from harness.engines._priority import PriorityGate
 from harness.errors import (
     DataError,
     EngineError,
@@ -79,7 +79,7 @@ class Limiter(Wrapper):
         super().__init__(inner)
         if not (type(max_concurrency) is int and max_concurrency >= 1):
             raise SetupError(f"max_concurrency must be a whole number, at least 1, not {max_concurrency!r:.40}")
-        self._line = Line(lambda flying: flying < max_concurrency)
+        self._line = PriorityGate(lambda flying: flying < max_concurrency)
 
     async def complete(self, request: Request) -> Completion:
         await self._line.enter(request.thread.age)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines._line import Line
+from harness.engines._priority import PriorityGate
 from harness.engines._load import KV_BOUND, Listener, Load, listen_only
 
 
@@ -149,8 +149,8 @@ def test_shares_are_shares_whatever_happens(events: list[tuple[str, int, float]]
 
 def test_a_version_that_says_nothing_known_harms_nothing() -> None:
     load = Load(4)
-    line = Line(load.admits)
-    listener = Listener(load, line, 0)
+    gate = PriorityGate(load.admits)
+    listener = Listener(load, gate, 0)
     listener.record(scheduler_stats=SimpleNamespace(), iteration_stats=None, engine_idx=0)
     listener.record(None, None)
     listener.log_engine_initialized()
@@ -165,7 +165,7 @@ class PrometheusStatLogger: ...
 @pytest.mark.parametrize("lean", [True, False])
 def test_only_the_schedulers_statistics_are_kept(lean: bool) -> None:
     cancelled: list[bool] = []
-    loggers = [Listener(Load(1), Line(lambda _: True), 0), PrometheusStatLogger()]
+    loggers = [Listener(Load(1), PriorityGate(lambda _: True), 0), PrometheusStatLogger()]
     engine: Any = SimpleNamespace(
         log_stats=True,
         output_handler=SimpleNamespace(cancel=lambda: cancelled.append(True)),

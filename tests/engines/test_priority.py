@@ -1,4 +1,4 @@
-"""The line before an engine: the oldest conversation first, and nobody for ever."""
+"""The gate before an engine: the oldest conversation first, and no request waits for ever."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.api import Engine, Request, Thread
-from harness.engines._line import Line
+from harness.engines._priority import PriorityGate
 from harness.engines.mock import Mock
 from harness.engines.wrappers import Limiter
 
@@ -59,24 +59,24 @@ def test_everybody_is_let_through_whatever_is_admitted_and_whoever_gives_up(
 
     done: list[int] = []
 
-    async def one(line: Line, number: int, age: int, steps: int) -> None:
-        await line.enter(age)
+    async def one(gate: PriorityGate, number: int, age: int, steps: int) -> None:
+        await gate.enter(age)
         try:
             for _ in range(steps):
                 await asyncio.sleep(0)
             done.append(number)
         finally:
-            line.leave()
+            gate.leave()
 
     async def main() -> None:
-        line = Line(admits)
-        tasks = [asyncio.create_task(one(line, i, age, steps)) for i, (age, _, steps) in enumerate(requests)]
+        gate = PriorityGate(admits)
+        tasks = [asyncio.create_task(one(gate, i, age, steps)) for i, (age, _, steps) in enumerate(requests)]
         await asyncio.sleep(0)
         for task, (_, cancelled, _) in zip(tasks, requests, strict=True):
             if cancelled:
                 task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert line.flying == 0
+        assert gate.in_flight == 0
 
     asyncio.run(main())
     assert {i for i, (_, cancelled, _) in enumerate(requests) if not cancelled} <= set(done)
