@@ -104,8 +104,8 @@ async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    from harness.engines._priority import PriorityGate
     from harness.engines._load import Listener, Load, listen_only
+    from harness.engines._priority import PriorityGate
     from tests.tiny_model import make
 
     load = Load(256)

@@ -18,10 +18,10 @@ from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
 from harness.engines import _vllm_cpu, _vllm_version
-from harness.engines._priority import PriorityGate
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._orphans import Watch
 from harness.engines._output import Output, one_line
+from harness.engines._priority import PriorityGate
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines._vllm_failures import advice, killed_process, not_a_model, points_elsewhere
 from harness.engines.sampling import normalise

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines._priority import PriorityGate
 from harness.engines._load import KV_BOUND, Listener, Load, listen_only
+from harness.engines._priority import PriorityGate
 
 
 class Clock:
