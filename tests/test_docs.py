@@ -60,6 +60,14 @@ def test_every_line_is_a_command_that_exists(page: Path) -> None:
         assert parses(name), name
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_import_works(page: Path) -> None:
+    for note, body in blocks(page, "python"):
+        if not note.startswith("plugin: "):
+            for line in re.findall(r"^(?:from harness\S* )?import .*$", body, re.MULTILINE):
+                exec(line, {})
+
+
 @pytest.fixture
 def server() -> Iterator[str]:
     """The address of a server that answers whatever it is asked with a final answer of 0 and no messages."""
@@ -96,6 +104,9 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         shown.append(done.stdout)
+    for script in [body for note, body in blocks(page, "python") if note == "run"]:
+        done = subprocess.run([sys.executable, "-c", script], cwd=where, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{script}\n{done.stderr}"
     for _, body in blocks(page, "text"):
         assert any(body.strip() in output for output in shown), f"{page.name} shows what no command prints"
 
