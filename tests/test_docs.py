@@ -105,7 +105,8 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
         assert done.returncode == 0, f"{line}\n{done.stderr}"
         shown.append(done.stdout)
     for script in [body for note, body in blocks(page, "python") if note == "run"]:
-        done = subprocess.run([sys.executable, "-c", script], cwd=where, env=environment, capture_output=True, text=True)
+        python = [sys.executable, "-c", script]
+        done = subprocess.run(python, cwd=where, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{script}\n{done.stderr}"
     for _, body in blocks(page, "text"):
         assert any(body.strip() in output for output in shown), f"{page.name} shows what no command prints"
