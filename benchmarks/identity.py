@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from harness.api import Request
 
 SPECS = Path(harness.__file__).resolve().parent.parent / "specs"
-SCHEMA = 1
+SCHEMA = 2
 SMALL_SILO = ("matrix.agents=[2, 5]", "protocol.max_rounds=8")
 SMALL_MAS = ("matrix.agents=[1, 3]", "matrix.items=[1, 5]", "matrix.family=[random, desc]", "protocol.max_rounds=6")
 LEVELS = "matrix.problem=[global_maximum, prefix_sum, distributed_sort, word_frequency, graph_components]"
@@ -349,9 +349,9 @@ def parts(run: Run, model: Model) -> dict[str, Json]:
             ],
         },
         "rows": {"sha256": digest(rows)},
-        "tables": {"sha256": digest(figures(tables))},
+        "tables": {"sha256": digest(figures([{**table, "schema": None} for table in tables]))},
         "prompts": {
-            "sha256": digest([sorted(one) for one in calls.values()]),
+            "sha256": digest(sorted(call for _, call in model.calls)),  # of shared calls any condition's may be asked
             "by_condition": [f"{digest(sorted(one))[:12]} {len(one)} calls" for one in calls.values()],
             "example": model.example[:1500],
         },
