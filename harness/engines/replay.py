@@ -19,7 +19,7 @@ from harness.errors import (
     RequestError,
     SetupError,
 )
-from harness.storage import lines
+from harness.storage import confirmed
 
 _FIELDS = frozenset(f.name for f in fields(Completion))
 _ERRORS: dict[str, type[EngineError]] = {
@@ -55,7 +55,7 @@ class Replay(Engine):
         """
         for file in self._files():
             journaled = Path(self.path).is_dir()
-            for row in (line for _, line in lines(file)) if journaled else _recorded(file):
+            for row in (line for _, line in confirmed(file)) if journaled else _recorded(file):
                 self._take(row)
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run whose seats held policies has none.")

@@ -84,7 +84,7 @@ class Deal:
         return mine
 
     def doubt(self, worker: int, names: Iterable[str]) -> None:
-        """Episodes that a worker has played, with failures that are not believed yet (`harness.runtime.doubts`).
+        """Episodes that a worker has played, with failures that are still pending (`harness.storage.pending`).
 
         It holds them without playing them: they keep it from nothing else, and nobody waits for them at the end.
         """

@@ -53,8 +53,8 @@ class News:
 
     Attributes:
         scores: of the finished ones.
-        doubted: ids of episodes that are played, with failures that are believed once the engine has answered somebody
-            again, or when the run is at its end (`harness.runtime.doubts`); they are told as finished then.
+        doubted: ids of episodes that are played, with failures that are pending (`harness.storage.pending`); they are
+            told as finished once the engine has answered again.
             They are also those that end for want of a budget: they are to be gone on with by another run.
         failure: why there will be no more.
         spent: calls and tokens since the worker began.
@@ -181,7 +181,7 @@ class Worker:
 
         Args:
             why: the run stops. Nothing new is asked; answers under way are paid for, are waited for and recorded. None:
-                there is nothing left to play; failures are believed, and what goes wrong even now is told.
+                there is nothing left to play; failures that are pending, and what goes wrong even now, are told.
             spent: it stops because the budget is spent.
         """
         if self._playing is None or self._episodes is None:

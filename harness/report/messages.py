@@ -44,7 +44,7 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
     """
     recorded = False
     conditions: dict[str, None] = {}
-    for _, line in chain.from_iterable(map(storage.lines, storage.journals(folder))):
+    for _, line in chain.from_iterable(map(storage.confirmed, storage.journals(folder))):
         if line.get("k") != "end" or line.get("outcome") is None:
             continue
         conditions[str(line.get("condition"))] = None

@@ -27,7 +27,6 @@ from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.replies.reading import note_bugs
-from harness.runtime.doubts import Doubts
 from harness.runtime.episode import Recorded, play
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
 from harness.runtime.samples import sample
@@ -220,6 +219,8 @@ class Episodes:
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
         self.open: set[int] = set()  # numbers of the tasks that play an episode just now
         self.shares = bool(self.plan.spec.get("share_calls", False))
+        self.pending = storage.PendingFailures()
+        self.ended: dict[str, Callable[[], None]] = {}  # what is to be done when an episode's end counts
 
     async def play_all(self, take: Take) -> dict[str, Facts]:
         """Play what `take` gives until it gives no more; returns what each engine reports of itself.
@@ -227,9 +228,11 @@ class Episodes:
         `take` is first called when all engines are started. Raises as `Play`.
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            journal = stack.enter_context(contextlib.closing(storage.Journal(self._file(storage.JOURNAL))))
-            self.journal = Doubts(journal)
-            self.tally.write = self.journal.asked_now
+            self.journal = storage.Journal(self._file(storage.JOURNAL))
+            stack.enter_context(contextlib.closing(self.journal))
+            if self.journal.resumes:
+                self.journal.append({"k": storage.RESUME})
+            self.tally.write = self._write_asked
             self.samples = None
             if self.options.log_samples:
                 samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
@@ -246,7 +249,7 @@ class Episodes:
                 timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.tally.time_over())
                 stack.callback(timer.cancel)
             await self._workers(take)
-            self.journal.settle()
+            self._confirm_failures()
         return self.reports()
 
     def reports(self) -> dict[str, Facts]:
@@ -285,7 +288,29 @@ class Episodes:
     def _note_asked(self) -> None:
         """Journal what was asked and has no move: calls that Ctrl-C cut off."""
         if asked := self.tally.rest():
-            self.journal.asked(asked)
+            self.journal.append({"k": "asked", "asked": list(asked)})
+
+    def _write_asked(self, asked: Sequence[int]) -> None:
+        """Journal what is about to be asked; returns when that outlives this process. Raises `StorageError`."""
+        self.journal.append({"k": "asked", "asked": list(asked)})
+        self.journal.flush()
+
+    def _write(self, line: storage.Line) -> None:
+        """Journal a move or an end; what has come to its end, and counts from now on, is scored."""
+        self.journal.append(line)
+        for _, counting in self.pending.add(line):
+            if counting["k"] == "end":
+                self.ended.pop(counting["e"])()
+
+    def _confirm_failures(self) -> None:
+        """Nothing is left to be asked. Raises `EngineFatalError` where the last requests to an engine all failed."""
+        failures = self.pending.failures()
+        for name in [line["engine"][0] for line in failures]:
+            errors = [line["error"] for line in failures if line["engine"][0] == name]
+            raise EngineFatalError(
+                f"the last requests to {self.engines[name].model} failed, and nothing was answered since: "
+                f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would take them as results)"
+            )
 
     async def _workers(self, take: Take) -> None:
         spent: list[BudgetSpentError] = []
@@ -344,8 +369,12 @@ class Episodes:
             line = storage.move_line(name, batch, position, index, move)
             if asked := self.tally.since():
                 line["asked"] = asked
-            group = _group(condition, case, move.seat) if move.error else None
-            self.journal.move(line, self.breakers.get(group.model or "model") if group else None)
+            if self.pending or move.error_kind in storage.PASSING:
+                group = _group(condition, case, move.seat)
+                breaker = self.breakers[group.model or "model"] if group.policy is None else None
+                if breaker is not None and not breaker.lenient:  # else failures are results like others
+                    line["engine"] = [group.model or "model", breaker.answered]
+            self._write(line)
 
         def keep(moves: list[Move]) -> None:
             batches.append(moves)
@@ -396,12 +425,13 @@ class Episodes:
         marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
         line = storage.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
 
-        def believed() -> None:
+        def counts() -> None:
             if self.samples is not None:
                 self.samples.append(sample(episode, case, players))
             self.on_score(scored)
 
-        self.journal.end(line, believed)
+        self.ended[episode.id] = counts
+        self._write(line)
 
 
 def _group(condition: Condition, case: Case, seat: str) -> Group:

@@ -1,14 +1,14 @@
 """What a run leaves on disk: the journal and the run's folder, locks, files that are no links, what plugins raised, and
 what keeps keys out of all of them. Nothing here knows of plans, engines or tables."""
 
-from harness.storage.journal import (
+from .files import read_json, write_atomically
+from .journal import (
     JOURNAL,
+    RESUME,
     SCHEMA,
     UNFINISHED,
     Journal,
     Line,
-    Progress,
-    batches,
     end_line,
     journals,
     lines,
@@ -17,20 +17,24 @@ from harness.storage.journal import (
     of_worker,
     outcome_line,
     outcome_of,
-    read_json,
     sealed,
     whole,
-    write_atomically,
 )
+from .pending import PASSING, PendingFailures
+from .reading import Progress, batches, confirmed
 
 __all__ = [
     "JOURNAL",
+    "PASSING",
+    "RESUME",
     "SCHEMA",
     "UNFINISHED",
     "Journal",
     "Line",
+    "PendingFailures",
     "Progress",
     "batches",
+    "confirmed",
     "end_line",
     "journals",
     "lines",

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DataError, Place, StorageError
+
+DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: what it said is asked anew."
 
 
 def no_link(path: str | os.PathLike[str], flags: int) -> int:
@@ -18,3 +25,43 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
         raise
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`.
+
+    A symbolic link under the name is replaced, never followed. What is no file (a pipe, a terminal) is written to.
+    """
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            return
+        temporary.unlink(missing_ok=True)  # of a process that was killed
+        with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:  # a file of its own, or none
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut could leave an empty file under the name
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file. Raises `DataError`."""
+    try:
+        return json_object(path.read_bytes(), path)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def json_object(raw: bytes, path: Path, number: int | None = None) -> dict[str, Any]:
+    """The object that `raw` holds; `number` is the line of the journal it stands in, if it does. Raises `DataError`."""
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        line = None
+    if not isinstance(line, dict):
+        hint = DAMAGED if number else None
+        raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
+    return line

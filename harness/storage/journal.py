@@ -13,7 +13,6 @@ results/<run>/
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import errno
 import json
@@ -22,22 +21,24 @@ import stat
 import threading
 import time
 import zlib
-from array import array
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from harness.api import Completion, Episode, Move, Outcome
 from harness.errors import DataError, Place, StorageError
-from harness.storage.files import no_link
 
-SCHEMA = 2
+from .files import DAMAGED, json_object, no_link
+
+SCHEMA = 3
 JOURNAL = "journal.jsonl"
 UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""
 _GATHER = 0.02
 _SYNC = 1.0
 _MOST_WAITING = 1 << 24  # bytes
+RESUME = "resume"
+"""The `k` of the line with which a process begins that goes on writing a journal."""
 Line = dict[str, Any]
 
 
@@ -53,6 +54,9 @@ class Journal:
     slower than the run for long, `append` waits.
 
     When writing fails, nothing more is written, and every later call raises `StorageError`.
+
+    Attributes:
+        resumes: whether the file held lines when it was opened.
     """
 
     def __init__(self, path: Path, *, lenient: bool = False, seal: bool = True) -> None:
@@ -70,6 +74,7 @@ class Journal:
             self._file: IO[bytes] = open(path, "ab", buffering=0, opener=no_link)  # noqa: SIM115
             _cut_torn_line(path, self._file)
             self._length = os.fstat(self._file.fileno()).st_size
+            self.resumes = self._length > 0
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
@@ -217,30 +222,17 @@ def lines(path: Path) -> Iterator[tuple[int, Line]]:
             for number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
                     return  # torn by a kill
-                line = _object(raw, path, number)
+                line = json_object(raw, path, number)
                 if not _is_intact(raw):
                     message = "the line is not as it was written (its checksum differs): the file is damaged"
-                    raise DataError(message, place=Place(str(path), number, 1), hint=_DAMAGED)
+                    raise DataError(message, place=Place(str(path), number, 1), hint=DAMAGED)
                 yield offset, line
                 offset += len(raw)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _object(raw: bytes, path: Path, number: int | None = None) -> Line:
-    """`number`: which line of a journal it is, if it is one."""
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        line = None
-    if not isinstance(line, dict):
-        hint = _DAMAGED if number else None
-        raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
-    return line
-
-
 _SEAL = len(b',"crc":"00000000"}\n')
-_DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: what it said is asked anew."
 
 
 # --------------------------------------------------------------------------------------- line formats
@@ -319,91 +311,7 @@ def end_line(
     }
 
 
-class Progress:
-    """What journals already hold. An episode's moves may stand in several; `only` leaves out all other episodes.
-
-    Attributes:
-        ends: episode → its end, of those that are finished.
-        moves: episode → (seat, index of the seat's turn) → the move made there, of those that are not.
-        calls, tokens: what was asked of engines by all processes that wrote them.
-    """
-
-    def __init__(self, *paths: Path, only: Container[str] | None = None) -> None:
-        self.ends: dict[str, Line] = {}
-        self.moves: dict[str, dict[tuple[str, int], Move]] = {}
-        self.calls = self.tokens = 0
-        for path in filter(Path.exists, paths):
-            self._read(path, only)
-
-    def _read(self, path: Path, only: Container[str] | None) -> None:
-        for number, (_, line) in enumerate(lines(path), 1):
-            with _naming(path, number):
-                if "asked" in line:
-                    calls, tokens = line["asked"]
-                    self.calls, self.tokens = self.calls + calls, self.tokens + tokens
-                if only is not None and line.get("e") not in only:
-                    continue
-                if line.get("k") == "end":
-                    end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
-                    self.ends[line["e"]] = {
-                        **end,
-                        **{mark: line.get(mark, False) for mark in ("uses_ground_truth", "limited")},
-                    }
-                    self.moves.pop(line["e"], None)
-                elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
-                    self._take(self.moves.setdefault(line["e"], {}), (line["s"], line["i"]), move_of(line))
-
-    @staticmethod
-    def _take(known: dict[tuple[str, int], Move], turn: tuple[str, int], move: Move) -> None:
-        earlier = known.get(turn)
-        if earlier is None or move.error_kind != UNFINISHED:
-            known[turn] = move
-        elif earlier.error_kind == UNFINISHED and len(move.calls) > len(earlier.calls):
-            known[turn] = move  # in which order they stand is not known where there are several journals
-
-
-@contextlib.contextmanager
-def _naming(path: Path, number: int) -> Iterator[None]:
-    """Turn what a line of a strange shape raises into a `DataError` that names it."""
-    try:
-        yield
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        message = f"not a line of a journal: {type(error).__name__}: {error}"
-        raise DataError(message, place=Place(str(path), number, 1)) from None
-
-
-def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
-    """(end line, batches of moves) of every finished episode, one episode in memory at a time."""
-    where: dict[str, array[int]] = {}  # of moves: offset and number of the file, in 8 bytes, however many there are
-    ends: dict[str, int] = {}
-    for file, path in enumerate(paths):
-        for number, (offset, line) in enumerate(lines(path), 1):
-            with _naming(path, number):
-                if line.get("k") == "move":
-                    where.setdefault(line["e"], array("Q")).append(offset * len(paths) + file)
-                elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
-                    ends[line["e"]] = offset * len(paths) + file
-
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(path.open("rb")) for path in paths]
-
-        def at(place: int) -> Line:
-            offset, file = divmod(place, len(paths))
-            files[file].seek(offset)
-            return _object(files[file].readline(), paths[file])
-
-        for name, end in ends.items():
-            played: dict[int, dict[int, Move]] = {}
-            with _naming(paths[end % len(paths)], 0):
-                for move in map(at, where.pop(name, ())):
-                    played.setdefault(move["b"], {})[move["p"]] = move_of(move)
-                line, found = at(end), sum(map(len, played.values()))
-                if found < line.get("moves", 0):  # more: of the batch in which the episode failed
-                    raise DataError(f"journal: {found} of the {line['moves']} moves of episode {name}: lines are gone")
-                yield line, [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
-
-
-# ------------------------------------------------------------------------------------------ other files
+# --------------------------------------------------------------------------------------------- file names
 
 
 def journals(folder: Path) -> list[Path]:
@@ -418,31 +326,3 @@ def of_worker(name: str, worker: int | str) -> str:
     """What a file is called that one of several processes writes: `journal-3.jsonl`."""
     stem, dot, suffix = name.partition(".")
     return f"{stem}-{worker}{dot}{suffix}"
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step, so that a reader never sees half of it. Raises `StorageError`.
-
-    A symbolic link under the name is replaced, never followed. What is no file (a pipe, a terminal) is written to.
-    """
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
-            return
-        temporary.unlink(missing_ok=True)  # of a process that was killed
-        with temporary.open("x", encoding="utf-8", errors="backslashreplace") as file:  # a file of its own, or none
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())  # else a power cut could leave an empty file under the name
-        temporary.replace(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def read_json(path: Path) -> Line:
-    """A JSON object from a file. Raises `DataError`."""
-    try:
-        return _object(path.read_bytes(), path)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None

@@ -225,7 +225,7 @@ def test_a_dying_engines_failures_are_no_results(tmp_path: Path) -> None:
         dead.touch()
         with pytest.raises(RunStoppedError, match="still failing"):
             run(tmp_path / name / "r", Mock(function=answer), executor, max_concurrency=1)
-        lines = [line for path in storage.journals(tmp_path / name / "r") for _, line in storage.lines(path)]
+        lines = [line for path in storage.journals(tmp_path / name / "r") for _, line in storage.confirmed(path)]
         assert not [line for line in lines if line["k"] == "end" or line.get("error")], name
         dead.unlink()
         done = run(tmp_path / name / "r", Mock(function=answer), executor, max_concurrency=1)
@@ -247,7 +247,7 @@ def test_failures_that_stay_are_results_whoever_met_them(tmp_path: Path) -> None
 
 
 def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: Path) -> None:
-    """When all else is played their failures are in doubt, and with them what their journals do not hold."""
+    """When all else is played their failures are pending, and die with their engines."""
     folder, ill = tmp_path / "many" / "r", tmp_path / "ill"
     calm = run(tmp_path / "one" / "r", Mock(text="a"), "local")
     ill.touch()
@@ -269,7 +269,7 @@ def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: 
 
     with pytest.raises(RunStoppedError, match=r"the run stopped after \d+ episodes: .* lost"):
         run(folder, Dying(text="a"), {**RAY, "workers": 2}, max_concurrency=64)  # those that wait keep nobody waiting
-    assert not [line for path in storage.journals(folder) for _, line in storage.lines(path) if line.get("error")]
+    assert not [line for path in storage.journals(folder) for _, line in storage.confirmed(path) if line.get("error")]
     ill.unlink()
     done = run(folder, Dying(text="a"), {**RAY, "workers": 2})
     assert results(folder) == results(tmp_path / "one" / "r") and not done.failed

@@ -1,0 +1,86 @@
+"""Which failures in a journal are results, and which belong to an outage.
+
+A request that fails after every retry is an error of its move. But an engine that dies fails at all its requests for a
+while before that is known, and those failures are no results: a run that goes on has to ask them again. So a failure
+is *pending* until a later line of the journal shows that its engine has answered again. What is still pending when the
+journal, or the part of it that one process wrote, comes to its end counts as not asked: the episode is read only up to
+the batch of that failure. Other turns of the same batch count, since they were asked with the same history.
+
+The journal holds every line at once. Its readers decide, and so does the process that writes it, with the same code.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from harness.errors import EngineError, RequestError
+
+from .journal import RESUME, Line
+
+PASSING = (RequestError.kind, EngineError.kind)
+"""Kinds of failed requests that may go well another time."""
+Entry = tuple[int, Line]
+"""A line and its offset in its file."""
+
+
+class PendingFailures:
+    """Goes through one journal, line by line, and passes on what counts.
+
+    The `engine` of a line is the name of the engine that was asked and how many requests it had answered by then. Moves
+    that failed have it (unless failures are results: `--max_error_rate 1`), and while any failure is pending all others
+    have it too.
+    """
+
+    def __init__(self) -> None:
+        self._answered: dict[str, int] = {}
+        self._pending: dict[str, list[Entry]] = {}  # episode → its lines from the first pending failure on
+
+    def __bool__(self) -> bool:
+        return bool(self._pending)
+
+    def add(self, line: Line, offset: int = 0) -> list[Entry]:
+        """Add the next line; returns the lines that count from now on, those of an episode in their order.
+
+        Raises `KeyError`, `TypeError` or `ValueError` for a line of a strange shape.
+        """
+        if line.get("k") == RESUME:
+            self._pending.clear()
+            self._answered.clear()
+        if not self._pending and "engine" not in line:
+            return [(offset, line)]
+        counting: list[Entry] = []
+        if "engine" in line:
+            name, answered = line["engine"]
+            if answered > self._answered.get(name, -1):
+                self._answered[name] = answered
+                for episode in [e for e, entries in self._pending.items() if self._is_confirmed(entries)]:
+                    for entry in self._pending.pop(episode):
+                        self._pass_on(entry, counting)
+        self._pass_on((offset, line), counting)
+        return counting
+
+    def failures(self) -> list[Line]:
+        """The moves whose failures are pending."""
+        return [line for entries in self._pending.values() for _, line in entries if self._is_pending(line)]
+
+    def _pass_on(self, entry: Entry, counting: list[Entry]) -> None:
+        line = entry[1]
+        earlier = self._pending.get(line.get("e", ""))
+        if self._is_pending(line):
+            self._pending.setdefault(line["e"], []).append(entry)
+        elif earlier is None or line.get("b") == earlier[0][1]["b"]:
+            counting.append(entry)
+        else:
+            earlier.append(entry)
+
+    def _is_confirmed(self, entries: list[Entry]) -> bool:
+        """Whether a failure of the first batch, in which all failed, is pending no more."""
+        batch = entries[0][1]["b"]
+        first = takewhile(lambda entry: entry[1].get("b") == batch, entries)
+        return not all(self._is_pending(line) for _, line in first)
+
+    def _is_pending(self, line: Line) -> bool:
+        if "engine" not in line or line.get("error_kind") not in PASSING:
+            return False
+        name, answered = line["engine"]
+        return bool(self._answered.get(name, 0) <= answered)

@@ -1,0 +1,107 @@
+"""What the journals of a run hold: how far an unfinished run came, and the moves of finished episodes."""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from harness.api import Move
+from harness.errors import DataError, Place
+
+from .files import json_object
+from .journal import UNFINISHED, Line, lines, move_of
+from .pending import Entry, PendingFailures
+
+
+def confirmed(path: Path) -> Iterator[Entry]:
+    """(byte offset, line) of every line of a journal that counts (`PendingFailures`). Raises `DataError`."""
+    pending = PendingFailures()
+    for number, (offset, line) in enumerate(lines(path), 1):
+        with _naming(path, number):
+            counting = pending.add(line, offset)
+        yield from counting
+
+
+class Progress:
+    """What journals already hold. An episode's moves may stand in several; `only` leaves out all other episodes.
+
+    Attributes:
+        ends: episode → its end, of those that are finished.
+        moves: episode → (seat, index of the seat's turn) → the move made there, of those that are not.
+        calls, tokens: what was asked of engines by all processes that wrote them.
+    """
+
+    def __init__(self, *paths: Path, only: Container[str] | None = None) -> None:
+        self.ends: dict[str, Line] = {}
+        self.moves: dict[str, dict[tuple[str, int], Move]] = {}
+        self.calls = self.tokens = 0
+        for path in filter(Path.exists, paths):
+            self._read(path, only)
+
+    def _read(self, path: Path, only: Container[str] | None) -> None:
+        pending = PendingFailures()
+        for number, (_, line) in enumerate(lines(path), 1):
+            with _naming(path, number):
+                if "asked" in line:  # also where the move does not count
+                    calls, tokens = line["asked"]
+                    self.calls, self.tokens = self.calls + calls, self.tokens + tokens
+                for _, counting in pending.add(line):
+                    if only is None or counting.get("e") in only:
+                        self._take(counting)
+
+    def _take(self, line: Line) -> None:
+        if line.get("k") == "end":
+            end = {key: line[key] for key in ("condition", "labels", "numbers", "error")}
+            marks = {mark: line.get(mark, False) for mark in ("uses_ground_truth", "limited")}
+            self.ends[line["e"]] = {**end, **marks}
+            self.moves.pop(line["e"], None)
+        elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
+            move, turn = move_of(line), (line["s"], line["i"])
+            known = self.moves.setdefault(line["e"], {})
+            earlier = known.get(turn)
+            if earlier is None or move.error_kind != UNFINISHED:
+                known[turn] = move
+            elif earlier.error_kind == UNFINISHED and len(move.calls) > len(earlier.calls):
+                known[turn] = move  # in which order they stand is not known where there are several journals
+
+
+@contextlib.contextmanager
+def _naming(path: Path, number: int) -> Iterator[None]:
+    """Turn what a line of a strange shape raises into a `DataError` that names it."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        message = f"not a line of a journal: {type(error).__name__}: {error}"
+        raise DataError(message, place=Place(str(path), number, 1)) from None
+
+
+def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
+    """(end line, batches of moves) of every finished episode, one episode in memory at a time."""
+    where: dict[str, array[int]] = {}  # of moves: offset and number of the file, in 8 bytes, however many there are
+    ends: dict[str, int] = {}
+    for file, path in enumerate(paths):
+        for offset, line in confirmed(path):
+            if line.get("k") == "move":
+                where.setdefault(line["e"], array("Q")).append(offset * len(paths) + file)
+            elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
+                ends[line["e"]] = offset * len(paths) + file
+
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(path.open("rb")) for path in paths]
+
+        def at(place: int) -> Line:
+            offset, file = divmod(place, len(paths))
+            files[file].seek(offset)
+            return json_object(files[file].readline(), paths[file])
+
+        for name, end in ends.items():
+            played: dict[int, dict[int, Move]] = {}
+            with _naming(paths[end % len(paths)], 0):
+                for move in map(at, where.pop(name, ())):
+                    played.setdefault(move["b"], {})[move["p"]] = move_of(move)
+                line, found = at(end), sum(map(len, played.values()))
+                if found < line.get("moves", 0):  # more: of the batch in which the episode failed
+                    raise DataError(f"journal: {found} of the {line['moves']} moves of episode {name}: lines are gone")
+                yield line, [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
