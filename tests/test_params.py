@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import api
+from harness import api, parameters
 from harness.api import Range, plugin
-from harness.config import params, resolve, spec
+from harness.config import resolve, spec
 from harness.config.project import Project, find
 from harness.errors import PluginError, UserError
 
@@ -41,7 +41,7 @@ GOOD: dict[str, Any] = {"count": 3}
 
 
 def test_the_schema_is_valid_and_knows_defaults_and_what_is_required() -> None:
-    shape = params.schema(Many)
+    shape = parameters.json_schema(Many)
     jsonschema.Draft202012Validator.check_schema(shape)
     assert shape["required"] == ["count"]
     assert shape["properties"]["kind"] == {"enum": ["red", "green"], "default": "red"}
@@ -64,7 +64,7 @@ def test_the_schema_is_valid_and_knows_defaults_and_what_is_required() -> None:
     ],
 )
 def test_good_values(value: dict[str, Any]) -> None:
-    assert not list(params.problems({**GOOD, **value}, params.schema(Many)))
+    assert not list(parameters.faults(Many, {**GOOD, **value}))
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_good_values(value: dict[str, Any]) -> None:
     ],
 )
 def test_mistakes(value: dict[str, Any], says: str) -> None:
-    found = [what for _, what in params.problems({**GOOD, **value}, params.schema(Many))]
+    found = [what for _, what in parameters.faults(Many, {**GOOD, **value})]
     assert any(says in what for what in found), found
 
 
 def test_a_missing_parameter() -> None:
-    assert [what for _, what in params.problems({}, params.schema(Many))] == ["this lacks 'count'"]
+    assert [what for _, what in parameters.faults(Many, {})] == ["this lacks 'count'"]
 
 
 # ------------------------------------------------------------------------------- what YAML's values become
@@ -174,10 +174,10 @@ def test_plugins_within_containers_are_built(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hint", "why"),
     [
-        ("list[set[list[int]]]", "no YAML can write its parameter 'field', set[list[int]]: a set holds"),
-        ("set[dict[str, int]] | None = None", "a set holds texts, numbers, and tuples or frozensets of them"),
-        ("dict[float, int]", "dict[float, int]: the keys of a mapping are texts or whole numbers"),
-        ("dict[tuple[int, int], str]", "the keys of a mapping are texts or whole numbers"),
+        ("list[set[list[int]]]", "no YAML can write its parameter 'field', list[set[list[int]]]"),
+        ("dict[float, int]", "'field', dict[float, int]\n  Keys are text or whole numbers"),
+        ("dict[tuple[int, int], str]", "'field', dict[tuple[int, int], str]"),
+        ("list[type]", "'field', list[type]"),
         ("list[Nowhere]", "the types of its parameters cannot be read: name 'Nowhere' is not defined"),
     ],
 )
@@ -196,6 +196,7 @@ def test_what_yaml_cannot_write_is_refused_at_load(tmp_path: Path, hint: str, wh
         ("dict[int, str]", {"x": "a"}, "'field' has no key 'x'. It must be a whole number."),
         ("dict[Literal['red'], str]", {"rde": "a"}, "'field' has no key 'rde'. Did you mean red?"),
         ("list[tuple[str, int]]", [["a"]], "entry 0 of 'field' must have at least 2 entries, found 1"),
+        ("set[dict[str, int]] | None = None", [{}], "'field' is set[dict[str, int]] | None, which YAML cannot write"),
         ("list[type] | None = None", ["x"], "'field' is list[type] | None, which YAML cannot write"),
     ],
 )
@@ -233,4 +234,4 @@ def plain(value: Any) -> Any:
 def test_building_undoes_what_yaml_does_to_a_value(data: st.DataObject) -> None:
     hint, values = data.draw(st.recursive(LEAVES, deeper, max_leaves=4))
     value = data.draw(values)
-    assert params.build(hint, plain(value), lambda *_: None) == value
+    assert parameters.build(hint, plain(value), lambda *_: None) == value

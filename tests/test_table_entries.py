@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import DataError, SpecError
-from harness.tables import JSON_SCHEMA, EpisodeScore, TableSpec, check, load_scores, text
+from harness.parameters import fields
+from harness.tables import EpisodeScore, TableEntry, TableSpec, check, load_scores, text
 
 METRICS = ("solved", "score")
 SOLVED = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
@@ -176,7 +177,7 @@ anything = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(sorted(JSON_SCHEMA["properties"])), anything))
+@given(st.dictionaries(st.sampled_from(sorted(fields(TableEntry))), anything))
 def test_no_entry_ever_breaks_the_check(entry: Mapping[str, Any]) -> None:
     found = check({**SOLVED, **entry}, ["problem"], METRICS, [])
     assert all(isinstance(problem, str) and problem for problem in found)

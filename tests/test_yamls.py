@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.config import yamls
 from harness.errors import DataError, SpecError
+from harness.parameters import KEY
 
 
 def bomb() -> str:
@@ -47,7 +48,7 @@ def test_refusals_say_where_and_what(text: str, says: str, line: str) -> None:
 def test_plain_data_and_places() -> None:
     document = yamls.parse("a:\n  - 1e-3\n  - {b: x}\nd: 2020-01-01\ne:\nf: &f [1]\ng: *f\n", "f.yaml")
     assert document.data == {"a": [0.001, {"b": "x"}], "d": "2020-01-01", "e": None, "f": [1], "g": [1]}
-    assert str(document.place("a", 1, "b", yamls.KEY)) == "f.yaml:3:6"
+    assert str(document.place("a", 1, "b", KEY)) == "f.yaml:3:6"
     assert str(document.place("a", 1, "b")) == "f.yaml:3:9"
     assert str(document.place("a", 1, "b", "not there")) == "f.yaml:3:9"
     assert str(document.place("nowhere")) == "f.yaml:1:1"

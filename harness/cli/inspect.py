@@ -15,11 +15,12 @@ from harness.api import Case, Policy, Turn
 from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
-from harness.config import params, resolve, spec, yamls
+from harness.config import resolve, spec, yamls
 from harness.config.plan import Condition, Plan
 from harness.config.project import KINDS, Listed, Project, find
 from harness.config.schema import SPEC
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
+from harness.parameters import json_schema
 from harness.report import load_published
 from harness.tables import check as check_table
 
@@ -205,11 +206,11 @@ def schema(options: argparse.Namespace) -> int:
     """Print JSON Schema: of specs with the plugins' parameters, of all plugins of a kind, or of one."""
     project = find()
     if options.kind and options.name:
-        print(json.dumps(params.schema(project.load(options.kind, options.name)), indent=2))
+        print(json.dumps(json_schema(project.load(options.kind, options.name)), indent=2))
         return 0
     if options.kind:
         names = [listed.name for listed in project.listing(options.kind)]
-        print(json.dumps({n: params.schema(project.load(options.kind, n)) for n in names}, indent=2))
+        print(json.dumps({n: json_schema(project.load(options.kind, n)) for n in names}, indent=2))
         return 0
     whole = dict(SPEC, properties=dict(SPEC["properties"]))
     for key, kind in (("task", "tasks"), ("protocol", "protocols"), ("baseline", "policies")):
@@ -224,7 +225,7 @@ def _choice(kind: str) -> dict[str, Any]:
     names = [listed.name for listed in project.listing(kind) if listed.problem is None]
     forms: list[dict[str, Any]] = [{"type": "string", "anyOf": [{"enum": names}, {"pattern": r"\$\{"}]}]
     for name in names:
-        body = params.schema(project.load(kind, name))
+        body = json_schema(project.load(kind, name))
         # A parameter may be swept: any text with ${…} stands for a value of the right type.
         swept = {k: {"anyOf": [v, {"type": "string", "pattern": r"\$\{"}]} for k, v in body["properties"].items()}
         forms.append({**body, "properties": {"use": {"const": name}, **swept}, "required": ["use", *body["required"]]})

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
-from harness.api import Completion, Move, Turn
+from harness.api import Completion, Move, Range, Turn
 from harness.errors import EngineFatalError
 
 LIMITED: Final = "limit"
 """The `Move.error_kind` of a turn in which a limit allowed no further call."""
 LARGEST: Final = 10**18 - 1
-_LIMIT: Final = {"type": ["integer", "string"], "minimum": 1, "maximum": LARGEST}
-JSON_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "description": "what an episode may take; a seat that reaches a limit is asked no more",
-    "properties": {
-        "calls_per_episode": {**_LIMIT, "description": "model calls of all seats, re-asks among them"},
-        "tokens_per_episode": {**_LIMIT, "description": "input and output tokens of all seats' calls"},
-        "calls_per_seat": {**_LIMIT, "description": "model calls of each seat in an episode"},
-        "tokens_per_seat": {**_LIMIT, "description": "input and output tokens of each seat's calls in an episode"},
-    },
-    "additionalProperties": False,
-}
-"""JSON Schema of a spec's `limits:`."""
+_Limit = Annotated[int | str, Range(ge=1, le=LARGEST)]
+
+
+class LimitsEntry(TypedDict, total=False):
+    """A spec's `limits:` in YAML."""
+
+    calls_per_episode: Annotated[_Limit, "model calls of all seats, re-asks among them"]
+    tokens_per_episode: Annotated[_Limit, "input and output tokens of all seats' calls"]
+    calls_per_seat: Annotated[_Limit, "model calls of each seat in an episode"]
+    tokens_per_seat: Annotated[_Limit, "input and output tokens of each seat's calls in an episode"]
 
 
 @dataclass(frozen=True)

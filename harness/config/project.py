@@ -17,10 +17,10 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from harness import api
-from harness.config import params, yamls
+from harness import api, parameters
+from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.storage.plugin_errors import DIGEST, MOUNT
@@ -47,19 +47,28 @@ KINDS = {
     "engines": Kind("engine", "registry/engines", api.Engine),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
-_PROJECT: params.Schema = {
-    "type": "object",
-    "properties": {
-        **{key: {"type": "string"} for key in ("name", "description", *FOLDERS)},
-        "parents": {"type": "array", "items": {"type": "string"}},
-    },
-    "additionalProperties": False,
-}
-_PROMPTS: params.Schema = {
-    "type": "object",
-    "properties": {"description": {"type": ["string", "null"]}, "base": {"type": ["string", "null"]}},
-    "additionalProperties": False,
-}
+
+
+class ProjectEntry(TypedDict, total=False):
+    """What `harness.yaml` may say."""
+
+    name: str
+    description: str
+    parents: list[str]
+    registry: str
+    metrics: str
+    prompts: str
+    specs: str
+    results: str
+
+
+class PromptSetEntry(TypedDict, total=False):
+    """What a `prompts.yaml` may say."""
+
+    description: str | None
+    base: str | None
+
+
 _CORE_ENGINES = Path(__file__).parent.parent / "engines"
 
 
@@ -278,7 +287,7 @@ def builtin() -> Project:
 def _open(root: Path, via: tuple[Path, ...]) -> Project:
     document = yamls.read(root / MARKER)
     data = {} if document.data is None else document.data
-    for path, what in params.problems(data, _PROJECT):
+    for path, what in parameters.problems(data, ProjectEntry):
         raise SpecError(what, place=document.place(*path))
     folders = {name: str(data[name]) for name in FOLDERS if name in data}
     for name, folder in folders.items():
@@ -338,14 +347,14 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
         message = f"{kind.singular} {name!r}: class {tagged[0].__name__} is no {kind.base.__name__}"
         raise PluginError(message, place=place, hint=f"Derive it from harness.api.{kind.base.__name__}.")
     try:
-        unusable = list(params.unusable(tagged[0]))
+        unusable = list(parameters.unusable(tagged[0]))
     except (NameError, TypeError, SyntaxError) as error:  # an annotation of what is imported for type checkers only
         message = f"{kind.singular} {name!r}: the types of its parameters cannot be read: {error}"
         raise PluginError(message, place=place, hint="Import what they name where the file runs.") from None
-    for parameter, why in unusable:
-        raise PluginError(
-            f"{kind.singular} {name!r}: no YAML can write its parameter {parameter!r}, {why}", place=place
-        )
+    for parameter, spelled in unusable:
+        message = f"{kind.singular} {name!r}: no YAML can write its parameter {parameter!r}, {spelled}"
+        hint = "Keys are text or whole numbers; sets hold text, numbers, and tuples or frozensets of them."
+        raise PluginError(message, place=place, hint=hint)
     abstract = getattr(tagged[0], "__abstractmethods__", None)
     if abstract:
         message = f"{kind.singular} {name!r}: class {tagged[0].__name__} lacks {', '.join(sorted(abstract))}"
@@ -379,7 +388,7 @@ def _names(listed: list[Listed]) -> list[str]:
 
 def _about(folder: Path) -> yamls.Document:
     document = yamls.read(folder / "prompts.yaml")
-    for path, what in params.problems(document.data, _PROMPTS):
+    for path, what in parameters.problems(document.data, PromptSetEntry):
         hint = f"It holds `description:` and, for a variant, `base:`; templates end in {SUFFIX}."
         raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
     return document

@@ -11,9 +11,8 @@ import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
-from harness import api
+from harness import api, parameters
 from harness.authoring.informed import WORD, Simulant
-from harness.config import params
 from harness.config.limits import Limits, read_limits
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
@@ -273,14 +272,14 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
     cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
     raise_all(
         SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
-        for path, what in params.faults(cls, arguments)
+        for path, what in parameters.faults(cls, arguments)
     )
 
-    def refer(inner: str, reference: Reference, path: params.Path) -> Any:
+    def refer(inner: str, reference: Reference, path: parameters.ValuePath) -> Any:
         at = functools.partial(place_of, *path)
         return _make(*_parts(inner, reference, project, at), at)
 
-    return cls, params.built(cls, arguments, refer)
+    return cls, parameters.built(cls, arguments, refer)
 
 
 def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:

@@ -1,119 +1,94 @@
-"""The published JSON Schema of a spec: what `validate` checks first and editors complete."""
+"""A spec as its YAML has it: what `validate` checks first and editors complete."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Final, TypedDict
 
-from harness.config.limits import JSON_SCHEMA as LIMITS
-from harness.config.params import REFERENCE
-from harness.tables import JSON_SCHEMA as TABLE
-from harness.tables import PRICES_SCHEMA as PRICES
+from harness.api import Range
+from harness.config.limits import LimitsEntry
+from harness.parameters import OPEN, Keywords, Plugin, Schema, json_schema
+from harness.tables import PricesEntry, TableEntry
 
-_TEXT = {"type": "string"}
-_FREE: dict[str, Any] = {}
-# A number, or the ${variable} that the matrix turns into one; `resolve` checks what comes of it.
-_NUMBER = {"type": ["number", "string"]}
-_METRIC = {
-    "anyOf": [
-        _TEXT,
-        {
-            "type": "object",
-            "required": ["use"],
-            "properties": {
-                "use": _TEXT,
-                "name": {"type": "string", "description": "what tables and result rows call it"},
-            },
-        },
+_Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
+_Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also stands before a last newline
+_Filled = Keywords(minItems=1)
+
+
+class _Use(TypedDict):
+    use: str
+
+
+class MetricEntry(_Use, total=False):
+    """A metric with parameters, which stand beside these keys."""
+
+    name: Annotated[str, "what tables and result rows call it"]
+
+
+class GroupEntry(TypedDict, total=False):
+    """A group of seats that play alike."""
+
+    model: Annotated[str, "`model` (the one under test) or a name under `models:`"]
+    policy: Plugin
+    share: Annotated[_Number, "⌊share · seats⌋ seats, drawn from the seed"]
+    count: Annotated[_Number, "how many seats, drawn from the seed"]
+    seats: Annotated[list[str] | str, "these seats by name; or the ${variable} that the matrix turns into such a list"]
+    prompts: Annotated[str, "the group's own prompt set"]
+    baseline: Annotated[Plugin, "who sits here when no --model is given"]
+    scored: Annotated[bool, "false: answers of these seats do not count"]
+    generation_kwargs: dict[str, Any]
+
+
+class FitEntry(TypedDict, total=False):
+    """What `harness fit` changes."""
+
+    task: Annotated[
+        dict[str, Any] | str, "parameters of the task that are others there, or the ${variable} that holds them"
     ]
-}
-_GROUP = {
-    "type": "object",
-    "properties": {
-        "model": {"type": "string", "description": "`model` (the one under test) or a name under `models:`"},
-        "policy": REFERENCE,
-        "share": {**_NUMBER, "description": "⌊share · seats⌋ seats, drawn from the seed"},
-        "count": {**_NUMBER, "description": "how many seats, drawn from the seed"},
-        "seats": {
-            "type": ["array", "string"],
-            "items": _TEXT,
-            "description": "these seats by name; or the ${variable} that the matrix turns into such a list",
-        },
-        "prompts": {"type": "string", "description": "the group's own prompt set"},
-        "baseline": {**REFERENCE, "description": "who sits here when no --model is given"},
-        "scored": {"type": "boolean", "description": "false: answers of these seats do not count"},
-        "generation_kwargs": {"type": "object"},
-    },
-    "additionalProperties": False,
-}
-SPEC: dict[str, Any] = {
+    limit: Annotated[_Number, "at most so many rows"]
+
+
+class _Needed(TypedDict):
+    name: Annotated[str, _Name, "ASCII letters, digits, '_', '.' and '-': it names the run's folder"]
+    task: Annotated[Plugin, "what is to be solved"]
+    protocol: Annotated[Plugin, "who acts when and who sees what"]
+    prompts: Annotated[str, "the prompt set"]
+    metrics: Annotated[list[str | Annotated[MetricEntry, OPEN]], _Filled]
+
+
+class SpecEntry(_Needed, total=False):
+    """A spec."""
+
+    description: str
+    extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]
+    seats: Annotated[
+        dict[str, str | GroupEntry], "who sits where: `default`, and further groups by share, count or name"
+    ]
+    models: Annotated[dict[str, Plugin], "further models by name: an engine and its arguments"]
+    matrix: Annotated[
+        dict[str, Annotated[list[Any], _Filled]],
+        "swept values; ${name} inserts one. A value may be a mapping with a `name`: ${size.key}",
+    ]
+    baseline: Annotated[Plugin, "the policy that sits when no --model is given"]
+    generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
+    constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
+    fit: Annotated[FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"]
+    limits: Annotated[LimitsEntry, "what an episode may take; a seat that reaches a limit is asked no more"]
+    share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
+    executor: Annotated[Plugin, "where episodes are played: local (this process) or ray"]
+    seed: Annotated[int, Range(ge=0, le=10**18 - 1)]
+    repeats: Annotated[int, Range(ge=1, le=1_000_000), "how often each case is played"]
+    limit: Annotated[int, Range(ge=1, le=10**18 - 1), "at most so many cases a condition"]
+    tables: list[TableEntry]
+    prices: Annotated[
+        dict[str, PricesEntry],
+        "what models cost, by the names that tables show: {MODEL: {input: USD, output: USD}} per million tokens; "
+        "tables show it with `cost:`",
+    ]
+
+
+SPEC: Final[Schema] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "harness spec",
-    "type": "object",
-    "required": ["name", "task", "protocol", "prompts", "metrics"],
-    "properties": {
-        "name": {
-            "type": "string",
-            "pattern": r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)",  # in Python, $ also stands before a last newline
-            "description": "ASCII letters, digits, '_', '.' and '-': it names the run's folder",
-        },
-        "description": _TEXT,
-        "extends": {"type": "string", "description": "a spec whose keys this one takes over unless it says otherwise"},
-        "task": {**REFERENCE, "description": "what is to be solved"},
-        "protocol": {**REFERENCE, "description": "who acts when and who sees what"},
-        "prompts": {"type": "string", "description": "the prompt set"},
-        "seats": {
-            "type": "object",
-            "description": "who sits where: `default`, and further groups by share, count or name",
-            "properties": {"default": {"anyOf": [_TEXT, _GROUP]}},
-            "additionalProperties": _GROUP,
-        },
-        "models": {
-            "type": "object",
-            "description": "further models by name: an engine and its arguments",
-            "additionalProperties": REFERENCE,
-        },
-        "matrix": {
-            "type": "object",
-            "description": "swept values; ${name} inserts one. A value may be a mapping with a `name`: ${size.key}",
-            "additionalProperties": {"type": "array", "minItems": 1, "items": _FREE},
-        },
-        "baseline": {**REFERENCE, "description": "the policy that sits when no --model is given"},
-        "generation_kwargs": {"type": "object", "description": "sampling: temperature, max_tokens, top_p, stop, …"},
-        "constrained": {"type": "boolean", "description": "decode within the reply's form (recorded in results)"},
-        "fit": {
-            "type": "object",
-            "description": "what `harness fit` estimates parameters on: changes to the task, and how many rows",
-            "properties": {
-                "task": {
-                    "type": ["object", "string"],
-                    "description": "parameters of the task that are others there, or the ${variable} that holds them",
-                },
-                "limit": {**_NUMBER, "description": "at most so many rows"},
-            },
-            "additionalProperties": False,
-        },
-        "limits": LIMITS,
-        "share_calls": {
-            "type": "boolean",
-            "description": "ask identical calls of different conditions once, and bill each as if alone",
-        },
-        "executor": {**REFERENCE, "description": "where episodes are played: local (this process) or ray"},
-        "seed": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
-        "repeats": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 1_000_000,
-            "description": "how often each case is played",
-        },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 10**18 - 1,
-            "description": "at most so many cases a condition",
-        },
-        "metrics": {"type": "array", "minItems": 1, "items": _METRIC},
-        "tables": {"type": "array", "items": TABLE},
-        "prices": PRICES,
-    },
-    "additionalProperties": False,
+    **json_schema(SpecEntry),
 }
+"""JSON Schema of a spec."""

@@ -15,9 +15,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.config import params, schema, yamls
+from harness.config import schema, yamls
 from harness.config.project import Project
 from harness.errors import CombinedSpecError, Place, SpecError, near
+from harness.parameters import KEY, ValuePath, problems
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
 PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generation_kwargs", "models", "executor")
@@ -54,7 +55,7 @@ class Spec:
     name: str
     file: str
     data: dict[str, Any]
-    places: dict[yamls.YamlPath, Place] = field(repr=False)
+    places: dict[ValuePath, Place] = field(repr=False)
 
     def place(self, *path: Hashable) -> Place:
         """Where the value at `path` was written."""
@@ -112,7 +113,7 @@ def parse(data: Mapping[str, Any], project: Project, sets: Iterable[str] = (), *
 
 def _changed(
     data: dict[str, Any],
-    places: dict[yamls.YamlPath, Place],
+    places: dict[ValuePath, Place],
     file: str,
     sets: Iterable[str],
     overrides: Mapping[str, Any],
@@ -126,11 +127,11 @@ def _changed(
     return _checked(data, places, file)
 
 
-def _checked(data: dict[str, Any], places: dict[yamls.YamlPath, Place], file: str) -> Spec:
+def _checked(data: dict[str, Any], places: dict[ValuePath, Place], file: str) -> Spec:
     data = {key: value for key, value in data.items() if value is not None}  # `baseline:` alone takes it away
     data |= {key: value for key, value in DEFAULTS.items() if key not in data}
     spec = Spec(str(data.get("name", "")), file, data, places)
-    raise_all(SpecError(what, place=spec.place(*path)) for path, what in params.problems(data, schema.SPEC))
+    raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
     _check_matrix(spec)
     if "tables" not in data:
         data["tables"] = [_plain_table(spec)]
@@ -164,7 +165,7 @@ def raise_all(errors: Iterable[SpecError]) -> None:
 # ------------------------------------------------------------------------------------------ merging
 
 
-def _merged(file: str, project: Project, via: tuple[str, ...]) -> tuple[dict[str, Any], dict[yamls.YamlPath, Place]]:
+def _merged(file: str, project: Project, via: tuple[str, ...]) -> tuple[dict[str, Any], dict[ValuePath, Place]]:
     from pathlib import Path
 
     document = yamls.read(Path(file))
@@ -173,7 +174,7 @@ def _merged(file: str, project: Project, via: tuple[str, ...]) -> tuple[dict[str
 
 def _extended(
     document: yamls.Document, project: Project, via: tuple[str, ...]
-) -> tuple[dict[str, Any], dict[yamls.YamlPath, Place]]:
+) -> tuple[dict[str, Any], dict[ValuePath, Place]]:
     data = document.data
     if data is None:
         needed = ", ".join(schema.SPEC["required"])
@@ -184,9 +185,7 @@ def _extended(
     for alias, key in ALIASES.items():
         if alias in data:
             if key in data:
-                raise SpecError(
-                    f"{alias!r} is another word for {key!r}; give one", place=document.place(alias, yamls.KEY)
-                )
+                raise SpecError(f"{alias!r} is another word for {key!r}; give one", place=document.place(alias, KEY))
             data[key] = data.pop(alias)
             moved = {(key, *p[1:]): place for p, place in places.items() if p[:1] == (alias,)}
             places.update(moved)
@@ -259,7 +258,7 @@ def over(base: Any, top: Any) -> Any:
     return {**kept, **{k: over(kept.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
 
 
-def _assign(data: dict[str, Any], places: dict[yamls.YamlPath, Place], assignment: str) -> None:
+def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str) -> None:
     place = Place(f"--set {assignment}")
     path, equals, text = assignment.partition("=")
     keys = [key.strip() for key in path.split(".")]
@@ -329,14 +328,14 @@ def _check_matrix(spec: Spec) -> None:
     for name, values in matrix.items():
         if not _NAME.fullmatch(name):
             message = f"{name!r} cannot be inserted as ${{…}}: a name is made of letters, digits and '_'"
-            errors.append(SpecError(message, place=spec.place("matrix", name, yamls.KEY)))
+            errors.append(SpecError(message, place=spec.place("matrix", name, KEY)))
             continue
         seen: dict[str, int] = {}
         if name in RESERVED:
             errors.append(
                 SpecError(
                     f"{name!r} is a column of result rows; call it otherwise",
-                    place=spec.place("matrix", name, yamls.KEY),
+                    place=spec.place("matrix", name, KEY),
                 )
             )
         for i, value in enumerate(values):
@@ -371,9 +370,7 @@ def _check_matrix(spec: Spec) -> None:
         if name not in used and _NAME.fullmatch(name):
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."
             errors.append(
-                SpecError(
-                    f"matrix variable {name!r} is never used", place=spec.place("matrix", name, yamls.KEY), hint=hint
-                )
+                SpecError(f"matrix variable {name!r} is never used", place=spec.place("matrix", name, KEY), hint=hint)
             )
     raise_all(errors)
 
@@ -392,7 +389,7 @@ def _no_variable(variable: str, matrix: Mapping[str, list[Any]], known: Sequence
     return None
 
 
-def _texts(value: Any, path: yamls.YamlPath) -> Iterable[tuple[yamls.YamlPath, str]]:
+def _texts(value: Any, path: ValuePath) -> Iterable[tuple[ValuePath, str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):

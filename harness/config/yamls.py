@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from harness.errors import DataError, Place, SpecError
+from harness.parameters import KEY, ValuePath
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
@@ -26,12 +27,6 @@ MAX_NUMBER = 100
 MAX_INT = 2**63 - 1
 
 _PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
-
-YamlPath = tuple[Hashable, ...]
-"""Where a value stands in a document: mapping keys and list indices from the top."""
-
-KEY = "\0key"
-"""Last in a path, it means the key itself rather than its value."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -67,7 +62,7 @@ class Document:
 
     data: Any
     file: str
-    places: dict[YamlPath, Place] = field(default_factory=dict)
+    places: dict[ValuePath, Place] = field(default_factory=dict)
 
     def place(self, *path: Hashable) -> Place:
         """The place of the value at `path`, or of the nearest thing around it."""
@@ -133,13 +128,13 @@ class _Builder:
 
     def __init__(self, loader: _Loader, file: str) -> None:
         self.loader, self.file = loader, file
-        self.places: dict[YamlPath, Place] = {}
+        self.places: dict[ValuePath, Place] = {}
         self.nodes = 0
 
     def at(self, node: yaml.Node) -> Place:
         return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
 
-    def build(self, node: yaml.Node, path: YamlPath) -> Any:
+    def build(self, node: yaml.Node, path: ValuePath) -> Any:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise SpecError(f"expands to more than {MAX_NODES:,} values (aliases?)", place=self.at(node))
@@ -159,7 +154,7 @@ class _Builder:
             return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
         return self.scalar(node)
 
-    def pairs(self, node: yaml.MappingNode, path: YamlPath) -> Iterator[tuple[str, Any]]:
+    def pairs(self, node: yaml.MappingNode, path: ValuePath) -> Iterator[tuple[str, Any]]:
         seen: dict[str, Place] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):

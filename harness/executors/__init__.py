@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.api import Facts
-from harness.config import params
 from harness.config.plan import Plan
 from harness.config.spec import raise_all
 from harness.errors import Place, SpecError, near
+from harness.parameters import faults
 from harness.runtime.runner import Options, Work
 
 from ._fence import clear as await_workers
@@ -72,7 +72,6 @@ def chosen(plan: Plan, options: Options) -> Executor:
     module, attribute = EXECUTORS[name].split(":")
     cls: type[Executor] = getattr(importlib.import_module(module), attribute)
     raise_all(
-        SpecError(f"executor {name!r}: {what}", place=place(*map(str, path)))
-        for path, what in params.problems(arguments, params.schema(cls))
+        SpecError(f"executor {name!r}: {what}", place=place(*map(str, path))) for path, what in faults(cls, arguments)
     )
     return cls(**arguments)

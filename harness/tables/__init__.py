@@ -5,9 +5,9 @@ table = build(spec, scores, metrics)
 """
 
 from .build import build
-from .costs import PRICES_SCHEMA, Price, Prices, read_prices
+from .costs import Price, Prices, PricesEntry, read_prices
 from .scores import NOT_RUN, EpisodeScore, Number, load_scores, rows
-from .spec import JSON_SCHEMA, TableSpec, check
+from .spec import TableEntry, TableSpec, check
 from .table import (
     INTERVALS,
     SCHEMA,
@@ -27,9 +27,7 @@ from .table import (
 
 __all__ = [
     "INTERVALS",
-    "JSON_SCHEMA",
     "NOT_RUN",
-    "PRICES_SCHEMA",
     "SCHEMA",
     "SIMULATED",
     "Cell",
@@ -40,10 +38,12 @@ __all__ = [
     "Number",
     "Price",
     "Prices",
+    "PricesEntry",
     "Published",
     "Record",
     "Row",
     "Table",
+    "TableEntry",
     "TableSpec",
     "Unit",
     "build",

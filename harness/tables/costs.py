@@ -5,28 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, TypedDict
+
+from harness.api import Range
 
 from .scores import EpisodeScore, finite
 from .spec import TableSpec
 from .table import Cell, text
 
-_USD: Final = {"type": "number", "minimum": 0, "maximum": 1_000_000}
-PRICES_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "additionalProperties": {
-        "type": "object",
-        "properties": {
-            "input": {**_USD, "description": "USD per million input tokens"},
-            "output": {**_USD, "description": "USD per million output tokens"},
-        },
-        "required": ["input", "output"],
-        "additionalProperties": False,
-    },
-    "description": "what models cost, by the names that tables show: {MODEL: {input: USD, output: USD}} per million "
-    "tokens; tables show it with `cost:`",
-}
-"""JSON Schema of a spec's `prices:`."""
+_USD = Annotated[float, Range(ge=0, le=1_000_000)]
+
+
+class PricesEntry(TypedDict):
+    """What a model costs, as a spec's `prices:` states it."""
+
+    input: Annotated[_USD, "USD per million input tokens"]
+    output: Annotated[_USD, "USD per million output tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ Prices = Mapping[str, Price]
 
 
 def read_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
-    """The prices that a spec's `prices:` states, which fit `PRICES_SCHEMA`."""
+    """The prices that a spec's `prices:` states, a mapping of models to `PricesEntry`."""
     return {text(model): Price(price["input"], price["output"]) for model, price in (entry or {}).items()}
 
 

@@ -7,119 +7,96 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
+from harness.api import Range
 from harness.errors import SpecError, near
+from harness.parameters import Keywords, fields, problems
 
 from .table import DIGITS, Digits, ErrorKind, Errors, ErrorStyle, Figure, Unit, Units, text
 
 Means = Literal["mean_of_conditions", "pooled"]
 
-_MEANS: Final = ["mean_of_conditions", "pooled"]
-_ERRORS: Final = list(get_args(ErrorKind))
-_UNITS: Final = list(get_args(Unit))
-_DIGITS: Final = {"type": "integer", "minimum": 0, "maximum": 10}
-_NAME: Final = {"type": "string", "minLength": 1}
-_NAMES: Final = {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}]}
-_VALUE: Final = {"type": ["string", "number", "boolean"]}
-_VALUES: Final = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}]}
+_Name = Annotated[str, Keywords(minLength=1)]
+_Names = _Name | Annotated[list[_Name], Keywords(minItems=1, uniqueItems=True)]
+_Value = str | float | bool
+_Values = _Value | Annotated[list[_Value], Keywords(minItems=1)]
+_Pair = Annotated[list[_Name], Keywords(minItems=2, maxItems=2)]
+_Decimals = Annotated[int, Range(ge=0, le=10)]
 
-JSON_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["title", "rows", "cell"],
-    "properties": {
-        "title": {**_NAME, "description": "a text: the table's heading"},
-        "rows": {**_NAMES, "description": "a label or a list of distinct labels: what makes a row"},
-        "columns": {**_NAMES, "description": "a label or a list of distinct labels: what makes a column"},
-        "cell": {**_NAMES, "description": "a metric or a list of distinct metrics: what stands in a cell"},
-        "ratio": {
-            "type": "object",
-            "additionalProperties": {"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2},
-            "description": "a mapping of new names, to be used in cell, to two metrics: the sum of the first over the "
-            "sum of the second",
-        },
-        "loss": {
-            "type": "object",
-            "additionalProperties": {"type": "array", "items": _NAME, "minItems": 2, "maxItems": 2},
-            "description": "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to "
-            "the second, 1 − mean of the second / mean of the first",
-        },
-        "cost": {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "properties": {"input": _NAME, "output": _NAME},
-                "additionalProperties": False,
-                "minProperties": 1,
-            },
-            "description": "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of "
-            "them: the USD that so many tokens cost at the spec's prices, over all episodes",
-        },
-        "compare": {
-            "type": "object",
-            "properties": {"label": _NAME, "base": _VALUE, "with": _VALUES, "paired_by": _NAMES},
-            "required": ["label", "base", "with"],
-            "additionalProperties": False,
-            "description": "a mapping with label, base, with (a value or a list of values of the label) and perhaps "
-            "paired_by (labels): t tests of the difference between episodes, instead of columns",
-        },
-        "where": {
-            "type": "object",
-            "additionalProperties": _VALUES,
-            "description": "a mapping of labels to the value, or list of values, that episodes must have",
-        },
-        "aggregate": {"enum": _MEANS, "description": "mean_of_conditions or pooled: how a cell is averaged"},
-        "overall": {"enum": [None, *_MEANS], "description": "mean_of_conditions, pooled or null: a last column"},
-        "overall_title": {**_NAME, "description": "a text: the heading of the last column"},
-        "error": {
-            "anyOf": [
-                {"enum": [None, *_ERRORS]},
-                {"type": "object", "additionalProperties": {"enum": _ERRORS}},
-            ],
-            "description": "sem (standard error), std (population standard deviation), wilson or t (95 % intervals), "
-            "a mapping of metrics to these, or null: the uncertainty shown",
-        },
-        "error_style": {
-            "enum": ["parentheses", "plus_minus"],
-            "description": "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17, for sem and std",
-        },
-        "digits": {
-            "anyOf": [_DIGITS, {"type": "object", "additionalProperties": _DIGITS}],
-            "description": "a whole number from 0 to 10, or a mapping of metrics to such numbers: the decimals shown",
-        },
-        "unit": {
-            "anyOf": [{"enum": [None, *_UNITS]}, {"type": "object", "additionalProperties": {"enum": _UNITS}}],
-            "description": "thousands, percent or null, or a mapping of metrics to one of the first two",
-        },
-        "published": {**_NAMES, "description": "the id, or a list of ids, of published tables to compare with"},
-        "paper": {
-            **_NAMES,
-            "description": "the table's number in a paper, or a list of them, such as AgentsNet Figure 4",
-        },
-        "labels": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "a mapping of labels, values or metrics to the text shown for them",
-        },
-        "order": {
-            "type": "object",
-            "additionalProperties": {"type": "array", "items": _VALUE},
-            "description": "a mapping of labels to lists of values: those come first, in that order",
-        },
-        "hide_empty": {
-            "type": "boolean",
-            "description": "true or false: leave out columns in which no row has a number",
-        },
-        "note": {"type": ["string", "null"], "description": "a text under the table"},
-        "figure": {
-            "enum": [True, False, None, "bar", "line", "stacked"],
-            "description": "bar (or true), line, or stacked: figure data in tidy rows instead of a table; stacked "
-            "are the values of a column label, each with its share of their mean, or several metrics, which add up",
-        },
-    },
-}
-"""JSON Schema of one entry of a spec's `tables:`."""
+
+class CostEntry(TypedDict, total=False):
+    """The metrics of a sum of money."""
+
+    input: _Name
+    output: _Name
+
+
+CompareEntry = TypedDict(
+    "CompareEntry", {"label": _Name, "base": _Value, "with": _Values, "paired_by": NotRequired[_Names]}
+)
+
+
+class _Needed(TypedDict):
+    title: Annotated[_Name, "a text: the table's heading"]
+    rows: Annotated[_Names, "a label or a list of distinct labels: what makes a row"]
+    cell: Annotated[_Names, "a metric or a list of distinct metrics: what stands in a cell"]
+
+
+class TableEntry(_Needed, total=False):
+    """One entry of a spec's `tables:` in YAML."""
+
+    columns: Annotated[_Names, "a label or a list of distinct labels: what makes a column"]
+    ratio: Annotated[
+        dict[str, _Pair],
+        "a mapping of new names, to be used in cell, to two metrics: the sum of the first over the sum of the second",
+    ]
+    loss: Annotated[
+        dict[str, _Pair],
+        "a mapping of new names, to be used in cell, to two metrics: what is lost from the first to the second, "
+        "1 − mean of the second / mean of the first",
+    ]
+    cost: Annotated[
+        dict[str, Annotated[CostEntry, Keywords(minProperties=1)]],
+        "a mapping of new names, to be used in cell, to {input: metric, output: metric}, or one of them: the USD that "
+        "so many tokens cost at the spec's prices, over all episodes",
+    ]
+    compare: Annotated[
+        CompareEntry,
+        "a mapping with label, base, with (a value or a list of values of the label) and perhaps paired_by (labels): "
+        "t tests of the difference between episodes, instead of columns",
+    ]
+    where: Annotated[dict[str, _Values], "a mapping of labels to the value, or list of values, that episodes must have"]
+    aggregate: Annotated[Means, "mean_of_conditions or pooled: how a cell is averaged"]
+    overall: Annotated[Means | None, "mean_of_conditions, pooled or null: a last column"]
+    overall_title: Annotated[_Name, "a text: the heading of the last column"]
+    error: Annotated[
+        ErrorKind | dict[str, ErrorKind] | None,
+        "sem (standard error), std (population standard deviation), wilson or t (95 % intervals), a mapping of metrics "
+        "to these, or null: the uncertainty shown",
+    ]
+    error_style: Annotated[
+        ErrorStyle, "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17, for sem and std"
+    ]
+    digits: Annotated[
+        _Decimals | dict[str, _Decimals],
+        "a whole number from 0 to 10, or a mapping of metrics to such numbers: the decimals shown",
+    ]
+    unit: Annotated[
+        Unit | dict[str, Unit] | None, "thousands, percent or null, or a mapping of metrics to one of the first two"
+    ]
+    published: Annotated[_Names, "the id, or a list of ids, of published tables to compare with"]
+    paper: Annotated[_Names, "the table's number in a paper, or a list of them, such as AgentsNet Figure 4"]
+    labels: Annotated[dict[str, str], "a mapping of labels, values or metrics to the text shown for them"]
+    order: Annotated[dict[str, list[_Value]], "a mapping of labels to lists of values: those come first, in that order"]
+    hide_empty: Annotated[bool, "true or false: leave out columns in which no row has a number"]
+    note: Annotated[str | None, "a text under the table"]
+    figure: Annotated[
+        bool | Figure | None,
+        "bar (or true), line, or stacked: figure data in tidy rows instead of a table; stacked are the values of a "
+        "column label, each with its share of their mean, or several metrics, which add up",
+    ]
+
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
 RESERVED: Final = frozenset(
@@ -140,7 +117,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """What a table shows; `JSON_SCHEMA` describes the fields as they are written in YAML.
+    """What a table shows; `TableEntry` describes the fields as they are written in YAML.
 
     Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or columns to
     place it, else it becomes the last column level when there are several. A name in `ratios` stands for the sum of
@@ -297,16 +274,15 @@ def _shape_problems(entry: Any) -> list[str]:
     """Unknown keys, missing keys and values of the wrong form."""
     if not isinstance(entry, Mapping):
         return [f"a table is a mapping with title, rows and cell, found {_short(entry)}"]
-    from jsonschema import Draft202012Validator
-
-    properties = JSON_SCHEMA["properties"]
-    found = [f"unknown key {key!r}. {near(str(key), properties)}" for key in entry if key not in properties]
+    known = fields(TableEntry)
+    about = {name: field.hint.__metadata__[-1] for name, field in known.items()}
+    found = [f"unknown key {key!r}. {near(str(key), known)}" for key in entry if key not in known]
     found += [
-        f"{key} is missing: {properties[key]['description']}" for key in JSON_SCHEMA["required"] if key not in entry
+        f"{name} is missing: {about[name]}" for name, field in known.items() if field.required and name not in entry
     ]
     for key, value in entry.items():
-        if key in properties and next(Draft202012Validator(properties[key]).iter_errors(value), None):
-            found.append(f"{key} must be {properties[key]['description']}, found {_short(value)}")
+        if key in known and next(problems(value, known[key].hint), None):
+            found.append(f"{key} must be {about[key]}, found {_short(value)}")
         elif key in ("where", "order") or (key in _BY_METRIC and isinstance(value, Mapping)):
             what = "metric" if key in _BY_METRIC else "label"
             found += [f"{key}: a {what} is a name, found {_short(name)}" for name in value if not isinstance(name, str)]

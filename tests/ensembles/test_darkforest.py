@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+from harness import parameters
 from harness.api import Completion, Request
 from harness.check import drive
-from harness.config import params
 from harness.engines.mock import Mock
 from harness.errors import PluginError, RequestError
 from tests.ensembles.darkforest_kit import A, B, C, DarkForest, converse, counts, letters, question, rules, tally
@@ -266,7 +266,7 @@ def test_a_correlated_pair_of_the_preset() -> None:
 
 
 def test_every_rule_is_a_parameter_and_nothing_is_given_twice() -> None:
-    assert set(rules.PARAMETERS) <= set(params.fields(DarkForest))
+    assert set(rules.PARAMETERS) <= set(parameters.fields(DarkForest))
     own = {name: getattr(DarkForest(), name) for name in rules.PARAMETERS}
     assert set(own.values()) == {None}, "what is not given is the preset's"
     assert rules.rules_of("paper", own) == rules.Rules()
@@ -275,7 +275,7 @@ def test_every_rule_is_a_parameter_and_nothing_is_given_twice() -> None:
 @pytest.mark.parametrize("preset", rules.PRESETS)
 def test_presets_are_mappings_of_legal_parameters(preset: str) -> None:
     found = json.loads(json.dumps(dict(rules.PRESETS[preset])))
-    assert list(params.problems({"preset": preset, **found}, params.schema(DarkForest))) == []
+    assert list(parameters.faults(DarkForest, {"preset": preset, **found})) == []
     same = DarkForest(agents=3, **found)._rules
     assert same == DarkForest(agents=3, preset=preset)._rules
     assert {f.name for f in fields(same)} == set(rules.PARAMETERS)

@@ -1,0 +1,331 @@
+"""What a type annotation lets YAML write: JSON Schema for editors, mistakes in words, and the value it becomes.
+
+The fields of a plugin's dataclass are its parameters. A `TypedDict` describes a mapping that stays plain data, such as
+a spec or a table's entry. One mechanism serves `validate`, `harness schema` and every plugin.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import types
+import typing
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Union, get_args, get_origin
+
+from harness import api
+from harness.errors import near
+
+Schema = dict[str, Any]
+ValuePath = tuple[Hashable, ...]
+"""Where a value stands: mapping keys and list indices from the top."""
+KEY: Final = "\0key"
+"""Last in a path, it means the key itself rather than its value."""
+
+
+class Keywords(Schema):
+    """Keywords of JSON Schema beside an annotation: `Annotated[list[str], Keywords(minItems=1)]`."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+OPEN: Final = Keywords(additionalProperties=True)
+"""`Annotated[SomeTypedDict, OPEN]` may have further keys."""
+
+
+class _Use(TypedDict):
+    use: str
+
+
+Plugin = str | Annotated[_Use, OPEN]
+"""A plugin in YAML: its name, or a mapping that has it under `use` and parameters beside it."""
+REFERENCES: Final[dict[Any, str]] = {
+    api.Task: "tasks",
+    api.Protocol: "protocols",
+    api.Channel: "channels",
+    api.Policy: "policies",
+    api.Metric: "metrics",
+    api.Engine: "engines",
+}
+"""Interface type of a field → the kind of plugin that it refers to."""
+_PLAIN: Final[dict[Any, Schema]] = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    Any: {},
+}
+_LISTS: Final[dict[Any, type]] = {
+    list: list, Sequence: list, Collection: list, Iterable: list,
+    tuple: tuple, set: set, frozenset: frozenset, Set: frozenset,
+}  # fmt: skip
+"""Annotations that YAML writes as a list → what is built of it."""
+_SETS = (set, frozenset, Set)
+_MAPPINGS = (dict, Mapping)
+_UNIONS = (Union, types.UnionType)
+_IN_A_SET: Final[Schema] = {"type": ["string", "number", "boolean", "null"]}
+_WHOLE: Final[Schema] = {"pattern": r"^-?(0|[1-9][0-9]{0,17})$", "description": "a whole number"}
+_BOUNDS: Final = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
+
+
+class Field(NamedTuple):
+    """What YAML may set. `default` is `dataclasses.MISSING` where there is none that JSON can show."""
+
+    hint: Any
+    required: bool
+    default: Any = dataclasses.MISSING
+
+
+@functools.cache
+def fields(cls: Any) -> dict[str, Field]:
+    """The fields of a dataclass or `TypedDict` that YAML may set, by name."""
+    hints, missing = typing.get_type_hints(cls, include_extras=True), dataclasses.MISSING
+    if typing.is_typeddict(cls):
+        bare = {n: get_args(hint)[0] if get_origin(hint) is NotRequired else hint for n, hint in hints.items()}
+        return {name: Field(hint, name in cls.__required_keys__) for name, hint in bare.items()}
+    found = {}
+    for f in dataclasses.fields(cls):
+        if f.init and not f.name.startswith("_"):
+            default = f.default if f.default is None or isinstance(f.default, (str, int, float)) else missing
+            found[f.name] = Field(hints[f.name], f.default is missing and f.default_factory is missing, default)
+    return found
+
+
+def _peeled(hint: Any) -> tuple[Any, Any, tuple[Any, ...], list[Any]]:
+    """An annotation without `Annotated`: (itself, its kind, its arguments, the notes)."""
+    hint, *notes = (hint.__origin__, *hint.__metadata__) if get_origin(hint) is Annotated else (hint,)
+    return hint, get_origin(hint) or hint, get_args(hint), notes
+
+
+def _is_fixed(hint: Any) -> bool:
+    """Whether an annotation is a tuple of as many entries as it has arguments."""
+    return get_origin(hint) is tuple and get_args(hint)[-1:] != (...,)
+
+
+# ------------------------------------------------------------------------------------- JSON Schema
+
+
+def json_schema(cls: Any) -> Schema:
+    """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`."""
+    shapes = {name: shape for name, field in fields(cls).items() if (shape := _shape(field.hint)) is not None}
+    known = {name: field for name, field in fields(cls).items() if name in shapes}
+    for name, field in known.items():
+        if field.default is not dataclasses.MISSING:
+            shapes[name] = {**shapes[name], "default": field.default}
+    required = [name for name, field in known.items() if field.required]
+    return {"type": "object", "properties": shapes, "required": required, "additionalProperties": False}
+
+
+def _shape(hint: Any) -> Schema | None:
+    """JSON Schema of an annotation; None for what YAML cannot write, such as a function."""
+    hint, kind, args, notes = _peeled(hint)
+    shape: Schema | None = None
+    if hint in _PLAIN:
+        shape = dict(_PLAIN[hint])
+    elif hint in REFERENCES:
+        shape = _shape(Plugin)
+    elif typing.is_typeddict(hint):
+        shape = json_schema(hint)
+    elif kind is Literal:
+        shape = {"enum": list(args)}
+    elif kind in _UNIONS:
+        shapes = [one for one in map(_shape, args) if one is not None]
+        shape = {"anyOf": shapes} if any(one != {"type": "null"} for one in shapes) else None
+    elif _is_fixed(hint):
+        parts = [_shape(part) for part in args]
+        if None not in parts:
+            shape = {"type": "array", "prefixItems": parts, "minItems": len(args), "maxItems": len(args)}
+    elif kind in _LISTS:
+        items = _shape(args[0]) if args else {}
+        if items is not None and (kind not in _SETS or not args or _hashable(args[0])):
+            shape = {"type": "array", "items": items or (_IN_A_SET if kind in _SETS else {})}
+    elif kind in _MAPPINGS:
+        keys, values = (_key_shape(args[0]), _shape(args[1])) if args else ({}, {})
+        if keys is not None and values is not None:
+            shape = {"type": "object", "additionalProperties": values, **({"propertyNames": keys} if keys else {})}
+    if shape is None:
+        return None
+    for note in notes:
+        if isinstance(note, api.Range):
+            shape |= {word: getattr(note, key) for key, word in _BOUNDS.items() if getattr(note, key) is not None}
+        elif isinstance(note, (str, Keywords)):
+            shape |= {"description": note} if isinstance(note, str) else note
+    return shape
+
+
+def _key_shape(hint: Any) -> Schema | None:
+    """What a mapping's keys, which YAML gives as texts, must look like; None for keys that they cannot be."""
+    hint, kind, args, _ = _peeled(hint)
+    if kind is Literal:
+        return {"enum": list(args)} if all(isinstance(key, str) for key in args) else None
+    return {str: {}, Any: {}, int: _WHOLE}.get(hint)
+
+
+def unusable(cls: type) -> Iterator[tuple[str, str]]:
+    """The parameters without default whose values no YAML can write, functions aside: (name, annotation)."""
+    for name, field in fields(cls).items():
+        if field.required and _shape(field.hint) is None and _peeled(field.hint)[1] is not Callable:
+            yield name, _spelled(field.hint)
+
+
+def _hashable(hint: Any) -> bool:
+    hint, kind, args, _ = _peeled(hint)
+    if kind in (*_UNIONS, tuple, frozenset):
+        return all(part is ... or _hashable(part) for part in args)
+    return kind is Literal or hint in _PLAIN
+
+
+def _spelled(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint).replace("typing.", "")
+
+
+# ------------------------------------------------------------------------------------------- values
+
+Refer = Callable[[str, Any, ValuePath], Any]
+"""Makes a plugin: (kind, reference, where it stands)."""
+
+
+def built(cls: type, arguments: Mapping[str, Any], refer: Refer) -> dict[str, Any]:
+    """The arguments of a plugin, from what YAML has written and `faults` has passed."""
+    known = fields(cls)
+    return {name: build(known[name].hint, value, refer, (name,)) for name, value in arguments.items()}
+
+
+def build(hint: Any, value: Any, refer: Refer, path: ValuePath = ()) -> Any:
+    """What a field of this annotation gets for plain data that has passed `problems`; containers may nest."""
+    hint, kind, args, _ = _peeled(hint)
+    if kind in _UNIONS:
+        return build(_branch(args, value), value, refer, path)
+    if hint in REFERENCES:
+        return refer(REFERENCES[hint], value, path)
+    if isinstance(value, list) and kind in _LISTS:
+        each = args if _is_fixed(hint) else itertools.repeat(args[0] if args else Any)
+        items = [build(part, item, refer, (*path, i)) for i, (part, item) in enumerate(zip(each, value, strict=False))]
+        return items if _LISTS[kind] is list else _LISTS[kind](items)
+    if isinstance(value, dict) and kind in _MAPPINGS and args:
+        key_of = int if _key_shape(args[0]) == _WHOLE else str
+        return {key_of(key): build(args[1], item, refer, (*path, key)) for key, item in value.items()}
+    return value
+
+
+def _branch(hints: Sequence[Any], value: Any) -> Any:
+    """The first of these annotations that the value fits."""
+    for hint in hints:
+        shape = _shape(hint)
+        if shape is not None and _validator()(shape).is_valid(value):
+            return hint
+    return Any
+
+
+# ----------------------------------------------------------------------------------------- problems
+
+
+def faults(cls: type, arguments: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
+    """What is wrong with a plugin's parameters, as `problems` says it."""
+    shape = json_schema(cls)
+    for name in arguments.keys() & fields(cls).keys() - shape["properties"].keys():
+        yield (name, KEY), f"{name!r} is {_spelled(fields(cls)[name].hint)}, which YAML cannot write: set it in Python"
+    unset = fields(cls).keys() - shape["properties"].keys()
+    yield from _problems({name: value for name, value in arguments.items() if name not in unset}, shape)
+
+
+def problems(value: Any, hint: Any) -> Iterator[tuple[ValuePath, str]]:
+    """What is wrong with plain data that is to be `hint`, as (where in it, what), deepest causes only."""
+    yield from _problems(value, _shape(hint) or {})
+
+
+def _problems(value: Any, shape: Schema) -> Iterator[tuple[ValuePath, str]]:
+    for error in _validator()(shape).iter_errors(value):
+        yield from _explain(error)
+
+
+@functools.cache
+def _validator() -> Any:
+    """JSON Schema takes 3.0 for an integer; Python, which will slice and count with it, does not."""
+    from jsonschema import Draft202012Validator, validators
+
+    checker = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return validators.extend(Draft202012Validator, type_checker=checker)  # type: ignore[no-untyped-call]
+
+
+def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
+    path: ValuePath = tuple(error.absolute_path)
+    name = _name(path)
+    found, rule, value = error.instance, error.validator, error.validator_value
+    if "propertyNames" in error.schema_path:
+        must = near(str(found), map(str, value)) if rule == "enum" else f"It must be {error.schema['description']}."
+        yield (*path, found, KEY), f"{name} has no key {found!r}. {must}"
+    elif rule == "additionalProperties":
+        known = error.schema.get("properties", {})
+        for key in found:
+            if key not in known:
+                yield (*path, key, KEY), f"unknown key {key!r}. {near(str(key), known)}"
+    elif rule == "required":
+        missing = [repr(key) for key in value if key not in found]
+        yield path, f"{name} lacks {', '.join(missing)}"
+    elif rule == "enum":
+        yield path, f"{name} is {found!r}. {near(str(found), map(str, value))}"
+    elif rule == "anyOf":
+        # Speak of the branch that fits the value's type best; list what is possible when none does.
+        deeper = [e for e in error.context if e.validator not in ("type", "enum") or len(e.absolute_path) > len(path)]
+        if deeper:
+            yield from _explain(deeper[0])
+            return
+        words = [str(v) for e in error.context if e.validator == "enum" for v in e.validator_value]
+        kinds = [*words, *(_kinds(e.validator_value) for e in error.context if e.validator == "type")]
+        hint = f" {near(found, words)}".split(" There are")[0] if isinstance(found, str) else ""
+        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(found)} {_short(found)}.{hint}"
+    elif rule == "pattern":
+        yield path, f"{name} is {_short(found)}; it must be {error.schema.get('description', f'like {value}')}"
+    elif rule in _MUST:
+        yield path, f"{name} must {_MUST[rule].format(value)}, found {found}"
+    elif rule == "type":
+        yield path, f"{name} must be {_kinds(value)}, found {_kind(found)} {_short(found)}"
+    elif rule in ("minItems", "minLength", "minProperties") and value == 1:
+        yield path, f"{name} must not be empty"
+    elif rule in ("minItems", "maxItems"):
+        word = "least" if rule == "minItems" else "most"
+        yield path, f"{name} must have at {word} {value} entries, found {len(found)}"
+    else:
+        yield path, f"{name}: {error.message}"
+
+
+_MUST: Final = {
+    "minimum": "be ≥ {}",
+    "maximum": "be ≤ {}",
+    "exclusiveMinimum": "be > {}",
+    "exclusiveMaximum": "be < {}",
+}
+_KINDS: Final = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "empty",
+}
+
+
+def _name(path: ValuePath) -> str:
+    if not path:
+        return "this"
+    return f"'{path[-1]}'" if isinstance(path[-1], str) else f"entry {path[-1]} of {_name(path[:-1])}"
+
+
+def _kinds(names: str | Sequence[str]) -> str:
+    return " or ".join(_KINDS[name] for name in ([names] if isinstance(names, str) else names))
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "a mapping", list: "a list", str: "text", bool: "the truth value", type(None): "nothing"}
+    return kinds.get(type(value), "the number")
+
+
+def _short(value: Any) -> str:
+    text = "" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
