@@ -283,12 +283,12 @@ def play(job: Job, limit: int | None) -> tuple[Run, Model]:
     if job.spec.startswith("darkforest"):
         fixed = "It is \\boxed{50}, so the answer is (B).\nProgram: add(50, 1)\nFinal Answer: Yes\nConfidence: 0.8"
         engine = ["--model", "mock", "--model_args", f"text={json.dumps(fixed)}"] if job.model == "mock" else []
-        sets = [word for one in changes for word in ("--set", one)]
-        command("fit", "--spec", job.spec, "--quiet", "--allow_code_execution", *engine, *sets)
+        overrides = [word for one in changes for word in ("--set", one)]
+        command("fit", "--spec", job.spec, "--quiet", "--allow_code_execution", *engine, *overrides)
     run = harness.evaluate(
         job.spec,
         Mock(function=model) if job.model == "mock" else None,
-        sets=changes,
+        overrides=changes,
         limit=limit or LIMITS.get(job.spec, 1),
         repeats=2 if job.spec.startswith("dpbench") else None,
         output_path="run",

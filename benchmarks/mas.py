@@ -16,8 +16,8 @@ def teams(measured: Measured, smoke: bool) -> list[Row]:
     large = ["matrix.agents=[100]", "matrix.items=[100]", "matrix.family=[random]", "matrix.condition=[Base]"]
     for backend in ("Broadcasting", "P2P", "Shared K-V"):
         more = [*large, f"matrix.backend=[{backend}]"]
-        sets = [word for one in more for word in ("--set", one)]
-        rows.append(_team(measured, f"100 agents × 100 numbers, {backend}", sets))
+        overrides = [word for one in more for word in ("--set", one)]
+        rows.append(_team(measured, f"100 agents × 100 numbers, {backend}", overrides))
     return rows
 
 

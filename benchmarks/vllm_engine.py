@@ -181,7 +181,8 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config import resolve, spec
     from harness.config.plan import survey
     from harness.config.project import find
-    from harness.runtime.runner import Options, run
+    from harness.runtime.options import Options
+    from harness.runtime.runner import run
 
     project = find()
     asked = {

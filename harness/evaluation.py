@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import storage
 from harness.api import Engine, Facts, Metric
-from harness.config import resolve, spec
+from harness.config import resolve
 from harness.config.calibration import adopt
 from harness.config.plan import Plan, check_execution, survey
 from harness.config.project import Project, find
-from harness.config.spec import Spec
-from harness.engines.budget import Budget
+from harness.config.spec import Spec, load, parse, raise_all
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, chosen
 from harness.runtime.manifest import (
@@ -36,7 +35,8 @@ from harness.runtime.manifest import (
     read_meta,
     reported,
 )
-from harness.runtime.runner import BudgetReachedError, Options, run
+from harness.runtime.options import NAMES, Options
+from harness.runtime.runner import BudgetReachedError, run
 from harness.runtime.scoring import rescore
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
@@ -83,7 +83,7 @@ class Run:
             raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
         if not (folder / SPEC).is_file():
             raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
-        resolved = spec.load(str(folder / SPEC), project)
+        resolved = load(str(folder / SPEC), project)
         scores = load_scores(folder / "scores.jsonl")
         return cls(folder, meta, resolved, scores, resolve.metrics(resolved, project))
 
@@ -143,81 +143,53 @@ class Run:
 
 
 def evaluate(
-    reference: str | Mapping[str, Any] | Spec,
+    spec: str | Mapping[str, Any] | Spec,
     model: Engine | str | None = None,
     *,
     model_args: Mapping[str, Any] | None = None,
-    sets: Iterable[str] = (),
+    overrides: Iterable[str] = (),
     limit: int | None = None,
     seed: int | None = None,
     repeats: int | None = None,
-    output_path: Path | str | None = None,
-    resume: bool | None = None,
-    overwrite: bool = False,
-    max_concurrency: int = 256,
-    use_cache: Path | str | None = None,
-    log_samples: bool = False,
-    log_requests: bool = False,
-    take_turns: bool = False,
-    allow_code_execution: bool = False,
-    sandbox: str = "process",
-    max_error_rate: float = 0.25,
-    max_calls: int | None = None,
-    max_tokens_total: int | None = None,
-    max_time: float | None = None,
-    executor: str | Mapping[str, Any] | None = None,
     on_score: OnScore | None = None,
     project: Project | None = None,
+    **options: Any,
 ) -> Run:
     """Run a spec, or finish a run that was interrupted, and return its results.
 
     Args:
-        reference: a spec's file or name, its content as a mapping, or a loaded `Spec`.
+        spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
         model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
-        sets: `path=value` changes to the spec.
+        overrides: `path=value` changes to the spec.
         limit: at most this many cases a condition.
         seed: overrides the spec's `seed`.
         repeats: overrides the spec's `repeats`.
-        output_path: the run's folder; default as `default_folder` says.
-        resume: True insists on an earlier run, False refuses one, None continues it if there is one.
-        overwrite: replace a run of another configuration or code in that folder; with `resume=False` any run.
-        max_concurrency: model requests in flight at once, per engine.
-        use_cache: a file to keep model responses in.
-        log_samples: also write whole conversations, to samples.jsonl.
-        log_requests: also write every raw model exchange, to requests.jsonl.
-        take_turns: start one engine at a time, where not all fit.
-        allow_code_execution: whether programs that models wrote may be run to grade them.
-        sandbox: who builds the fence around such programs: `process`, `bwrap` or `weaker` (docs/how-to/sandbox.md).
-        max_error_rate: the share of an engine's last 100 requests that may fail before the run stops.
-        max_calls: stop once the run has made this many model calls.
-        max_tokens_total: stop once the run has used this many tokens, input and output.
-        max_time: seconds after which the run asks nothing new.
-        executor: where to run, `local` or `{"use": "ray", "workers": 4, …}`; None for what the spec says.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
+        options: how to run, by the fields of `harness.runtime.options.Options`: `output_path`, `max_calls`, ….
 
     Raises:
         UserError: and its kinds, for every mistake a person can mend.
-        RunStoppedError: an engine gave up, or what the run may spend is spent (`BudgetReachedError`).
+        RunStoppedError: an engine gave up, or the run's budget is spent (`BudgetReachedError`).
+        TypeError: an option that does not exist.
     """
+    unknown = next((name for name in options if name not in NAMES), None)
+    if unknown is not None:
+        raise TypeError(f"evaluate() has no option {unknown!r}. {near(unknown, NAMES)}")
+    how = Options(**options)
     project = project or find()
-    if isinstance(reference, Spec):
-        if sets or not limit is seed is repeats is None:
-            raise SpecError("a loaded Spec is taken as it is", hint="Give sets, limit, seed and repeats to spec.load.")
-        loaded = reference
-    elif isinstance(reference, str):
-        loaded = spec.load(reference, project, sets, limit=limit, seed=seed, repeats=repeats)
+    if isinstance(spec, Spec):
+        if overrides or not limit is seed is repeats is None:
+            hint = "Give overrides, limit, seed and repeats to harness.config.spec.load."
+            raise SpecError("a loaded Spec is taken as it is", hint=hint)
+        loaded = spec
+    elif isinstance(spec, str):
+        loaded = load(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
     else:
-        loaded = spec.parse(reference, project, sets, limit=limit, seed=seed, repeats=repeats)
+        loaded = parse(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
     if isinstance(model, str):
         model = resolve.engine({"use": model, **(model_args or {})}, project)
-    plan = resolve.plan(loaded, project, model)
-    cache = Path(use_cache) if use_cache else None
-    budget = Budget(max_calls, max_tokens_total, max_time)
-    how = (max_concurrency, cache, log_samples, log_requests, take_turns, allow_code_execution, sandbox)
-    options = Options(*how, max_error_rate, budget, executor)
-    folder = Path(output_path) if output_path else default_folder(plan, overwrite)
-    return execute(plan, folder, options, resume=resume, overwrite=overwrite, on_score=on_score)
+    return execute(resolve.plan(loaded, project, model), how, on_score)
 
 
 def default_folder(plan: Plan, overwrite: bool = False) -> Path:
@@ -243,16 +215,9 @@ def plain_folder(plan: Plan) -> Path:
     return plan.project.results() / f"{plan.spec.name}-{model}"
 
 
-def execute(
-    plan: Plan,
-    folder: Path,
-    options: Options,
-    *,
-    resume: bool | None = None,
-    overwrite: bool = False,
-    on_score: OnScore | None = None,
-) -> Run:
-    """Play a plan into a folder and write its results there. Arguments and errors as in `evaluate`."""
+def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Run:
+    """Play a plan and write its results into `options.output_path`. Errors as in `evaluate`."""
+    folder = options.output_path or default_folder(plan, options.overwrite)
     check_execution(plan, options.allow_code_execution, options.sandbox)
     executor = chosen(plan, options)
     executor.check(plan, options)
@@ -268,7 +233,7 @@ def execute(
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        meta = begin(plan, folder, adopted, found.cases, resume, overwrite)
+        meta = begin(plan, folder, adopted, found.cases, options.resume, options.overwrite)
         reports: dict[str, Facts] = {}
         total = len(found.ids)
         told: OnScore = on_score or (lambda score, total: None)
@@ -296,7 +261,7 @@ def execute(
 
 def _check(plan: Plan, labels: Iterable[str]) -> None:
     """What would only be found out after hours of playing: tables that cannot be made, a model without a seat."""
-    spec.raise_all(
+    raise_all(
         SpecError(problem, place=plan.spec.place("tables", i))
         for i, table in enumerate(plan.spec.get("tables", []))
         for problem in check_table(table, labels, plan.metrics)

@@ -25,7 +25,7 @@ from harness.config.spec import Spec, Variant, over
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute, plain_folder
 from harness.runtime.manifest import identity
-from harness.runtime.runner import Options
+from harness.runtime.options import Options
 
 SCORES = ("score", "success")
 """The grades that say whether an answer is right, whichever of them a task has."""
@@ -40,10 +40,8 @@ def fit(
     project: Project,
     model: MakeModel,
     *,
-    folder: Path | None = None,
     options: Options | None = None,
     limit: int | None = None,
-    overwrite: bool = False,
     on_score: Callable[[str], OnScore | None] = lambda name: None,
 ) -> dict[Path, int]:
     """Fit every file of parameters that the spec names.
@@ -51,9 +49,9 @@ def fit(
     Args:
         loaded: the spec whose evaluation will read them.
         model: makes the engine under test, once for every file; None for the spec's baseline.
-        folder: where the calibration runs are kept; default `results/<spec>-<model>-fit`.
+        options: how to run. `output_path` is where the calibration runs are kept, by default
+            `results/<spec>-<model>-fit`; `overwrite` also replaces a file that holds other parameters.
         limit: at most so many questions for each file, where `fit:` does not say fewer.
-        overwrite: whether a file that holds other parameters, and a calibration run with other code, may be replaced.
         on_score: name of a file → what is called with every finished episode.
 
     Returns:
@@ -63,6 +61,7 @@ def fit(
         SpecError: nothing to fit, no `fit:`, or two conditions that want different things of one file.
         DataError: calibration questions that failed, or a file that may not be overwritten.
     """
+    options = options or Options()
     plan = resolve.plan(loaded, project, model())
     seats = frozenset(seat for c in plan.conditions for seat in c.protocol.seats(c.task.example()))
     files: dict[Path, int] = {}
@@ -71,8 +70,8 @@ def fit(
         assert isinstance(protocol, Fitted)
         calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=seats)
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
-        where = (folder or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
-        execute(calibrating, where, options or Options(), overwrite=overwrite, on_score=on_score(name))
+        where = (options.output_path or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
+        execute(calibrating, replace(options, output_path=where), on_score(name))
         played = _played(calibrating, where)
         asked = {one.case.id: fingerprint(one.case) for one in played}
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
@@ -90,7 +89,7 @@ def fit(
             "parameters": protocol.fit(played),
         }
         file = _target(project, name)
-        _write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n", overwrite)
+        _write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n", options.overwrite)
         files[file] = len(played)
     return files
 

@@ -20,7 +20,8 @@ from harness.engines.budget import Budget, Budgeted, Tally
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
-from harness.runtime.runner import BudgetReachedError, Options, RunStoppedError
+from harness.runtime.options import Options
+from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.fake_openai import FakeOpenAI, status
 from tests.journals import as_killed, sealed
 from tests.test_shared_calls import SPEC
@@ -30,8 +31,8 @@ BUILTIN = project.builtin()
 Dice = TOY.load("engines", "dice")
 
 
-def run(folder: Path, model: Any = None, sets: tuple[str, ...] = (), **more: Any) -> harness.Run:
-    return harness.evaluate("toy", model, sets=sets, output_path=folder, project=TOY, **more)
+def run(folder: Path, model: Any = None, overrides: tuple[str, ...] = (), **more: Any) -> harness.Run:
+    return harness.evaluate("toy", model, overrides=overrides, output_path=folder, project=TOY, **more)
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -279,6 +280,8 @@ def test_a_spent_budget_leaves_what_a_cache_holds(tmp_path: Path, width: int) ->
 
 
 def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
+    import openai  # noqa: F401  the run's time must not pass with importing it
+
     slow = status(429, "slow down", headers={"Retry-After": "3600"})
     with FakeOpenAI(faults=lambda body: slow) as server:
         fields = {"model": "fake", "base_url": server.url, "max_backoff": 3600.0}
@@ -320,11 +323,11 @@ def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, 
     plan = resolve.plan(spec.parse(data, BUILTIN), BUILTIN, one)
     plan = replace(plan, engines={"model": one, "bb": two})
     with pytest.raises(BudgetReachedError):
-        execute(plan, tmp_path / "r", Options(take_turns=take_turns, budget=Budget(max_calls=10)))
+        execute(plan, Options(output_path=tmp_path / "r", take_turns=take_turns, max_calls=10))
     assert one.asked + two.asked == 10
     if take_turns:  # two calls of each of five episodes, then nobody may ask the other model
         assert (one.asked, two.asked, two.started) == (10, 0, 0)
-    done = execute(plan, tmp_path / "r", Options(take_turns=take_turns, budget=Budget(max_calls=15)))
+    done = execute(plan, Options(output_path=tmp_path / "r", take_turns=take_turns, max_calls=15))
     assert not done.failed and (one.asked, two.asked) == (10, 5)
 
 

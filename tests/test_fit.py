@@ -16,6 +16,7 @@ from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import Run, evaluate
 from harness.fit import fit
+from harness.runtime.options import Options
 
 BUILTIN = project.builtin()
 PANEL: dict[str, Any] = {"use": "simulated", "seats": {"Agent-0": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.3}}}
@@ -38,7 +39,7 @@ def body(folder: Path, **changes: Any) -> dict[str, Any]:
 
 def fitted(folder: Path, model: Engine | None = None, overwrite: bool = False, **changes: Any) -> dict[str, Any]:
     loaded = spec.parse(body(folder, **changes), BUILTIN)
-    files = fit(loaded, BUILTIN, lambda: model, folder=folder / "runs", overwrite=overwrite)
+    files = fit(loaded, BUILTIN, lambda: model, options=Options(output_path=folder / "runs", overwrite=overwrite))
     [(file, questions)] = files.items()
     found: dict[str, Any] = json.loads(file.read_text("utf-8"))
     assert questions == len(found["questions"])
@@ -138,7 +139,12 @@ def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_pat
         data = body(tmp_path, prompts="mine")
         return evaluate(data, Mock(text=said), output_path=tmp_path / "run", project=project.find(own))
 
-    fit(spec.parse(body(tmp_path, prompts="mine"), mine), mine, lambda: Mock(text=said), folder=tmp_path / "runs")
+    fit(
+        spec.parse(body(tmp_path, prompts="mine"), mine),
+        mine,
+        lambda: Mock(text=said),
+        options=Options(output_path=tmp_path / "runs"),
+    )
     (own / "prompts" / "mine" / "debate.j2").write_text("Now argue.")
     assert evaluated().failed == []
     (own / "prompts" / "mine" / "question.j2").write_text("Listen: {{ question }}")
@@ -254,7 +260,7 @@ def test_a_mistake_in_fit_is_told_where_it_stands(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(json.dumps({**body(tmp_path), "fit": {"task": {"termz": 3}}}, indent=1))
     with pytest.raises(SpecError, match=r"s\.yaml:\d+:\d+: .*unknown key 'termz'"):
-        fit(spec.load(str(file), BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "runs")
+        fit(spec.load(str(file), BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs"))
 
 
 def without(data: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -264,7 +270,7 @@ def without(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 def test_what_cannot_be_fitted_is_told(tmp_path: Path) -> None:
     def error(data: Mapping[str, Any]) -> str:
         with pytest.raises((SpecError, DataError)) as told:
-            fit(spec.parse(data, BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "runs")
+            fit(spec.parse(data, BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs"))
         return str(told.value)
 
     plain = body(tmp_path)

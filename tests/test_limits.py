@@ -32,11 +32,11 @@ CASE = TASK.example()
 
 
 def run(
-    folder: Path, limits: dict[str, Any], model: Any = None, sets: tuple[str, ...] = (), **more: Any
+    folder: Path, limits: dict[str, Any], model: Any = None, overrides: tuple[str, ...] = (), **more: Any
 ) -> harness.Run:
     """The toy run: two or three seats, three rounds, one re-ask; every call of the dice takes 11 tokens."""
     written = f"limits={json.dumps(limits)}"
-    return harness.evaluate("toy", model, sets=(written, *sets), output_path=folder, project=TOY, **more)
+    return harness.evaluate("toy", model, overrides=(written, *overrides), output_path=folder, project=TOY, **more)
 
 
 def results(folder: Path) -> dict[str, bytes]:

@@ -193,8 +193,8 @@ def test_from_the_game_to_every_table(tmp_path: Path) -> None:
     policies.mkdir(parents=True)
     (policies / "talker.py").write_text(TALKER, "utf-8")
     project = find(tmp_path)
-    sets = ["baseline=talker", "matrix.condition=[sim5c]"]
-    run = evaluate("dpbench", sets=sets, repeats=12, output_path=tmp_path / "run", project=project)
+    overrides = ["baseline=talker", "matrix.condition=[sim5c]"]
+    run = evaluate("dpbench", overrides=overrides, repeats=12, output_path=tmp_path / "run", project=project)
     lines = map(json.loads, (run.folder / "journal.jsonl").read_text("utf-8").splitlines())
     acts: dict[str, list[bool]] = {}
     for line in lines:
@@ -211,7 +211,7 @@ def test_from_the_game_to_every_table(tmp_path: Path) -> None:
 
     first = consistency(run)
     assert first[0] == pytest.approx(pooled) and first[1] is not None
-    again = evaluate("dpbench", sets=sets, repeats=12, output_path=tmp_path / "run", project=project)
+    again = evaluate("dpbench", overrides=overrides, repeats=12, output_path=tmp_path / "run", project=project)
     loaded = Run.load(run.folder, project)
     assert first == consistency(again) == consistency(loaded) == consistency(rescored(run.folder, project))
     board = leaderboard([RunScores(loaded.meta, loaded.scores, loaded.table_specs, loaded.metrics)])

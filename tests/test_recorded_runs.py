@@ -18,8 +18,8 @@ TOY = find(ROOT / "toy")
 Dice = TOY.load("engines", "dice")
 
 
-def run(folder: Path, model: Any = None, sets: tuple[str, ...] = (), **more: Any) -> harness.Run:
-    return harness.evaluate("toy", model, sets=sets, output_path=folder, project=TOY, **more)
+def run(folder: Path, model: Any = None, overrides: tuple[str, ...] = (), **more: Any) -> harness.Run:
+    return harness.evaluate("toy", model, overrides=overrides, output_path=folder, project=TOY, **more)
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -62,7 +62,7 @@ def test_replaying_a_run_without_its_model_gives_the_same_scores(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("sets", "shown"),
+    ("overrides", "shown"),
     [
         (("seed=9",), "seed: 9"),
         (("prompts=toy/loud",), "toy/loud"),
@@ -70,10 +70,10 @@ def test_replaying_a_run_without_its_model_gives_the_same_scores(tmp_path: Path)
         (("protocol.rounds=1",), "rounds: 1"),
     ],
 )
-def test_a_replay_of_other_questions_is_refused(tmp_path: Path, sets: tuple[str, ...], shown: str) -> None:
+def test_a_replay_of_other_questions_is_refused(tmp_path: Path, overrides: tuple[str, ...], shown: str) -> None:
     run(tmp_path / "a", Dice())
     with pytest.raises(DataError, match="other questions") as caught:
-        run(tmp_path / "b", "replay", sets, model_args={"path": str(tmp_path / "a")})
+        run(tmp_path / "b", "replay", overrides, model_args={"path": str(tmp_path / "a")})
     assert shown in str(caught.value)
     assert not (tmp_path / "b").exists()
 

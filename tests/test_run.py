@@ -24,8 +24,8 @@ TOY = find(ROOT / "toy")
 Dice = TOY.load("engines", "dice")
 
 
-def run(folder: Path, model: Any = None, sets: tuple[str, ...] = (), **more: Any) -> harness.Run:
-    return harness.evaluate("toy", model, sets=sets, output_path=folder, project=TOY, **more)
+def run(folder: Path, model: Any = None, overrides: tuple[str, ...] = (), **more: Any) -> harness.Run:
+    return harness.evaluate("toy", model, overrides=overrides, output_path=folder, project=TOY, **more)
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -148,15 +148,15 @@ def test_an_engine_that_finds_a_mistake_in_what_it_is_asked_stops_the_run(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("sets", "says"),
+    ("overrides", "says"),
     [
         (("task.broken=grade",), "grade: RuntimeError: cannot grade"),
         (("task.broken=brief",), "RuntimeError: no brief for S1 (registry/tasks/pick.py:"),
         (("baseline=illegal",), "Illegal chose 'z'"),
     ],
 )
-def test_failure_is_data(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
-    done = run(tmp_path / "r", None, sets)
+def test_failure_is_data(tmp_path: Path, overrides: tuple[str, ...], says: str) -> None:
+    done = run(tmp_path / "r", None, overrides)
     assert len(done.failed) == len(done.scores) == 8
     assert all(says in str(s.error) for s in done.failed)
     assert all(row["n"] == 0 and row["failed"] == 4 and row["value"] is None for row in done.rows)
@@ -190,13 +190,13 @@ def test_a_default_said_in_so_many_words_goes_on_with_the_run(tmp_path: Path) ->
 def test_tables_may_change_and_reports_show_the_new_ones(tmp_path: Path) -> None:
     run(tmp_path / "r")
     table = "{title: Other, rows: seats, cell: agreed}"
-    run(tmp_path / "r", sets=(f"tables=[{table}]",))
+    run(tmp_path / "r", overrides=(f"tables=[{table}]",))
     assert [t.title for t in harness.Run.load(tmp_path / "r", TOY).tables] == ["Other"]
 
 
 def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"--set tables.*unknown label 'sets'. Did you mean seats"):
-        run(tmp_path / "r", sets=("tables=[{title: T, rows: sets, cell: agreed}]",))
+        run(tmp_path / "r", overrides=("tables=[{title: T, rows: sets, cell: agreed}]",))
     assert not (tmp_path / "r").exists()
 
 
@@ -238,7 +238,7 @@ def test_a_loaded_spec_is_taken_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="taken as it is"):
         harness.evaluate(loaded, None, seed=3, output_path=tmp_path, project=TOY)
     done = harness.evaluate(
-        {"extends": "toy", "name": "x"}, sets=["matrix.seats=[2]"], output_path=tmp_path, project=TOY
+        {"extends": "toy", "name": "x"}, overrides=["matrix.seats=[2]"], output_path=tmp_path, project=TOY
     )
     assert len(done.scores) == 4
 
@@ -307,9 +307,9 @@ def test_a_full_disk_says_once_what_to_do(tmp_path: Path) -> None:
 
 
 def test_groups_of_seats(tmp_path: Path) -> None:
-    sets = ("seats={default: model, others: {policy: coin, count: 1, scored: false}}",)
+    overrides = ("seats={default: model, others: {policy: coin, count: 1, scored: false}}",)
     engine = Dice()
-    done = run(tmp_path / "r", engine, sets)
+    done = run(tmp_path / "r", engine, overrides)
     assert len(done.scores) == 8
     seats = {name.rsplit("/", 3)[1] for name in engine.asked}
     assert seats == {"S0", "S1", "S2"}  # who is the other is drawn case by case
@@ -319,7 +319,7 @@ def test_groups_of_seats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets", "says"),
+    ("overrides", "says"),
     [
         (("seats={other: {model: model}}",), "needs share:, count: or seats:"),
         (("seats={other: {share: 1.5}}",), "share must be between 0 and 1, found 1.5"),
@@ -333,9 +333,9 @@ def test_groups_of_seats(tmp_path: Path) -> None:
         (("prompts=toy/bass",), "Did you mean toy/base"),
     ],
 )
-def test_plans_that_do_not_hold_together(tmp_path: Path, sets: tuple[str, ...], says: str) -> None:
+def test_plans_that_do_not_hold_together(tmp_path: Path, overrides: tuple[str, ...], says: str) -> None:
     with pytest.raises((SpecError, harness.errors.PluginError)) as caught:
-        run(tmp_path / "r", None, sets)
+        run(tmp_path / "r", None, overrides)
     assert says in str(caught.value)
     assert not (tmp_path / "r").exists()
 

@@ -16,10 +16,10 @@ TOY = find(Path(__file__).parent / "toy")
 GOOD = "name: s\ntask: pick\nprotocol: rounds\nprompts: toy/base\nmetrics: [agreed]\n"
 
 
-def load(tmp_path: Path, text: str, *sets: str) -> spec.Spec:
+def load(tmp_path: Path, text: str, *overrides: str) -> spec.Spec:
     file = tmp_path / "s.yaml"
     file.write_text(textwrap.dedent(text))
-    return spec.load(str(file), TOY, sets)
+    return spec.load(str(file), TOY, overrides)
 
 
 def test_extends_merges_mappings_and_replaces_the_rest(tmp_path: Path) -> None:

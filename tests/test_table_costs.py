@@ -147,10 +147,10 @@ def test_building_refuses_a_metric_that_is_not_there() -> None:
 GOOD = "extends: toy\nname: s\n"
 
 
-def load(tmp_path: Path, text: str, *sets: str) -> spec.Spec:
+def load(tmp_path: Path, text: str, *overrides: str) -> spec.Spec:
     file = tmp_path / "s.yaml"
     file.write_text(text)
-    return spec.load(str(file), TOY, sets)
+    return spec.load(str(file), TOY, overrides)
 
 
 def test_prices_merge_are_set_by_any_models_name_and_define_no_benchmark(tmp_path: Path) -> None:
@@ -230,8 +230,10 @@ SETS = (
 )
 
 
-def run(folder: Path, *sets: str, model: Any = "dice", name: str = "dice") -> Run:
-    return evaluate("toy", model, model_args={"name": name}, sets=(*SETS, *sets), output_path=folder, project=TOY)
+def run(folder: Path, *overrides: str, model: Any = "dice", name: str = "dice") -> Run:
+    return evaluate(
+        "toy", model, model_args={"name": name}, overrides=(*SETS, *overrides), output_path=folder, project=TOY
+    )
 
 
 def test_a_price_may_come_after_the_run(tmp_path: Path) -> None:

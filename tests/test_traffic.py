@@ -16,8 +16,8 @@ from harness.engines.mock import Mock
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "r"
-    sets = ["matrix.agents=[5]", "matrix.problem=[global_maximum]"]
-    harness.evaluate("silo_quick", sets=sets, output_path=folder)
+    overrides = ["matrix.agents=[5]", "matrix.problem=[global_maximum]"]
+    harness.evaluate("silo_quick", overrides=overrides, output_path=folder)
     return folder
 
 
@@ -87,8 +87,8 @@ def test_agentsnet_sends_along_edges(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_philosophers_speak_to_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     say = Mock(text="MESSAGE: left first\nACTION: WAIT")
-    sets = ["matrix.condition=[sim3c]", "protocol.max_timesteps=2"]
-    harness.evaluate("dpbench_quick", model=say, sets=sets, repeats=1, output_path=tmp_path / "r")
+    overrides = ["matrix.condition=[sim3c]", "protocol.max_timesteps=2"]
+    harness.evaluate("dpbench_quick", model=say, overrides=overrides, repeats=1, output_path=tmp_path / "r")
     found = rows(capsys, str(tmp_path / "r"), "--plots", str(tmp_path / "plots"))
     assert [(row["sender"], row["receiver"], row["messages"], row["characters"]) for row in found] == [
         (f"P{i}", "*", "2", "20") for i in range(3)
@@ -116,8 +116,8 @@ def panel(tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str) -> 
     numbers = itertools.count()
     say = Mock(function=lambda request: f"Because.\nThe answer is {next(numbers)}.")
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
-    sets = [f"protocol={protocol}", "prompts=ensembles/standard", "matrix={}", "task.terms=2", "tables=[]"]
-    harness.evaluate("arithmetic", model=say, sets=[*sets, "metrics=[calls]"], limit=1, output_path=folder)
+    overrides = [f"protocol={protocol}", "prompts=ensembles/standard", "matrix={}", "task.terms=2", "tables=[]"]
+    harness.evaluate("arithmetic", model=say, overrides=[*overrides, "metrics=[calls]"], limit=1, output_path=folder)
     found = rows(capsys, str(folder))
     lines = map(json.loads, (folder / "journal.jsonl").read_text("utf-8").splitlines())
     [facts] = [line["outcome"]["facts"] for line in lines if line["k"] == "end"]

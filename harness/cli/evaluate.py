@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ from harness.cli.progress import Progress, notes
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
-from harness.engines.budget import Budget
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
 from harness.evaluation import default_folder, execute
-from harness.runtime.runner import Options
+from harness.runtime.options import NAMES, Options
 
 
 def evaluate(options: argparse.Namespace) -> int:
@@ -35,20 +35,21 @@ def evaluate(options: argparse.Namespace) -> int:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
     check_gen_kwargs(options, plan)
-    folder = Path(options.output_path) if options.output_path else default_folder(plan, options.overwrite)
+    how = running(options)
+    folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
     try:
-        how = {"resume": options.resume, "overwrite": options.overwrite}
         with notes(options.quiet):
-            done = execute(plan, folder, running(options), **how, on_score=progress)
+            done = execute(plan, replace(how, output_path=folder), progress)
     except NotFittedError as error:
         hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
         raise NotFittedError(error.message, place=error.place, hint=hint) from None
     except KeyboardInterrupt:
         progress.close()
-        print(f"\nstopped; {progress.done} of {progress.total} episodes are in {folder}. To go on:", file=sys.stderr)
+        kept = f"{progress.done} of {progress.total} episodes are in {folder}" if folder.exists() else "nothing was run"
+        print(f"\nstopped; {kept}. To go on:", file=sys.stderr)
         print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
         return INTERRUPTED
     finally:
@@ -71,7 +72,7 @@ def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -
     for name in ("spec", "data_dir", "seed", "model", "model_args", "gen_kwargs"):
         if getattr(options, name) not in (None, ""):
             words += [f"--{name}", str(getattr(options, name))]
-    for change in options.sets:
+    for change in options.overrides:
         words += ["--set", change]
     words += [f"--{name}" for name in ("take_turns", "allow_code_execution") if getattr(options, name)]
     # `harness fit` writes below the project for those who stand in it, else below the working directory.
@@ -82,19 +83,9 @@ def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -
 
 
 def running(options: argparse.Namespace) -> Options:
-    """How the flags say it is to be run."""
-    return Options(
-        max_concurrency=options.max_concurrency,
-        use_cache=Path(options.use_cache) if options.use_cache else None,
-        log_samples=options.log_samples,
-        log_requests=options.log_requests,
-        take_turns=options.take_turns,
-        allow_code_execution=options.allow_code_execution,
-        sandbox=options.sandbox,
-        max_error_rate=options.max_error_rate,
-        budget=Budget(options.max_calls, options.max_tokens_total, options.max_time),
-        executor=executor(options),
-    )
+    """The options of the run that the flags give."""
+    given = {name: getattr(options, name) for name in NAMES}
+    return Options(**{**given, "executor": executor(options)})
 
 
 def executor(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -112,11 +103,11 @@ def place(*path: Hashable) -> Place:
 
 def load(options: argparse.Namespace) -> spec.Spec:
     """The spec that the options name, with their changes."""
-    sets = list(options.sets)
+    overrides = list(options.overrides)
     if options.data_dir:
-        sets.append(f"task.data_dir={options.data_dir}")
+        overrides.append(f"task.data_dir={options.data_dir}")
     changes = pairs(getattr(options, "gen_kwargs", ""), "--gen_kwargs")
-    loaded = spec.load(options.spec, find(), sets, limit=options.limit, seed=options.seed, repeats=options.repeats)
+    loaded = spec.load(options.spec, find(), overrides, limit=options.limit, seed=options.seed, repeats=options.repeats)
     if changes:
         # One vocabulary first, so that max_gen_toks=8 here replaces max_tokens: 512 there.
         loaded.data["generation_kwargs"] = {**normalise(loaded.get("generation_kwargs", {})), **normalise(changes)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from harness.api import Engine
 from harness.cli.evaluate import check_gen_kwargs, load, pairs, place, running
@@ -41,10 +40,8 @@ def fit(options: argparse.Namespace) -> int:
                 loaded,
                 project,
                 model,
-                folder=Path(options.output_path) if options.output_path else None,
                 options=running(options),
                 limit=limit,
-                overwrite=options.overwrite,
                 on_score=progress,
             )
     finally:

@@ -32,7 +32,7 @@ def validate(options: argparse.Namespace) -> int:
     failures = 0
     ids = functools.cache(functools.partial(_published, project))
     for name in names:
-        problems, inputs = _problems(name, options.sets, project, ids)
+        problems, inputs = _problems(name, options.overrides, project, ids)
         failures += bool(problems)
         told = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         print(f"{name}: {told if problems else 'ok'}")
@@ -44,11 +44,11 @@ def validate(options: argparse.Namespace) -> int:
 
 
 def _problems(
-    name: str, sets: list[str], project: Project, ids: Callable[[str], list[str]]
+    name: str, overrides: list[str], project: Project, ids: Callable[[str], list[str]]
 ) -> tuple[list[str], list[str]]:
     """What is wrong with a spec, and what its tasks have read from the user's own files."""
     try:
-        loaded = spec.load(name, project, sets)
+        loaded = spec.load(name, project, overrides)
         from harness.engines.mock import Mock
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.

@@ -1,11 +1,14 @@
-"""Every command and every flag in one place. Imports nothing of the harness, so that `--help` is instant."""
+"""Every command and every flag in one place. Imports next to nothing of the harness, so that `--help` is instant."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import fields
+from typing import Any
 
 from harness.cli.usage import Parser
+from harness.runtime.options import NAMES, Options
 
 KINDS = {
     "tasks": "what is played: cases, and how answers are graded",
@@ -36,7 +39,6 @@ def parser() -> argparse.ArgumentParser:
     _spec(run)
     _model(run)
     _running(run)
-    run.add_argument("--overwrite", action="store_true", help="replace a run with a different configuration or code")
     _format(run)
 
     fit = _command(
@@ -45,12 +47,13 @@ def parser() -> argparse.ArgumentParser:
     _spec(fit, repeats=False)
     _model(fit)
     _running(fit)
-    fit.add_argument("--overwrite", action="store_true", help="replace files that hold other parameters")
 
     check = _command(commands, "validate", "inspect:validate", "check specs without running anything", "[SPEC …]")
     check.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
     check.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")
-    check.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
+    check.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help="change a value"
+    )
 
     plan = _command(
         commands, "plan", "inspect:plan", "say how many episodes, calls and tokens a spec will take", "--spec FILE"
@@ -82,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         commands, "score", "results:score", "recompute a run's metrics from its journal, with no model", "RUN"
     )
     score.add_argument("run", metavar="RUN", help="the run's folder")
-    _execution(score)
+    _options(score, "allow_code_execution", "sandbox")
     _format(score)
 
     report = _command(commands, "report", "results:report", "print a run's tables again", "RUN")
@@ -159,9 +162,16 @@ def _share(text: str) -> float:
     return value
 
 
+def _set(command: argparse.ArgumentParser) -> None:
+    text = "change a value of the spec"
+    command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help=text)
+
+
 def _spec(command: argparse.ArgumentParser, repeats: bool = True) -> None:
     command.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name")
-    command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="sets", help="change a value")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help="change a value"
+    )
     command.add_argument("--limit", type=_positive, metavar="N", help="at most N cases a condition")
     command.add_argument("--seed", type=_natural, metavar="N", help="the run's seed")
     if repeats:
@@ -176,51 +186,31 @@ def _model(command: argparse.ArgumentParser) -> None:
     group.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="sampling, over the spec's generation_kwargs")
 
 
-def _execution(command: argparse._ActionsContainer) -> None:
-    command.add_argument(
-        "--allow_code_execution",
-        action="store_true",
-        help="run programs that models wrote, in a sandbox, to grade them",
-    )
-    command.add_argument(
-        "--sandbox",
-        choices=("process", "bwrap", "weaker"),
-        default="process",
-        help="who confines them: the kernel (process), bubblewrap, or whatever there is (weaker)",
-    )
-
-
 def _running(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("running")
-    group.add_argument(
-        "--output_path",
-        metavar="DIR",
-        help="the run's folder (default: results/<spec>-<model>, with a digest if taken)",
-    )
-    group.add_argument("--max_concurrency", type=_positive, default=256, metavar="N", help="requests in flight (256)")
-    group.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        help="insist on continuing a run, or refuse to (default: continue if there is one)",
-    )
-    group.add_argument("--max_calls", type=_positive, metavar="N", help="stop when N model calls were asked")
-    group.add_argument("--max_tokens_total", type=_positive, metavar="N", help="stop when N tokens were used")
-    group.add_argument("--max_time", type=_seconds, metavar="TIME", help="ask nothing new after that: 90, 30m, 8h, 2d")
-    group.add_argument("--use_cache", metavar="FILE", help="keep model responses here and use them again")
-    group.add_argument("--log_samples", action="store_true", help="write whole conversations to samples.jsonl")
-    group.add_argument("--log_requests", action="store_true", help="write every raw exchange to requests.jsonl")
-    group.add_argument("--take_turns", action="store_true", help="start one model at a time, where not all fit")
-    group.add_argument(
-        "--max_error_rate",
-        type=_share,
-        default=0.25,
-        metavar="SHARE",
-        help="stop when more of a model's last 100 requests failed (0.25)",
-    )
-    group.add_argument("--executor", choices=("local", "ray"), help="where episodes are played (default: the spec's)")
+    _options(group, *NAMES)
     group.add_argument("--executor_args", default="", metavar="K=V,…", help="its arguments, e.g. workers=4,num_gpus=1")
-    _execution(group)
     group.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
+
+
+def _options(command: argparse._ActionsContainer, *names: str) -> None:
+    """A flag for each of these fields of `Options`; its help is the field's line of the docstring."""
+    texts = re.findall(r"^        (\w+): (.*(?:\n            .*)*)", Options.__doc__ or "", re.MULTILINE)
+    about = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
+    for field in (field for field in fields(Options) if field.name in names):
+        kind = field.type.removesuffix(" | None")
+        more: dict[str, Any] = {"metavar": "N", "type": _positive}
+        if choices := re.match(r"Literal\[(.*?)\]", kind):
+            more = {"choices": tuple(word.strip(" '") for word in choices[1].split(","))}
+        elif kind == "bool":
+            more = {"action": argparse.BooleanOptionalAction if field.default is None else "store_true"}
+        elif kind == "Path":
+            more = {"metavar": "PATH"}
+        elif kind == "float":
+            more = (
+                {"metavar": "TIME", "type": _seconds} if field.default is None else {"metavar": "SHARE", "type": _share}
+            )
+        command.add_argument(f"--{field.name}", default=field.default, help=about.get(field.name), **more)
 
 
 def _table(command: argparse.ArgumentParser) -> None:

@@ -115,6 +115,8 @@ class Plan:
         model: the label of who is under test, in every table.
         digest: equal for runs that measured the same thing (same leaderboard).
         sampling: generation_kwargs of the spec.
+        share_calls: whether identical calls of different conditions are asked once.
+        executor: where the spec wants it to run.
         elsewhere: seats that players may name though nobody here sits there: those of what this plan prepares.
     """
 
@@ -129,6 +131,8 @@ class Plan:
     repeats: int
     limit: int | None
     sampling: Mapping[str, Any]
+    share_calls: bool = False
+    executor: str | Mapping[str, Any] = "local"
     elsewhere: frozenset[str] = frozenset()
 
     def inputs(self) -> list[str]:

@@ -57,6 +57,8 @@ def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:
         repeats=int(spec.get("repeats", 1)),
         limit=spec.get("limit"),
         sampling=spec.get("generation_kwargs", {}),
+        share_calls=bool(spec.get("share_calls", False)),
+        executor=spec.get("executor", "local"),
     )
 
 

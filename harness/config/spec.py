@@ -86,41 +86,41 @@ class Spec:
         return hashlib.sha256(json.dumps(body, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def load(reference: str, project: Project, sets: Iterable[str] = (), **overrides: Any) -> Spec:
+def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
     """Read a spec by path or name.
 
     Args:
         reference: a file, or the name of a spec of the project.
-        sets: `path=value` strings, the value being YAML; they win over the file.
-        overrides: top-level keys (seed, limit, …) that win over both; None leaves a key alone.
+        overrides: `path=value` strings, the value being YAML; they win over the file.
+        keys: top-level keys (seed, limit, …) that win over both; None leaves a key alone.
 
     Raises:
         SpecError: with file, line and column, all problems at once.
     """
     file = str(project.spec(reference))
-    return _changed(*_merged(file, project, ()), file, sets, overrides)
+    return _changed(*_merged(file, project, ()), file, overrides, keys)
 
 
-def parse(data: Mapping[str, Any], project: Project, sets: Iterable[str] = (), **overrides: Any) -> Spec:
+def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
     """A spec from plain data, for Python callers; arguments and errors otherwise as in `load`."""
     try:
         text = json.dumps(data, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise SpecError(f"a spec is plain data: {error}", place=Place("<dict>")) from None
     document = yamls.parse(text, "<dict>")
-    return _changed(*_extended(document, project, ()), "<dict>", sets, overrides)
+    return _changed(*_extended(document, project, ()), "<dict>", overrides, keys)
 
 
 def _changed(
     data: dict[str, Any],
     places: dict[ValuePath, Place],
     file: str,
-    sets: Iterable[str],
-    overrides: Mapping[str, Any],
+    overrides: Iterable[str],
+    keys: Mapping[str, Any],
 ) -> Spec:
-    for assignment in sets:
+    for assignment in overrides:
         _assign(data, places, assignment)
-    for key, value in overrides.items():
+    for key, value in keys.items():
         if value is not None:
             data[key] = value
             places[(key,)] = Place(f"--{key} {value}")

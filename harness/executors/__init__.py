@@ -16,7 +16,8 @@ from harness.config.plan import Plan
 from harness.config.spec import raise_all
 from harness.errors import Place, SpecError, near
 from harness.parameters import faults
-from harness.runtime.runner import Options, Work
+from harness.runtime.options import Options
+from harness.runtime.runner import Work
 
 from ._fence import clear as await_workers
 
@@ -54,14 +55,14 @@ def chosen(plan: Plan, options: Options) -> Executor:
     Raises:
         SpecError: for a name there is not, or a parameter that does not fit.
     """
-    asked, spec = options.executor, plan.spec
+    asked = options.executor
 
     def place(*path: str) -> Place:
         if asked is None:
-            return spec.place("executor", *path)
+            return plan.spec.place("executor", *path)
         return Place("--executor" if path in ((), ("use",)) else "--executor_args")
 
-    reference = asked if asked is not None else spec.get("executor", "local")
+    reference = asked if asked is not None else plan.executor
     body: Any = {"use": reference} if isinstance(reference, str) else reference
     if not isinstance(body, Mapping) or not isinstance(body.get("use"), str):
         message = f"an executor is a name, or a mapping that has it under 'use', found {body!r}"

@@ -18,7 +18,8 @@ from harness.config.calibration import adopt
 from harness.config.plan import Plan, check_execution, episode_id
 from harness.config.spec import Spec
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
-from harness.runtime.runner import Episodes, Job, Options, Work
+from harness.runtime.options import Options
+from harness.runtime.runner import Episodes, Job, Work
 from harness.runtime.sources import changed, code
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore
@@ -115,7 +116,7 @@ class Worker:
             return failure
         self._conditions = {condition.id: condition for condition in plan.conditions}
         lease = self._lease = Lease(told.options.budget, self._news.set)
-        work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored, lease)
+        work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored, lease, {})
         self._episodes = Episodes(work, number)
         if (spent := spent or self._spent) is not None:
             await self.spend_no_more(spent)

@@ -21,7 +21,8 @@ from typing import Annotated, Any
 from harness.api import Facts, Range
 from harness.config.plan import Plan
 from harness.errors import SetupError
-from harness.runtime.runner import Options, Work
+from harness.runtime.options import Options
+from harness.runtime.runner import Work
 
 from . import Executor
 from ._driver import Driver, hired
@@ -65,7 +66,7 @@ class Ray(Executor):
         if self.address is not None and self.address.startswith("ray://"):
             message = f"address={self.address!r}: a Ray client is not on the cluster, whose workers share its files"
             raise SetupError(message, hint="Run harness on a machine of the cluster: ray job submit, address=auto.")
-        if plan.spec.get("share_calls", False):
+        if plan.share_calls:
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
         hired(package(), self._needs(), now=False)

@@ -12,22 +12,22 @@ import functools
 import json
 import random
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness import storage
 from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Group, Plan, episode_id
 from harness.engines.breaker import Breaker, Stop
-from harness.engines.budget import Budget, Budgeted, Tally
+from harness.engines.budget import Budgeted, Tally
 from harness.engines.replay import Replay
 from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.replies.reading import note_bugs
 from harness.runtime.episode import Recorded, play
+from harness.runtime.options import Options
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
 from harness.runtime.samples import sample
 from harness.runtime.scoring import grade, labels, score
@@ -38,35 +38,6 @@ Job = tuple[Condition, Case, int]
 OnScore = Callable[[EpisodeScore], None]
 Take = Callable[[], Awaitable[Job | None]]
 """Gives the next episode to play to whoever is free; None when there will be no more."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run, as opposed to what.
-
-    Attributes:
-        max_concurrency: model requests in flight at once, per engine; as many episodes are open at once.
-        use_cache: file of the response cache, or None.
-        log_samples: also write whole conversations to samples.jsonl.
-        log_requests: also write every raw model exchange to requests.jsonl.
-        take_turns: start one engine at a time, where not all fit.
-        allow_code_execution: whether programs that models wrote may be run to grade them.
-        sandbox: who builds the fence around such programs (`harness.sandbox.Provider`).
-        max_error_rate: share of an engine's last 100 requests that may fail before the run stops.
-        budget: how much may be spent.
-        executor: where to run, by name or with parameters (`harness.executors`); None for what the spec says.
-    """
-
-    max_concurrency: int = 256
-    use_cache: Path | None = None
-    log_samples: bool = False
-    log_requests: bool = False
-    take_turns: bool = False
-    allow_code_execution: bool = False
-    sandbox: str = "process"
-    max_error_rate: float = 0.25
-    budget: Budget = field(default_factory=Budget)
-    executor: str | Mapping[str, Any] | None = None
 
 
 class RunStoppedError(UserError):
@@ -115,8 +86,8 @@ class Work:
     done: Container[str]
     left: int
     on_score: OnScore
-    tally: Tally = field(default_factory=lambda: Tally(Budget()))
-    reports: dict[str, Facts] = field(default_factory=dict)
+    tally: Tally
+    reports: dict[str, Facts]
 
     def jobs(self) -> Iterator[Job]:
         """The episodes left to play, in plan order."""
@@ -124,7 +95,7 @@ class Work:
 
     def may_be_free(self, job: Job) -> bool:
         """Whether an episode may come to its end without anything new being asked."""
-        kept = self.options.use_cache or self.plan.spec.get("share_calls", False) or episode_id(*job) in self.moves
+        kept = self.options.use_cache or self.plan.share_calls or episode_id(*job) in self.moves
         return bool(kept) or all(group.policy is not None for group in job[0].groups)
 
 
@@ -218,7 +189,7 @@ class Episodes:
         self.errors = ErrorLog(self._file(ERRORS))
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
         self.open: set[int] = set()  # numbers of the tasks that play an episode just now
-        self.shares = bool(self.plan.spec.get("share_calls", False))
+        self.shares = self.plan.share_calls
         self.pending = storage.PendingFailures()
         self.ended: dict[str, Callable[[], None]] = {}  # what is to be done when an episode's end counts
 

@@ -213,15 +213,15 @@ def test_what_may_be_a_header_or_an_edge_is_asked(tmp_path: Path, text: str) -> 
 
 def test_what_was_read_is_shown_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = edge_list(tmp_path, "A,B\nB,C\n")
-    sets = ["--set", "task.source=edges", "--set", f"task.edges={file}"]
+    overrides = ["--set", "task.source=edges", "--set", f"task.edges={file}"]
     said = f"{file}: 3 agents, 2 edges: A–B, B–C"
-    assert main(["validate", "agentsnet_quick", *sets]) == 0
+    assert main(["validate", "agentsnet_quick", *overrides]) == 0
     assert capsys.readouterr().out.splitlines() == ["agentsnet_quick: ok", f"  {said}"]
-    assert main(["plan", "--spec", "agentsnet_quick", *sets]) == 0
+    assert main(["plan", "--spec", "agentsnet_quick", *overrides]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"input           {said}"
-    assert main(["eval", "--spec", "agentsnet_quick", *sets, "--output_path", str(tmp_path / "run")]) == 0
+    assert main(["eval", "--spec", "agentsnet_quick", *overrides, "--output_path", str(tmp_path / "run")]) == 0
     assert said in capsys.readouterr().err.splitlines()
-    assert main(["validate", "agentsnet_quick", *sets[:3], f"task.edges={tmp_path / 'none.csv'}"]) == 2
+    assert main(["validate", "agentsnet_quick", *overrides[:3], f"task.edges={tmp_path / 'none.csv'}"]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 

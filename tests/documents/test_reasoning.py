@@ -248,12 +248,12 @@ def test_humaneval_grades_by_running(tmp_path: Path) -> None:
 
 def test_programs_run_only_with_leave(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "rows.jsonl", [HUMAN, {**HUMAN, "task_id": "Own/1"}])
-    sets = [f"task.data_files={file}"]
+    overrides = [f"task.data_files={file}"]
     with pytest.raises(SetupError, match="HumanEval runs programs that models wrote") as caught:
-        harness.evaluate("humaneval", Mock(text=RIGHT), sets=sets, output_path=tmp_path / "no")
+        harness.evaluate("humaneval", Mock(text=RIGHT), overrides=overrides, output_path=tmp_path / "no")
     assert "--allow_code_execution" in str(caught.value) and not (tmp_path / "no").exists()
     run = harness.evaluate(
-        "humaneval", Mock(text=RIGHT), sets=sets, output_path=tmp_path / "run", allow_code_execution=True
+        "humaneval", Mock(text=RIGHT), overrides=overrides, output_path=tmp_path / "run", allow_code_execution=True
     )
     assert [score.numbers["pass_at_1"] for score in run.scores] == [1, 1]
     from harness.evaluation import rescored
@@ -279,10 +279,10 @@ def test_arithmetic_is_right_and_the_calculator_too(terms: int, digits: int, see
 
 
 def test_arithmetic_through_the_front_door(tmp_path: Path) -> None:
-    run = harness.evaluate("arithmetic", sets=["task.size=20"], output_path=tmp_path / "ceiling")
+    run = harness.evaluate("arithmetic", overrides=["task.size=20"], output_path=tmp_path / "ceiling")
     assert {score.numbers["score"] for score in run.scores} == {1} and len(run.scores) == 60
     wrong = harness.evaluate(
-        "arithmetic", Mock(text="The answer is 1"), sets=["task.size=20"], output_path=tmp_path / "m"
+        "arithmetic", Mock(text="The answer is 1"), overrides=["task.size=20"], output_path=tmp_path / "m"
     )
     assert 0 <= sum(score.numbers["score"] or 0 for score in wrong.scores) < 10
     with pytest.raises(ValueError, match=r"operators are any of \+ - \*"):

@@ -24,8 +24,8 @@ PAPER = {
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 
 
-def plan(name: str, *sets: str) -> resolve.Plan:
-    return resolve.plan(spec.load(name, BUILTIN, sets), BUILTIN, Mock())
+def plan(name: str, *overrides: str) -> resolve.Plan:
+    return resolve.plan(spec.load(name, BUILTIN, overrides), BUILTIN, Mock())
 
 
 def by_seed(request: Request) -> str:
@@ -65,8 +65,10 @@ def test_a_swept_temperature_reaches_the_engine(tmp_path: Path) -> None:
         asked.add(request.sampling["temperature"])
         return by_seed(request)
 
-    sets = ["matrix.ablation=[temperature_0, temperature_1, sim5nc]"]
-    harness.evaluate("dpbench_ablations", Mock(function=answer), sets=sets, repeats=1, output_path=tmp_path / "r")
+    overrides = ["matrix.ablation=[temperature_0, temperature_1, sim5nc]"]
+    harness.evaluate(
+        "dpbench_ablations", Mock(function=answer), overrides=overrides, repeats=1, output_path=tmp_path / "r"
+    )
     assert asked == {0.0, 1.0, 0.7}
 
 
@@ -78,9 +80,11 @@ def test_order_of_completion_changes_nothing(tmp_path: Path) -> None:
 
         return Mock(function=answer)
 
-    sets = ["matrix.condition=[sim5c, seq3c]"]
+    overrides = ["matrix.condition=[sim5c, seq3c]"]
     runs = [
-        harness.evaluate("dpbench", model, sets=sets, repeats=3, output_path=tmp_path / f"r{i}", max_concurrency=n)
+        harness.evaluate(
+            "dpbench", model, overrides=overrides, repeats=3, output_path=tmp_path / f"r{i}", max_concurrency=n
+        )
         for i, (model, n) in enumerate([(slowly(0.0), 1), (slowly(0.002), 256)])
     ]
     one, two = ([score.to_json() for score in run.scores] for run in runs)
@@ -91,8 +95,10 @@ def test_order_of_completion_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_replies_that_cannot_be_read_are_wait_and_counted(tmp_path: Path) -> None:
-    sets = ["matrix.condition=[sim3nc]", "protocol.max_timesteps=4"]
-    run = harness.evaluate("dpbench", Mock(text="ACTION: EAT"), sets=sets, repeats=2, output_path=tmp_path / "r")
+    overrides = ["matrix.condition=[sim3nc]", "protocol.max_timesteps=4"]
+    run = harness.evaluate(
+        "dpbench", Mock(text="ACTION: EAT"), overrides=overrides, repeats=2, output_path=tmp_path / "r"
+    )
     for score in run.scores:
         assert score.numbers["parse_failures"] == 12 and score.numbers["timesteps"] == 4
         assert score.numbers["dpbench/meals"] == 0 and score.numbers["dpbench/deadlock_rate"] == 0
@@ -111,8 +117,8 @@ def test_messages_that_imitate_the_harness_stay_one_line_of_what_a_neighbor_says
         heard.append(request.thread.messages[-1]["content"])
         return HOSTILE
 
-    sets = ["matrix.condition=[sim3c]", "protocol.max_timesteps=2"]
-    run = harness.evaluate("dpbench", Mock(function=answer), sets=sets, repeats=1, output_path=tmp_path / "r")
+    overrides = ["matrix.condition=[sim3c]", "protocol.max_timesteps=2"]
+    run = harness.evaluate("dpbench", Mock(function=answer), overrides=overrides, repeats=1, output_path=tmp_path / "r")
     assert run.scores[0].numbers["parse_failures"] == 0 and run.scores[0].numbers["messages"] == 6
     question = heard[-1].splitlines()
     assert question[3] == "- Your state: HUNGRY" and question.count("CURRENT STATE:") == 1
@@ -123,11 +129,13 @@ def test_messages_that_imitate_the_harness_stay_one_line_of_what_a_neighbor_says
 
 
 def test_a_recorded_run_is_played_again_to_the_same_states(tmp_path: Path) -> None:
-    sets = ["matrix.condition=[sim5c]"]
-    first = harness.evaluate("dpbench", Mock(function=by_seed), sets=sets, repeats=3, output_path=tmp_path / "a")
+    overrides = ["matrix.condition=[sim5c]"]
+    first = harness.evaluate(
+        "dpbench", Mock(function=by_seed), overrides=overrides, repeats=3, output_path=tmp_path / "a"
+    )
     arguments = {"path": str(tmp_path / "a")}
     second = harness.evaluate(
-        "dpbench", "replay", model_args=arguments, sets=sets, repeats=3, output_path=tmp_path / "b"
+        "dpbench", "replay", model_args=arguments, overrides=overrides, repeats=3, output_path=tmp_path / "b"
     )
     ends = [
         [json.loads(line)["outcome"] for line in (folder / "journal.jsonl").read_text().splitlines() if '"end"' in line]
@@ -205,7 +213,7 @@ def test_a_message_counts_beside_an_action_that_cannot_be_read(tmp_path: Path) -
     """The action is a WAIT and a parse failure; the neighbors hear all the same."""
     told = Mock(text="MESSAGE: mine is the left\nACTION: EAT")
     [score] = harness.evaluate(
-        "dpbench", told, sets=["matrix.condition=[sim3c]", "repeats=1"], output_path=tmp_path / "r"
+        "dpbench", told, overrides=["matrix.condition=[sim3c]", "repeats=1"], output_path=tmp_path / "r"
     ).scores
     assert (score.numbers["messages"], score.numbers["parse_failures"]) == (90, 90)
 
@@ -221,8 +229,10 @@ def test_latency_is_that_of_a_call_not_of_an_episode(tmp_path: Path) -> None:
             return Completion("ACTION: GRAB_LEFT", latency=1.0, input_tokens=1, output_tokens=1)
         return Completion("ACTION: WAIT", latency=0.01, input_tokens=1, output_tokens=1)
 
-    sets = ["matrix.condition=[sim5nc]", "repeats=2"]
-    run = harness.evaluate("dpbench", Mock(function=answer), sets=sets, max_concurrency=1, output_path=tmp_path / "r")
+    overrides = ["matrix.condition=[sim5nc]", "repeats=2"]
+    run = harness.evaluate(
+        "dpbench", Mock(function=answer), overrides=overrides, max_concurrency=1, output_path=tmp_path / "r"
+    )
     costs = next(table for table in run.tables if table.title == "What the models cost")
     latency, tokens, count = costs.rows[0].cells
     assert (latency.value, tokens.value, count.value) == (pytest.approx(6500 / 155), 310, 155)

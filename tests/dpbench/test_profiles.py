@@ -25,9 +25,9 @@ RANDOM = ("sim5nc", "sim5c", "sim10nc", "seq5nc")
 """The conditions of the published random baseline, in the order in which one stream of random numbers played them."""
 
 
-def replayed(name: str, *sets: str) -> dict[str, list[Drive]]:
+def replayed(name: str, *overrides: str) -> dict[str, list[Drive]]:
     """30 episodes of each condition of a spec's game, all choices from one `random.Random(42)`."""
-    plan = resolve.plan(spec.load(name, BUILTIN, sets), BUILTIN, None)
+    plan = resolve.plan(spec.load(name, BUILTIN, overrides), BUILTIN, None)
     by_name = {str(condition.labels["condition"]): condition for condition in plan.conditions}
     stream = random.Random(42)
 
@@ -113,8 +113,10 @@ def differences(run: Run) -> list[str]:
 
 
 def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
-    def played(name: str, *sets: str, folder: str) -> Run:
-        return evaluate(name, sets=["matrix.condition=[seq3c]", *sets], repeats=1, output_path=tmp_path / folder)
+    def played(name: str, *overrides: str, folder: str) -> Run:
+        return evaluate(
+            name, overrides=["matrix.condition=[seq3c]", *overrides], repeats=1, output_path=tmp_path / folder
+        )
 
     run = played("dpbench", folder="a")
     assert (

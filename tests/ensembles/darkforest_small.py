@@ -16,7 +16,7 @@ from harness.config import spec
 from harness.engines.mock import Mock
 from harness.evaluation import Run
 from harness.fit import fit
-from harness.runtime.runner import Options
+from harness.runtime.options import Options
 from tests.documents.documents_kit import BUILTIN, jsonl
 
 BENCHMARKS = ("MATH", "HumanEval", "MMLU-Pro", "GPQA", "FinQA", "LegalBench")
@@ -105,9 +105,9 @@ def data(folder: Path, benchmarks: Iterable[str] = BENCHMARKS) -> str:
     return f"matrix.benchmark={json.dumps(values)}"
 
 
-def played(name: str, folder: Path, *sets: str, benchmarks: Iterable[str] = BENCHMARKS) -> tuple[Run, Model]:
+def played(name: str, folder: Path, *overrides: str, benchmarks: Iterable[str] = BENCHMARKS) -> tuple[Run, Model]:
     """Fit and run a spec of DarkForest's on small data; the model was asked what the evaluation asked."""
-    changes = [data(folder, benchmarks), *sets]
+    changes = [data(folder, benchmarks), *overrides]
     how = Options(allow_code_execution=True)
     with contextlib.chdir(folder):
         fit(
@@ -119,6 +119,6 @@ def played(name: str, folder: Path, *sets: str, benchmarks: Iterable[str] = BENC
         )
         model = Model()
         run = harness.evaluate(
-            name, Mock(function=model), sets=changes, output_path=folder / "run", allow_code_execution=True
+            name, Mock(function=model), overrides=changes, output_path=folder / "run", allow_code_execution=True
         )
     return run, model

@@ -15,6 +15,7 @@ from harness.config import spec
 from harness.errors import PluginError
 from harness.evaluation import evaluate
 from harness.fit import fit
+from harness.runtime.options import Options
 from tests.ensembles.darkforest_kit import (
     BUILTIN,
     A,
@@ -301,7 +302,7 @@ def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: P
         "baseline": panel,
         "metrics": ["score"],
     }
-    fit(spec.parse(given, BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "fit")
+    fit(spec.parse(given, BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "fit"))
     run = evaluate(given, None, output_path=tmp_path / "run")
     right = {
         how: [s.numbers["score"] for s in run.scores if s.condition == f"how={how}"] for how in ("uniform", "full")

@@ -35,8 +35,8 @@ CALLS = {"Debate": 6, "Self-Consistency": 3, "Refine": 9, "Mixture-of-Agent": 4,
 """What a question takes where every reply can be read and says how sure it is; ReConcile's depend on agreement."""
 
 
-def planned(name: str, *sets: str) -> Plan:
-    return resolve.plan(spec.load(name, BUILTIN, sets), BUILTIN, Mock(model="Qwen"))
+def planned(name: str, *overrides: str) -> Plan:
+    return resolve.plan(spec.load(name, BUILTIN, overrides), BUILTIN, Mock(model="Qwen"))
 
 
 def condition(plan: Plan, **labels: str) -> Condition:
@@ -346,7 +346,7 @@ def test_every_published_table_has_a_table_of_a_spec() -> None:
 def test_without_fitted_parameters_nothing_is_evaluated(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path), pytest.raises(DataError, match=r"no calibrated parameters .*MATH\.json") as caught:
         harness.evaluate(
-            "darkforest", Mock(function=Model()), sets=[data(tmp_path, ["MATH"])], output_path=tmp_path / "r"
+            "darkforest", Mock(function=Model()), overrides=[data(tmp_path, ["MATH"])], output_path=tmp_path / "r"
         )
     assert "harness fit" in str(caught.value)
 

@@ -100,8 +100,8 @@ def test_the_spec_compares_a_debate_with_votes_of_as_few_and_as_many_calls(tmp_p
     def model(request: Request) -> Completion:
         return Completion("Final answer: 5", input_tokens=1, output_tokens=1)
 
-    sets = ["task.samples=2", "matrix.problem=[global_maximum]"]
-    run = harness.evaluate("silo_panel", Mock(function=model), sets=sets, output_path=tmp_path / "run")
+    overrides = ["task.samples=2", "matrix.problem=[global_maximum]"]
+    run = harness.evaluate("silo_panel", Mock(function=model), overrides=overrides, output_path=tmp_path / "run")
     calls = {str(score.labels["method"]): score.numbers["calls"] for score in run.scores}
     assert calls == {"vote": 3, "vote of 6": 6, "debate": 6}
     assert run.meta["engines"]["model"]["calls_asked"] == 2 * (3 + 3 + 3), "first answers are shared"
@@ -114,10 +114,10 @@ def test_a_system_message_that_says_nothing_is_not_sent(tmp_path: Path) -> None:
         asked.append([message["role"] for message in request.thread.messages])
         return "Final answer: 5"
 
-    sets = ["task.samples=1", "matrix.problem=[global_maximum]"]
+    overrides = ["task.samples=1", "matrix.problem=[global_maximum]"]
     spec = {"extends": "silo_panel", "name": "mixed", "matrix": {"method": [
         {"name": "mixed", "protocol": {"use": "mixture_of_agents"}}]}}  # fmt: skip
-    harness.evaluate(spec, Mock(function=model), sets=sets, output_path=tmp_path)
+    harness.evaluate(spec, Mock(function=model), overrides=overrides, output_path=tmp_path)
     assert sorted(asked) == [["system", "user"], ["user"], ["user"], ["user"]]
     assert project.builtin().prompts("silo/panel").render("system", {}) == ""
 

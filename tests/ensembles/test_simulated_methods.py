@@ -16,6 +16,7 @@ from harness.cli import main
 from harness.config import project, resolve, spec
 from harness.evaluation import Run, evaluate
 from harness.fit import fit
+from harness.runtime.options import Options
 from tests.ensembles import condorcet
 
 BUILTIN = project.builtin()
@@ -197,7 +198,9 @@ def test_the_files_that_ship_are_what_fit_makes_of_the_spec(tmp_path: Path) -> N
         file.stem for file in root.glob("*.json")
     }
     text = re.sub(r"results/fitted/darkforest_quick", str(tmp_path), json.dumps(loaded.data))
-    made = fit(spec.parse(json.loads(text), BUILTIN), BUILTIN, lambda: None, folder=tmp_path / "runs")
+    made = fit(
+        spec.parse(json.loads(text), BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs")
+    )
     for file in made:
         new, shipped = (json.loads(path.read_text()) for path in (file, root / file.name))
         for key in ("agents", "questions", "parameters", "seed"):

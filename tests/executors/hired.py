@@ -13,15 +13,15 @@ from harness.config.plan import Plan
 from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.executors._worker import Brief, Worker
-from harness.runtime.runner import Options
+from harness.runtime.options import Options
 from harness.runtime.sources import code
 
 TOY = find(Path(__file__).parent.parent / "toy")
 Dice = TOY.load("engines", "dice")
 
 
-def plan(*sets: str, model: Any = None) -> Plan:
-    return resolve.plan(spec.load("toy", TOY, sets), TOY, model)
+def plan(*overrides: str, model: Any = None) -> Plan:
+    return resolve.plan(spec.load("toy", TOY, overrides), TOY, model)
 
 
 def hire(

@@ -22,7 +22,7 @@ from harness.executors import _fence, chosen
 from harness.executors._worker import News, Worker
 from harness.executors.local import Local
 from harness.executors.ray import reach
-from harness.runtime.runner import Options
+from harness.runtime.options import Options
 from harness.storage import locks
 from tests.executors.hired import TOY, Dice, Slow, hands, hire, plan
 
@@ -58,7 +58,7 @@ def test_a_spec_or_a_command_says_where() -> None:
 )
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, executor: str, says: str) -> None:
     with pytest.raises(SpecError, match=says) as caught:
-        harness.evaluate("toy", sets=[f"executor={executor}"], project=TOY, output_path=tmp_path / "r")
+        harness.evaluate("toy", overrides=[f"executor={executor}"], project=TOY, output_path=tmp_path / "r")
     assert "--set executor" in str(caught.value)
     assert not (tmp_path / "r").exists()
 
@@ -93,8 +93,8 @@ def test_where_it_is_played_is_no_part_of_what_is_measured() -> None:
 
 
 def test_a_run_that_says_ray_goes_on_without_it(tmp_path: Path) -> None:
-    def run(*sets: str, **more: Any) -> harness.Run:
-        return harness.evaluate("toy", sets=sets, project=TOY, output_path=tmp_path / "r", **more)
+    def run(*overrides: str, **more: Any) -> harness.Run:
+        return harness.evaluate("toy", overrides=overrides, project=TOY, output_path=tmp_path / "r", **more)
 
     first = run("executor={use: ray, workers: 4}", executor="local")
     assert run(resume=True).scores == first.scores

@@ -13,7 +13,7 @@ from harness.engines.budget import Budget
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError
 from harness.executors._worker import News, Worker
-from harness.runtime.runner import Options
+from harness.runtime.options import Options
 from tests.executors.hired import TOY, Dice, Slow, hands, hire
 
 
@@ -53,7 +53,12 @@ def test_a_worker_asks_as_much_as_it_is_granted(tmp_path: Path, budget: Budget) 
         spent.append(cast("tuple[int, int]", await worker.spend_nothing()))
         return spent
 
-    first, last = hire(tmp_path, Dice(), act, options=Options(max_concurrency=2, budget=budget))
+    first, last = hire(
+        tmp_path,
+        Dice(),
+        act,
+        options=Options(max_concurrency=2, max_calls=budget.max_calls, max_tokens_total=budget.max_tokens_total),
+    )
     if budget.max_calls is not None:
         assert first[0] == 9
     else:
@@ -71,7 +76,7 @@ def test_calls_that_are_cut_off_count(tmp_path: Path) -> None:
         await answers(2)
         assert asked(tmp_path) == (5, 0), "journaled before they are asked"
 
-    hire(tmp_path, Slow(text="a"), act, options=Options(max_concurrency=2, budget=Budget(max_calls=90)))
+    hire(tmp_path, Slow(text="a"), act, options=Options(max_concurrency=2, max_calls=90))
     assert asked(tmp_path) == (len(Slow.asked), 0) == (2, 0)
 
 
@@ -96,7 +101,12 @@ def test_who_waits_for_a_grant_ends_with_the_run(tmp_path: Path, spent: Any, bud
         Slow.let.set()
         return await ending
 
-    news = hire(tmp_path, Slow(text="a"), act, options=Options(max_concurrency=2, budget=budget))
+    news = hire(
+        tmp_path,
+        Slow(text="a"),
+        act,
+        options=Options(max_concurrency=2, max_calls=budget.max_calls, max_tokens_total=budget.max_tokens_total),
+    )
     assert news.failure is None and news.scores == []
     lines = [line for _, line in storage.lines(tmp_path / "journal-7.jsonl")]
     assert sum(len(line.get("calls", ())) for line in lines) == len(Slow.asked) == news.spent[0] == asked(tmp_path)[0]
@@ -121,7 +131,7 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
             doubted |= set(news.doubted)
         return scores, doubted, await worker.end()
 
-    options = Options(max_concurrency=2, budget=Budget(max_calls=9))
+    options = Options(max_concurrency=2, max_calls=9)
     finished, rest, news = hire(tmp_path, Dice(broken_start=True), act, options=options, spent=("max_calls", 9))
     assert finished == set(known) and len(rest) == 6 and news == News()
     assert set(storage.Progress(*storage.journals(tmp_path)).ends) == finished
@@ -150,7 +160,7 @@ def test_time_that_is_over_ends_a_workers_tries_that_wait(tmp_path: Path) -> Non
             await asyncio.sleep(0)
         return await worker.end("max_time 5 is reached", ("max_time", 5))
 
-    news = hire(tmp_path, Patient(text="a"), act, options=Options(max_concurrency=2, budget=Budget(max_time=5)))
+    news = hire(tmp_path, Patient(text="a"), act, options=Options(max_concurrency=2, max_time=5))
     assert news == News(spent=(2, 0)) and asked(tmp_path) == (2, 0)
 
 
@@ -163,7 +173,7 @@ def test_a_worker_that_cannot_count_tokens_stops_the_run(tmp_path: Path) -> None
             pass
         return failure
 
-    options = Options(max_concurrency=2, budget=Budget(max_tokens_total=1000))
+    options = Options(max_concurrency=2, max_tokens_total=1000)
     failure = hire(tmp_path, Mock(text="a"), act, options=options)
     assert isinstance(failure, EngineFatalError) and "does not say how many tokens" in str(failure)
 

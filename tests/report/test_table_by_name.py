@@ -14,7 +14,7 @@ QUICK = ["matrix.condition=[seq3c]"]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return evaluate("dpbench", sets=QUICK, repeats=1, output_path=tmp_path_factory.mktemp("runs") / "r").folder
+    return evaluate("dpbench", overrides=QUICK, repeats=1, output_path=tmp_path_factory.mktemp("runs") / "r").folder
 
 
 @pytest.mark.parametrize(

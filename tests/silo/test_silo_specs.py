@@ -22,9 +22,9 @@ ONE = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "protocol.max_rou
 PAPER = load_published(Path(__file__).parents[2] / "results" / "published" / "silo.yaml")
 
 
-def evaluate(folder: Path, answer: Any, *sets: str, spec: str = "silo_quick", **more: Any) -> Run:
+def evaluate(folder: Path, answer: Any, *overrides: str, spec: str = "silo_quick", **more: Any) -> Run:
     model = Mock(function=answer) if callable(answer) else Mock(text=answer)
-    return harness.evaluate(spec, model, sets=[*ONE, *sets], output_path=folder, **more)
+    return harness.evaluate(spec, model, overrides=[*ONE, *overrides], output_path=folder, **more)
 
 
 def only(run: Run, protocol: str) -> dict[str, float | None]:
@@ -146,11 +146,11 @@ def test_the_cost_of_coordination_by_hand(tmp_path: Path) -> None:
         alone = "team=alone" in request.id
         return f"<submit_result>{truth if alone else -5000}</submit_result>"
 
-    sets = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "seed=0"]
-    run = harness.evaluate("silo_rcc", Mock(function=answer), sets=sets, output_path=tmp_path / "r")
+    overrides = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "seed=0"]
+    run = harness.evaluate("silo_rcc", Mock(function=answer), overrides=overrides, output_path=tmp_path / "r")
     table = run.tables[0]
     assert [cell.value for cell in table.rows[0].cells] == [1, 0, 1]
-    run = harness.evaluate("silo_rcc", Mock(text="<wait/>"), sets=sets, output_path=tmp_path / "s")
+    run = harness.evaluate("silo_rcc", Mock(text="<wait/>"), overrides=overrides, output_path=tmp_path / "s")
     assert [cell.value for cell in run.tables[0].rows[0].cells] == [0, 0, None]
 
 
@@ -161,9 +161,9 @@ def test_in_the_planning_round_nothing_is_submitted_and_messages_arrive(tmp_path
         planning = "Planning round" in request.thread.messages[-1]["content"]
         return proposal if planning and "/Agent-0/" not in request.id else "<submit_result>1</submit_result>"
 
-    sets = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "matrix.scaffold=[planning]"]
+    overrides = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "matrix.scaffold=[planning]"]
     run = harness.evaluate(
-        "silo_scaffolds", Mock(function=answer), sets=sets, output_path=tmp_path / "r", log_samples=True
+        "silo_scaffolds", Mock(function=answer), overrides=overrides, output_path=tmp_path / "r", log_samples=True
     )
     [score] = run.scores
     assert (score.numbers["messages"], score.numbers["refused_calls"], score.numbers["rounds"]) == (2, 1, 1)
@@ -172,7 +172,7 @@ def test_in_the_planning_round_nothing_is_submitted_and_messages_arrive(tmp_path
 
 
 def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
-    run = harness.evaluate("silo_bench", sets=["matrix.agents=[2]"], output_path=tmp_path / "r")
+    run = harness.evaluate("silo_bench", overrides=["matrix.agents=[2]"], output_path=tmp_path / "r")
     tables = {table.title: table for table in run.with_published(PAPER)}
     protocols = tables["Overall performance by communication protocol"]
     row = next(r for r in protocols.rows if r.published and r.names == ("DeepSeek-V3.1", "P2P"))
@@ -194,4 +194,4 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_wrong_parameters_are_told_with_their_bounds(change: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
-        harness.evaluate("silo_quick", sets=[change])
+        harness.evaluate("silo_quick", overrides=[change])

@@ -1,0 +1,73 @@
+"""How to run, as opposed to what: every option once. `harness.evaluate(**options)` and the flags of `harness eval` and
+`harness fit` come from these fields. Imports next to nothing, because `harness --help` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from harness.engines.budget import Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to run. No option changes a result: two runs of one plan with different options are comparable.
+
+    These lines are also the help of the command line.
+
+    Attributes:
+        output_path: the run's folder (default: results/<spec>-<model>, with a digest if taken).
+        resume: insist on continuing an earlier run, or refuse to (default: continue if there is one).
+        overwrite: replace what is there and has another configuration or code; with --no-resume any run.
+        max_concurrency: model requests in flight at once, per engine (256).
+        max_calls: stop after that many model calls.
+        max_tokens_total: stop after that many tokens, input and output.
+        max_time: send no new request after that time: 90, 30m, 8h, 2d; in Python seconds.
+        use_cache: keep model responses in this file and use them again.
+        log_samples: also write whole conversations to samples.jsonl.
+        log_requests: also write every raw exchange with a model to requests.jsonl.
+        take_turns: start one engine at a time, where not all fit.
+        max_error_rate: stop when more than this share of an engine's last 100 requests failed (0.25).
+        executor: where episodes run (default: what the spec says, or this process). In Python also with its arguments:
+            {"use": "ray", "workers": 4}.
+        allow_code_execution: run programs that models wrote, in a sandbox, to grade them.
+        sandbox: what confines them: the kernel (process), bubblewrap (bwrap), or whatever there is (weaker).
+
+    Raises:
+        SetupError: a budget that is no such number.
+    """
+
+    output_path: Path | None = None
+    resume: bool | None = None
+    overwrite: bool = False
+    max_concurrency: int = 256
+    max_calls: int | None = None
+    max_tokens_total: int | None = None
+    max_time: float | None = None
+    use_cache: Path | None = None
+    log_samples: bool = False
+    log_requests: bool = False
+    take_turns: bool = False
+    max_error_rate: float = 0.25
+    executor: Literal["local", "ray"] | Mapping[str, Any] | None = None
+    allow_code_execution: bool = False
+    sandbox: Literal["process", "bwrap", "weaker"] = "process"
+
+    def __post_init__(self) -> None:
+        for name in ("output_path", "use_cache"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, Path(value) if value else None)
+        _ = self.budget  # raises where it is none
+
+    @property
+    def budget(self) -> Budget:
+        """What the run may spend."""
+        from harness.engines.budget import Budget
+
+        return Budget(self.max_calls, self.max_tokens_total, self.max_time)
+
+
+NAMES = tuple(field.name for field in fields(Options))
