@@ -21,7 +21,7 @@ from tests.ensembles import condorcet
 
 BUILTIN = project.builtin()
 SEATS = ("Agent-0", "Agent-1", "Agent-2")
-CASES = 3000
+CASES = 1000
 EXPERT: dict[str, Any] = {
     "accuracy": 0.55,
     "seats": {"Agent-0": {"accuracy": 0.85}},

@@ -3,6 +3,7 @@
 import difflib
 import json
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from harness import check
 from harness.api import Case, Turn
 from harness.config import project
+from harness.config.prompts import PromptSet
 from tests.silo.silo_kit import TASKS
 
 BUILTIN = project.builtin()
@@ -60,9 +62,14 @@ def turns(task: str, channel: str, agents: int = 4, seed: int = 0, **parameters:
     return case, list(check.drive(protocol, made, case).turns())
 
 
+@cache
+def prompt_set(name: str) -> PromptSet:
+    return BUILTIN.prompts(f"silo/{name}")
+
+
 def rendered(turn: Turn, prompts: str = "standard") -> tuple[str, str]:
     """The system prompt and the turn's."""
-    made = BUILTIN.prompts(f"silo/{prompts}")
+    made = prompt_set(prompts)
     return made.render("system", turn.brief), made.render(turn.name, {**turn.brief, **turn.view})
 
 
