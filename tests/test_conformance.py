@@ -176,7 +176,14 @@ def test_metrics(name: str) -> None:
     assert check.check_metric(build("metrics", name, **NEEDED.get(name, {}))) == []
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in BUILTIN.specs()])
+LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling")
+"""Specs with so many conditions that they take seconds; what they consist of is in others too."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(e.name, marks=pytest.mark.slow) if e.name in LARGE else e.name for e in BUILTIN.specs()],
+)
 def test_specs_hold_together(name: str) -> None:
     loaded = spec.load(name, BUILTIN)
     plan = resolve.plan(loaded, BUILTIN, Mock())

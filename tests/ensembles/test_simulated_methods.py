@@ -161,6 +161,7 @@ def cells(run: Run, table: int) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.slow
 def test_quick_shows_when_belief_beats_a_vote_and_when_not(quick: Run) -> None:
     assert not quick.failed and len(quick.scores) == 8 * 8 * 300
     score = cells(quick, 0)
@@ -183,6 +184,7 @@ def test_quick_shows_when_belief_beats_a_vote_and_when_not(quick: Run) -> None:
     assert all("‡" in str(table.notes) for table in quick.tables)
 
 
+@pytest.mark.slow
 def test_methods_meet_the_same_answers_so_that_what_they_lose_can_be_compared(quick: Run) -> None:
     available: dict[tuple[str, str], set[float | None]] = {}
     for s in quick.scores:

@@ -20,7 +20,7 @@ from tests.ensembles import condorcet
 SIMULATED = BUILTIN.load("policies", "simulated")
 SEATS = ("Agent-0", "Agent-1", "Agent-2")
 TURN = Turn("Agent-0", "answer", {}, Considered(Number(), "line"))
-DRAWS = 10_000
+DRAWS = 2500
 
 
 def asked(seat: str, number: int, *turns: Turn, target: Any = None, **declared: Any) -> list[Any]:
@@ -84,10 +84,10 @@ def test_wrong_answers_are_all_as_likely_unless_one_tempts() -> None:
     counts = [sum(off == i * (number + 1) for number, off in enumerate(wrong)) for i in (1, 2, 3)]
     assert sum(counts) + sum(off == 0 for off in wrong) == DRAWS
     assert all(likely(count, sum(counts), 1 / 3) for count in counts)
-    one, two = (drawn(seat, 4000, accuracy=0, wrong=3, trap=0.5) for seat in SEATS[:2])
+    one, two = (drawn(seat, 1500, accuracy=0, wrong=3, trap=0.5) for seat in SEATS[:2])
     same = sum(a["answer"] == b["answer"] for a, b in zip(one, two, strict=True))
     tempting = 0.5 + 0.5 / 3  # of each; they meet there, or at one of the other two
-    assert likely(same, 4000, tempting**2 + 2 * (0.5 / 3) ** 2)
+    assert likely(same, 1500, tempting**2 + 2 * (0.5 / 3) ** 2)
 
 
 # ------------------------------------------------------------------------------------ correlations
@@ -149,23 +149,23 @@ def test_a_seat_answers_the_same_whatever_the_method_and_whoever_else_sits_there
 
 @pytest.mark.parametrize("steady", [0.0, 0.6, 1.0])
 def test_who_is_asked_anew_is_as_steady_as_declared(steady: float) -> None:
-    rounds = [asked("Agent-0", n, TURN, TURN, TURN, accuracy=0.6, steady=steady) for n in range(4000)]
+    rounds = [asked("Agent-0", n, TURN, TURN, TURN, accuracy=0.6, steady=steady) for n in range(1500)]
     first, second, third = ([a[i]["answer"] == n for n, a in enumerate(rounds)] for i in range(3))
-    assert all(likely(sum(marks), 4000, 0.6) for marks in (first, second, third))
+    assert all(likely(sum(marks), 1500, 0.6) for marks in (first, second, third))
     for one, two, rho in ((first, second, steady), (first, third, steady), (second, third, steady**2)):
-        assert likely(sum(x and y for x, y in zip(one, two, strict=True)), 4000, 0.36 + rho * 0.24)
+        assert likely(sum(x and y for x, y in zip(one, two, strict=True)), 1500, 0.36 + rho * 0.24)
 
 
 @pytest.mark.parametrize("conformity", [0, 0.3, 1])
 def test_who_is_shown_a_leading_answer_adopts_it_as_often_as_declared(conformity: float) -> None:
     adopted = 0
-    for number in range(4000):
+    for number in range(1500):
         first, second = asked(
             "Agent-0", number, TURN, Turn("Agent-0", "debate", {"leading": -7}, TURN.reply), conformity=conformity
         )
         assert second["answer"] in (-7, first["answer"])
         adopted += second["answer"] == -7
-    assert likely(adopted, 4000, conformity) if 0 < conformity < 1 else adopted == 4000 * conformity
+    assert likely(adopted, 1500, conformity) if 0 < conformity < 1 else adopted == 1500 * conformity
 
 
 def test_who_is_shown_nothing_keeps_its_answer_and_who_has_none_makes_one() -> None:
@@ -215,7 +215,7 @@ def _right(protocol: Any, task: Any, case: Case, seed: int, declared: dict[str, 
 
 @pytest.mark.parametrize(("p", "wrong"), [(0.4, 3), (0.6, 1), (0.7, 3)])
 def test_three_equals_vote_as_condorcet_says(p: float, wrong: int) -> None:
-    assert likely(voted(4000, accuracy=p, wrong=wrong), 4000, condorcet.three_equals(p, wrong))
+    assert likely(voted(1500, accuracy=p, wrong=wrong), 1500, condorcet.three_equals(p, wrong))
 
 
 def test_an_expert_is_outvoted_by_a_correlated_pair_unless_weights_know_better() -> None:
@@ -224,12 +224,12 @@ def test_an_expert_is_outvoted_by_a_correlated_pair_unless_weights_know_better()
         "seats": {"Agent-0": {"accuracy": 0.9}},
         "correlated": [{"seats": ["Agent-1", "Agent-2"], "correlation": 0.8}],
     }
-    assert likely(voted(4000, **declared), 4000, condorcet.expert_and_pair(0.9, 0.5, 0.8, 3))
+    assert likely(voted(1500, **declared), 1500, condorcet.expert_and_pair(0.9, 0.5, 0.8, 3))
     pair = condorcet.outcomes([0.9, 0.5, 0.5], 3, {2: (1, 0.8)})
     weights = [3.0, 1.0, 1.0]
     exact = condorcet.plurality(pair, weights)
     assert math.isclose(exact, 0.9)
-    assert likely(voted(4000, dict(zip(SEATS, weights, strict=True)), **declared), 4000, exact)
+    assert likely(voted(1500, dict(zip(SEATS, weights, strict=True)), **declared), 1500, exact)
 
 
 # -------------------------------------------------------------------------------- forms of answers

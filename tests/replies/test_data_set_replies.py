@@ -68,8 +68,8 @@ NASTY: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_a_third_of_a_megabyte_of_anything_is_read(name: str) -> None:
-    text = NASTY[name](300_000)
+def test_a_long_text_of_anything_is_read(name: str) -> None:
+    text = NASTY[name](60_000)
     for form in FORMS.values():
         parsed = form.parse(text)
         assert (parsed.action is None) == (parsed.error is not None)
@@ -79,7 +79,7 @@ def test_a_third_of_a_megabyte_of_anything_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", NASTY)
 def test_twice_the_text_takes_twice_the_steps(name: str) -> None:
     for form in FORMS.values():
-        assert steps(form, NASTY[name](40_000)) <= 2.2 * steps(form, NASTY[name](20_000)) + 1000
+        assert steps(form, NASTY[name](10_000)) <= 2.2 * steps(form, NASTY[name](5_000)) + 1000
 
 
 words = st.sampled_from(

@@ -154,6 +154,7 @@ def best(form: Reply, text: str, tries: int) -> float:
     return min(costs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", {repr(form): name for name, (form, _) in FORMS.items()}.values())
 def test_time_grows_as_the_text_does(name: str) -> None:
     """Ten times the text takes ten times the time, and where it looks like more, a hundred times no more than a
