@@ -109,7 +109,7 @@ def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
 
 @functools.cache
 def share(task: str) -> list[tuple[str, dict[str, Any]]]:
-    """Every fitting protocol, with its share of the variants: each is played with one of the tasks that give the same."""
+    """Every fitting protocol, with its share of the variants, dealt out among the tasks that give the same."""
     gives = BUILTIN.load("tasks", task).gives
     alike = [name for name in names("tasks") if BUILTIN.load("tasks", name).gives == gives]
     mine = alike.index(task)
