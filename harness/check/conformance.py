@@ -166,7 +166,7 @@ def _untold(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterab
     if told[0] == told[1]:
         lacking = sorted(turn.brief.keys() - before.keys())
         message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
-        yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/benchmarks/mas_bench.md.")
+        yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
 
 
 def _render(prompts: PromptSet, turn: Turn, new: bool, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
