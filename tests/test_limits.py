@@ -16,12 +16,13 @@ from harness import storage
 from harness.api import Completion, Move, Request, Turn
 from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
-from harness.config.limits import LARGEST, LIMITED, Allowance, Limits, Meter
+from harness.config.limits import LARGEST, LIMITED, Limits, Meter, TurnQuota
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored
 from harness.runtime.players import ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
+from harness.storage import UNFINISHED
 from tests.journals import as_killed
 
 TOY = project.find(Path(__file__).parent / "toy")
@@ -77,21 +78,21 @@ def one_by_one(wanted: list[int], left: int) -> list[int]:
 @given(st.lists(st.integers(0, 6), max_size=8), st.integers(1, 40), st.none() | st.integers(1, 9))
 def test_calls_are_dealt_like_cards(repairs: list[int], left: int, own: int | None) -> None:
     asked = [turn(f"S{i}", repair) for i, repair in enumerate(repairs)]
-    dealt = Meter(Limits(calls_per_episode=left, calls_per_seat=own)).deal(asked)
+    dealt = Meter(Limits(calls_per_episode=left, calls_per_seat=own)).allocate(asked).values()
     wanted = [min(1 + repair, own or LARGEST) for repair in repairs]
-    assert [allowance.calls for allowance in dealt] == one_by_one(wanted, left)
-    short = [allowance.calls < want for allowance, want in zip(dealt, wanted, strict=True)]
-    assert [allowance.by for allowance in dealt] == ["calls_per_episode" if s else "calls_per_seat" for s in short]
+    assert [quota.calls for quota in dealt] == one_by_one(wanted, left)
+    short = [quota.calls < want for quota, want in zip(dealt, wanted, strict=True)]
+    assert [quota.by for quota in dealt] == ["calls_per_episode" if s else "calls_per_seat" for s in short]
 
 
 def test_enormous_numbers_are_dealt_at_once() -> None:
-    dealt = Meter(Limits(calls_per_episode=10**15)).deal([turn("S0", 10**15), turn("S1", 10**15)])
-    assert [allowance.calls for allowance in dealt] == [10**15 // 2] * 2
+    dealt = Meter(Limits(calls_per_episode=10**15)).allocate([turn("S0", 10**15), turn("S1", 10**15)]).values()
+    assert [quota.calls for quota in dealt] == [10**15 // 2] * 2
 
 
 def test_no_limits_are_no_limits() -> None:
     assert not Limits() and Limits(tokens_per_seat=1)
-    assert Allowance(2, "calls_per_seat", {}).reached([Completion("a")]) is None
+    assert TurnQuota(2, "calls_per_seat", {}).reached([Completion("a")]) is None
 
 
 # ------------------------------------------------------------------------------------------ episodes
@@ -283,7 +284,7 @@ def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs
         meter, moves = Meter(Limits(calls_per_seat=most)), []
         for i in range(4):
             asked = turn(repairs=repairs, i=i)
-            moves.append(await who.act(asked, meter.deal([asked])[0]))
+            moves.append(await who.act(asked, meter.allocate([asked])["S0"]))
             meter.take(moves[-1:])
         return moves
 
@@ -300,21 +301,20 @@ def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs
 @settings(deadline=None)
 @given(st.integers(1, 3), st.sampled_from(["a", "?"]))
 def test_a_turn_that_was_begun_is_gone_on_with(begun: int, last: str) -> None:
-    whole: list[tuple[Completion, ...]] = []
+    whole: list[Move] = []
     first = player([*["?"] * 3, last])
-    move = asyncio.run(first.act(turn(repairs=3), unread=whole.append))
-    assert [len(answers) for answers in whole] == [1, 2, 3]
-    again: list[tuple[Completion, ...]] = []
+    move = asyncio.run(first.act(turn(repairs=3), on_move=whole.append))
+    assert [len(seen.calls) for seen in whole] == [1, 2, 3, 4] and whole[-1] == move
+    assert {seen.error_kind for seen in whole[:-1]} == {UNFINISHED}
+    again: list[Move] = []
     second = player([*["?"] * (3 - begun), last])
-    assert asyncio.run(second.act(turn(repairs=3), None, whole[begun - 1], again.append)) == move
-    assert (
-        second.thread.messages == first.thread.messages and [len(answers) for answers in again] == [2, 3][begun - 1 :]
-    )
+    assert asyncio.run(second.act(turn(repairs=3), None, whole[begun - 1].calls, again.append)) == move
+    assert second.thread.messages == first.thread.messages and again == whole[begun:]
 
 
-def test_an_allowance_needs_to_know_tokens() -> None:
+def test_a_quota_needs_to_know_tokens() -> None:
     with pytest.raises(EngineFatalError, match="tokens_per_seat cannot be kept"):
-        Allowance(3, "calls_per_seat", {"tokens_per_seat": 5}).reached([Completion("?", input_tokens=3)])
+        TurnQuota(3, "calls_per_seat", {"tokens_per_seat": 5}).reached([Completion("?", input_tokens=3)])
     with pytest.raises(EngineFatalError, match="tokens_per_episode and tokens_per_seat cannot be kept"):
         move = Move("S0", "say", None, "no", LIMITED, (Completion("?"),))
         Meter(Limits(tokens_per_seat=1, tokens_per_episode=1)).take([move])

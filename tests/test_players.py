@@ -153,7 +153,7 @@ def _differs_only_in_latency() -> bool:
 
 
 def test_an_illegal_policy_is_a_bug_with_a_name() -> None:
-    who = PolicyPlayer(TOY.load("policies", "illegal")(), 1)
+    who = PolicyPlayer(TOY.load("policies", "illegal"), 1)
     with pytest.raises(ValueError, match="Illegal chose 'z', which is none of"):
         who.decide(turn())
 
@@ -162,7 +162,7 @@ def test_a_policy_repeats_itself_for_its_seed() -> None:
     coin = TOY.load("policies", "coin")
     runs = []
     for _ in range(2):
-        who = PolicyPlayer(coin(), 5)
+        who = PolicyPlayer(coin, 5)
         runs.append([who.decide(turn(i)).action for i in range(20)])
     assert runs[0] == runs[1] and len(set(runs[0])) == 2
 

@@ -53,7 +53,7 @@ def read_limits(entry: Mapping[str, Any] | None) -> Limits:
     return Limits(**(entry or {}))
 
 
-class Allowance:
+class TurnQuota:
     """What one turn may take.
 
     Args:
@@ -86,8 +86,8 @@ class Meter:
         self.calls: dict[str, int] = {}
         self.tokens: dict[str, int] = {}
 
-    def deal(self, turns: Sequence[Turn]) -> list[Allowance]:
-        """What each turn of a batch may take.
+    def allocate(self, turns: Sequence[Turn]) -> dict[str, TurnQuota]:
+        """Seat → what its turn of a batch may take.
 
         The calls that the episode has left go to the turns in their order: first one each, then, where some are left,
         one more each for a re-ask. What is not needed is there again for the next batch.
@@ -101,13 +101,15 @@ class Meter:
         if limits.calls_per_episode is not None:
             dealt = _dealt(wanted, limits.calls_per_episode - sum(self.calls.values()))
         used = sum(self.tokens.values())
-        return [
-            Allowance(calls, "calls_per_episode" if calls < want else "calls_per_seat", self._left(turn.seat, used))
+        return {
+            turn.seat: TurnQuota(
+                calls, "calls_per_episode" if calls < want else "calls_per_seat", self._left(turn.seat, used)
+            )
             for turn, want, calls in zip(turns, wanted, dealt, strict=True)
-        ]
+        }
 
     def take(self, moves: Sequence[Move]) -> None:
-        """Count a batch's moves. Raises `EngineFatalError` as `Allowance.reached`."""
+        """Count a batch's moves. Raises `EngineFatalError` as `TurnQuota.reached`."""
         limits = self.limits
         named = [name for name in ("tokens_per_episode", "tokens_per_seat") if getattr(limits, name) is not None]
         for move in moves:

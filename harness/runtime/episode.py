@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
-from harness.api import Case, Completion, Move, Outcome, Protocol, Task, Turn
-from harness.config.limits import Allowance, Limits, Meter
+from harness.api import Case, Move, Outcome, Protocol, Task, Turn
+from harness.config.limits import Limits, Meter
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.runtime.players import ModelPlayer, Player
 from harness.storage import UNFINISHED
 
 Recorded = Mapping[tuple[str, int], Move]
 """(seat, index of the seat's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
-Record = Callable[[int, int, int, Move], None]
-"""Called with (batch, position in it, index of the seat's turn, move) as each new move comes in."""
 
 MAX_BATCHES = 100_000
-_STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
+STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
+"""What ends the run, not the episode: a stopped episode can be gone on with."""
 
 
 async def play(
@@ -29,17 +29,22 @@ async def play(
     players: Mapping[str, Player],
     rng: random.Random,
     recorded: Recorded,
-    record: Record,
-    keep: Callable[[list[Move]], None] = lambda moves: None,
+    on_move: Callable[[int, int, int, Move], None],
+    on_batch: Callable[[list[Move]], None] = lambda moves: None,
     limits: Limits | None = None,
-    unread: Record = lambda batch, position, index, move: None,
 ) -> Outcome:
     """Play one episode to its end.
 
     A yielded batch is a barrier: its turns are answered side by side, and the protocol sees all moves or none.
-    Turns found in `recorded` are not asked again, those that are `UNFINISHED` are gone on with. `keep` is given every
-    whole batch of moves. `limits` hold for the models' seats. `unread` is given what there is of a move, `UNFINISHED`,
-    before its turn is asked again.
+
+    Args:
+        protocol, task, case, rng: what is played.
+        players: seat → its player.
+        recorded: turns found here are not asked again; those that are `UNFINISHED` are continued.
+        on_move: called with (batch, position in it, index of the seat's turn, move) when a new move is complete, and
+            with an `UNFINISHED` move before each retry.
+        on_batch: called with the moves of each complete batch.
+        limits: hold for the models' seats.
 
     Raises:
         EngineFatalError, BudgetSpentError: nothing more can or may be asked; what was recorded so far allows a resume.
@@ -47,17 +52,47 @@ async def play(
     """
     game = protocol.play(task, case, protocol.seats(case), rng)
     meter = Meter(limits) if limits else None
+    made: list[Move] | None = None
     try:
-        batch = turns(next(game), protocol, players)
-        for number in range(MAX_BATCHES):
-            allowed = _allowed(batch, players, meter)
-            moves = await _answers(batch, allowed, number, players, recorded, record, unread)
+        for number in range(MAX_BATCHES + 1):
+            try:
+                batch = turns(next(game) if made is None else game.send(made), protocol, players)
+            except StopIteration as stop:
+                return outcome(stop.value, protocol)
+            moves: dict[int, Move] = {}
+            asked: dict[int, Callable[[], Coroutine[Any, Any, Move]]] = {}
+            models = [turn for turn in batch if isinstance(players[turn.seat], ModelPlayer)]
+            quotas = meter.allocate(models) if meter is not None else {}
+            for position, turn in enumerate(batch):
+                player = players[turn.seat]
+                known = _recorded_move(turn, player, recorded)
+                on_new = partial(on_move, number, position, player.turns)
+                if known is not None and known.error_kind != UNFINISHED:
+                    player.recall(turn, known)
+                    moves[position] = known
+                elif isinstance(player, ModelPlayer):
+                    calls = known.calls if known is not None else ()
+                    asked[position] = partial(player.act, turn, quotas.get(turn.seat), calls, on_new)
+                else:
+                    moves[position] = player.decide(turn)
+                    on_new(moves[position])
+            if len(asked) == 1:
+                [(position, act)] = asked.items()
+                moves[position] = await act()
+            elif asked:
+                # Wait for all even if one fails: its siblings' answers are paid for and must be recorded.
+                results = await asyncio.gather(*(act() for act in asked.values()), return_exceptions=True)
+                # What stops the run comes before what fails the episode: a stopped episode can still be gone on with.
+                failures = [result for result in results if isinstance(result, BaseException)]
+                for failure in sorted(failures, key=lambda failure: not isinstance(failure, STOPS)):
+                    raise failure
+                moves |= {at: move for at, move in zip(asked, results, strict=True) if isinstance(move, Move)}
+            else:
+                await asyncio.sleep(0)  # policies never wait; let others, and Ctrl-C, in
+            made = [moves[position] for position in range(len(batch))]
             if meter is not None:
-                meter.take(moves)
-            keep(moves)
-            batch = turns(game.send(moves), protocol, players)
-    except StopIteration as stop:
-        return outcome(stop.value, protocol)
+                meter.take(made)
+            on_batch(made)
     finally:
         game.close()
     raise RuntimeError(f"{type(protocol).__name__} is still playing after {MAX_BATCHES:,} batches")
@@ -90,66 +125,12 @@ def outcome(value: Any, protocol: Protocol) -> Outcome:
     return value
 
 
-def _allowed(batch: list[Turn], players: Mapping[str, Player], meter: Meter | None) -> Mapping[str, Allowance]:
-    """Seat of a model → what its turn of the batch may take; nothing where there are no limits."""
-    if meter is None:
-        return {}
-    asked = [turn for turn in batch if isinstance(players[turn.seat], ModelPlayer)]
-    return {turn.seat: allowance for turn, allowance in zip(asked, meter.deal(asked), strict=True)}
-
-
-async def _answers(
-    batch: list[Turn],
-    allowed: Mapping[str, Allowance],
-    number: int,
-    players: Mapping[str, Player],
-    recorded: Recorded,
-    record: Record,
-    unread: Record,
-) -> list[Move]:
-    moves: list[Move | None] = [None] * len(batch)
-    waiting: list[tuple[int, int, ModelPlayer, Turn]] = []
-
-    async def ask(i: int, index: int, player: ModelPlayer, turn: Turn) -> None:
-        begun = recorded.get((turn.seat, index))
-
-        def part(calls: tuple[Completion, ...]) -> None:
-            unread(number, i, index, Move(turn.seat, turn.name, None, None, UNFINISHED, calls))
-
-        try:
-            calls = begun.calls if begun is not None else ()
-            move = moves[i] = await player.act(turn, allowed.get(turn.seat), calls, part)
-        except SystemExit as error:  # would leave the event loop at once, and every other episode with it
-            raise RuntimeError(f"SystemExit: {error}") from error
-        record(number, i, index, move)
-
-    for i, turn in enumerate(batch):
-        player = players[turn.seat]
-        index = player.turns
-        known = recorded.get((turn.seat, index))
-        if known is not None and known.turn != turn.name:
-            raise RuntimeError(
-                f"turn {index} of {turn.seat} is {turn.name!r} but was recorded as {known.turn!r}: "
-                "the protocol is not deterministic, or was changed since"
-            )
-        if known is not None and known.error_kind != UNFINISHED:
-            player.recall(turn, known)
-            moves[i] = known
-        elif isinstance(player, ModelPlayer):
-            waiting.append((i, index, player, turn))
-        else:
-            move = moves[i] = player.decide(turn)
-            record(number, i, index, move)
-    if len(waiting) == 1:
-        await ask(*waiting[0])
-    elif waiting:
-        # Wait for all even if one fails: its siblings' answers are paid for and must be recorded.
-        results = await asyncio.gather(*(ask(*one) for one in waiting), return_exceptions=True)
-        failures = [result for result in results if isinstance(result, BaseException)]
-        # What stops the run comes before what fails the episode: a stopped episode can still be gone on with.
-        failures.sort(key=lambda failure: not isinstance(failure, _STOPS))
-        if failures:
-            raise failures[0]
-    else:
-        await asyncio.sleep(0)  # policies never wait; let others, and Ctrl-C, in
-    return [move for move in moves if move is not None]
+def _recorded_move(turn: Turn, player: Player, recorded: Recorded) -> Move | None:
+    """What is recorded of the player's next turn. Raises `RuntimeError` where it was another turn."""
+    known = recorded.get((turn.seat, player.turns))
+    if known is not None and known.turn != turn.name:
+        raise RuntimeError(
+            f"turn {player.turns} of {turn.seat} is {turn.name!r} but was recorded as {known.turn!r}: "
+            "the protocol is not deterministic, or was changed since"
+        )
+    return known

@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
-from harness.config.limits import LIMITED, Allowance
+from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
 from harness.errors import EngineError, EngineFatalError
 from harness.replies.reading import read
+from harness.storage import UNFINISHED
 
 
 class ModelPlayer:
@@ -49,17 +50,17 @@ class ModelPlayer:
     async def act(
         self,
         turn: Turn,
-        allowed: Allowance | None = None,
-        begun: Sequence[Completion] = (),
-        unread: Callable[[tuple[Completion, ...]], None] = lambda calls: None,
+        quota: TurnQuota | None = None,
+        previous_calls: Sequence[Completion] = (),
+        on_move: Callable[[Move], None] = lambda move: None,
     ) -> Move:
         """Ask the model, unless a limit forbids it.
 
         Args:
             turn: what is asked.
-            allowed: how many calls and tokens it may take; None: as many as it needs.
-            begun: answers that were given to this turn before the run was stopped: not asked for again.
-            unread: called with the turn's answers so far whenever another one is about to be asked for.
+            quota: how many calls and tokens it may take; None: as many as it needs.
+            previous_calls: answers that were given to this turn before the run was stopped: not asked for again.
+            on_move: called with the move, and with an `UNFINISHED` one before each retry.
 
         Raises:
             EngineFatalError, BudgetSpentError: nothing more can or may be asked now; any other engine error becomes
@@ -67,62 +68,63 @@ class ModelPlayer:
         """
         index, variables = self.turns, self._open(turn)
         calls: list[Completion] = []
-        error = partial = None
+        action = error = kind = None
         for attempt in range(turn.repairs + 1):
-            limit = allowed.reached(calls) if allowed is not None and attempt >= len(begun) else None
+            is_new = attempt >= len(previous_calls)
+            limit = quota.reached(calls) if quota is not None and is_new else None
             if limit is not None:
                 await asyncio.sleep(0)  # a seat that is asked no more never waits; let others, and Ctrl-C, in
-                return self._limited(turn, limit, error, partial, calls)
+                if not calls:
+                    self.thread.add("assistant", "")
+                error = f"{limit} is reached" if error is None else f"{error}; not asked again: {limit} is reached"
+                kind = LIMITED
+                break
             if attempt:
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
-            if len(calls) > len(begun):
-                unread(tuple(calls))
+                if attempt > len(previous_calls):
+                    on_move(Move(turn.seat, turn.name, None, None, UNFINISHED, tuple(calls)))
             try:
-                completion = begun[attempt] if attempt < len(begun) else await self._ask(turn, index, attempt)
+                completion = (
+                    await self.engine.complete(self._request(turn, index, attempt))
+                    if is_new
+                    else previous_calls[attempt]
+                )
             except EngineFatalError:
                 raise
             except EngineError as failure:
                 self.thread.add("assistant", "")  # templates want user and assistant in turn
-                return Move(turn.seat, turn.name, None, str(failure), failure.kind, tuple(calls))
+                action, error, kind = None, str(failure), failure.kind
+                break
+            except SystemExit as failure:  # would leave the event loop at once, and every other episode with it
+                raise RuntimeError(f"SystemExit: {failure}") from failure
+            if turn.crossing and not attempt and is_new:
+                completion = replace(completion, crossing_tokens=self._crossing(turn))
             calls.append(completion)
             self.thread.add("assistant", completion.text)
             parsed = read(turn.reply, completion.text)
             if parsed.error is None:
-                return Move(turn.seat, turn.name, parsed.action, calls=tuple(calls))
-            error, partial = parsed.error, parsed.partial
-        return Move(turn.seat, turn.name, partial, error, "parse", tuple(calls))
+                action, error, kind = parsed.action, None, None
+                break
+            action, error, kind = parsed.partial, parsed.error, "parse"
+        move = Move(turn.seat, turn.name, action, error, kind, tuple(calls))
+        on_move(move)
+        return move
 
-    async def _ask(self, turn: Turn, index: int, attempt: int) -> Completion:
+    def _request(self, turn: Turn, index: int, attempt: int) -> Request:
         constraint = turn.reply.constraint() if self.constrained else None
         seed = derive_seed(self.seed, index, attempt)
-        request = Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
-        completion = await self.engine.complete(request)
-        if turn.crossing and not attempt:
-            completion = replace(completion, crossing_tokens=self._crossing(turn))
-        return completion
-
-    def _limited(self, turn: Turn, limit: str, error: str | None, partial: Any, calls: list[Completion]) -> Move:
-        """The move of a turn in which a limit allows no (further) call."""
-        if not calls:
-            self.thread.add("assistant", "")
-        told = f"{limit} is reached" if error is None else f"{error}; not asked again: {limit} is reached"
-        return Move(turn.seat, turn.name, partial, told, LIMITED, tuple(calls))
+        return Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""
-        variables = self._open(turn)
-        for attempt, completion in enumerate(move.calls):
+        variables, calls = self._open(turn), move.calls
+        # A failed request, and a turn in which nothing could be asked, left an empty answer.
+        failed = move.error_kind not in (None, "parse") and not (move.error_kind == LIMITED and calls)
+        for attempt in range(len(calls) + failed):
             if attempt:
-                error = read(turn.reply, move.calls[attempt - 1].text).error
+                error = read(turn.reply, calls[attempt - 1].text).error
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
-            self.thread.add("assistant", completion.text)
-        if move.error_kind == LIMITED and move.calls:
-            return  # it ends with an answer that cannot be read
-        if move.error_kind not in (None, "parse"):
-            if move.calls:  # the failed call was a re-ask
-                error = read(turn.reply, move.calls[-1].text).error
-                self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
-            self.thread.add("assistant", "")
+            self.thread.add("assistant", calls[attempt].text if attempt < len(calls) else "")
 
     def _crossing(self, turn: Turn) -> int | None:
         """Tokens of what the turn shows of other seats (DarkForest, Section 3.5: T_cross)."""
@@ -154,22 +156,19 @@ class PolicyPlayer:
     A turn that opens a new thread with another brief is a new start: the policy then remembers nothing either.
 
     Args:
-        policy: who sits here.
+        make_policy: gives the policy as it is at the start.
         seed: every turn's chance derives from it.
-        anew: gives the policy as it was at the start; by default made again with the same parameters.
     """
 
-    def __init__(self, policy: Policy, seed: int, anew: Callable[[], Policy] | None = None) -> None:
-        self.policy, self.seed, self.turns, self.anew = policy, seed, 0, anew
+    def __init__(self, make_policy: Callable[[], Policy], seed: int) -> None:
+        self.make_policy, self.seed, self.turns = make_policy, seed, 0
+        self.policy = make_policy()
         self.brief: Facts | None = None
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
         if begins_anew(turn, self.brief):
-            if self.anew is not None:
-                self.policy = self.anew()
-            elif is_dataclass(self.policy):
-                self.policy = replace(self.policy)
+            self.policy = self.make_policy()
         self.brief = turn.brief
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1

@@ -336,7 +336,7 @@ class Episodes:
         recorded: Recorded = self.moves.pop(name, {})
         batches: list[list[Move]] = []
 
-        def record(batch: int, position: int, index: int, move: Move) -> None:
+        def on_move(batch: int, position: int, index: int, move: Move) -> None:
             line = storage.move_line(name, batch, position, index, move)
             if asked := self.tally.since():
                 line["asked"] = asked
@@ -347,9 +347,6 @@ class Episodes:
                     line["engine"] = [group.model or "model", breaker.answered]
             self._write(line)
 
-        def keep(moves: list[Move]) -> None:
-            batches.append(moves)
-
         outcome: Outcome | None = None
         error: str | None = None
         try:
@@ -358,7 +355,7 @@ class Episodes:
             players.update((seat, self._player(condition, case, name, seat, seat_seed, hint)) for seat in seats)
             rng = random.Random(derive_seed(seed, "protocol"))
             parts = condition.protocol, condition.task, case, players, rng
-            came = await play(*parts, recorded, record, keep, condition.limits, record)
+            came = await play(*parts, recorded, on_move, batches.append, condition.limits)
             json.dumps(storage.outcome_line(came))  # an outcome that is not JSON could never be read back
             outcome = came
         except (EngineFatalError, StorageError, BudgetSpentError, SetupError):
@@ -386,8 +383,7 @@ class Episodes:
         group = _group(condition, case, seat)
         seed = derive_seed(seed, seat)
         if group.policy is not None:
-            made = functools.partial(group.seated, seat, case, told)
-            return PolicyPlayer(made(), seed, made)
+            return PolicyPlayer(functools.partial(group.seated, seat, case, told), seed)
         engine = self.engines[group.model or "model"]
         return ModelPlayer(engine, group.prompts, group.sampling, condition.constrained, episode, seat, seed)
 

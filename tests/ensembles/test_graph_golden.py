@@ -14,6 +14,7 @@ from harness.config import resolve, spec
 from harness.engines.mock import Mock
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
+from harness.storage import UNFINISHED
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 from tests.ensembles.goa_kit import goa
 
@@ -66,7 +67,8 @@ class Episode:
         return next(self.says[request.id.split("/")[1]])
 
     def record(self, batch: int, position: int, index: int, move: Move) -> None:
-        self.moves.append(move)
+        if move.error_kind != UNFINISHED:
+            self.moves.append(move)
 
 
 def transcript(**parameters: Any) -> str:

@@ -240,7 +240,7 @@ def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_an
     case = next(iter(task.cases(1, 0)))
     group = Group("default", BUILTIN.prompts("ensembles/standard"), policy=Hearsay)
     seed = seed_of(7, case, 0)
-    player = PolicyPlayer(group.seated("Agent-0", case, seed), 1, lambda: group.seated("Agent-0", case, seed))
+    player = PolicyPlayer(lambda: group.seated("Agent-0", case, seed), 1)
     reply = BUILTIN.load("tasks", "arithmetic")(size=1).reply(case, "Agent-0")
     turns = [Turn("Agent-0", "t", {}, reply, {"previous": i // 2}, fresh=i == 2) for i in range(4)]
     assert [player.decide(turn).action for turn in turns] == [[("Agent-0", case.id, seed), n] for n in (1, 2, 1, 2)]

@@ -1,10 +1,11 @@
 """One episode of a MAS-Bench task with scripted agents, without an engine."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from harness import check
-from harness.api import Case, Completion, Episode, Move, Outcome, Policy, Turn
+from harness.api import Case, Completion, Episode, Move, Outcome, Turn
 from harness.config import project
 from harness.runtime.players import PolicyPlayer
 
@@ -56,9 +57,9 @@ def play(
     protocol = BUILTIN.load("protocols", "command_rounds")(channel=channel, phases=phases, max_rounds=rounds)
     case = next(iter(made.cases(1, seed)))
     made_policy: Any = BUILTIN.load("policies", policy)
-    seats = {seat: PolicyPlayer(_fresh(made_policy, parameters), i) for i, seat in enumerate(case.seats)}
+    seats = {seat: PolicyPlayer(partial(made_policy, **parameters), i) for i, seat in enumerate(case.seats)}
     if mute is not None:
-        seats[case.seats[mute]] = PolicyPlayer(_fresh(BUILTIN.load("policies", "mas/silent"), {}), mute)
+        seats[case.seats[mute]] = PolicyPlayer(BUILTIN.load("policies", "mas/silent"), mute)
 
     def answer(turn: Turn) -> Any:
         return seats[turn.seat].decide(turn).action
@@ -66,11 +67,6 @@ def play(
     played = check.drive(protocol, made, case, answer)
     batches = [[move for _, move in batch] for batch in played.batches]
     return Played(case, batches, played.outcome, made.grade(case, played.outcome))
-
-
-def _fresh(policy: Any, parameters: Mapping[str, Any]) -> Policy:
-    made: Policy = policy(**parameters)
-    return made
 
 
 def graded(task: str, answers: Sequence[Any], *, agents: int, knew: Sequence[int] | None = None, **more: Any) -> Any:
