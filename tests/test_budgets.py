@@ -285,8 +285,8 @@ def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
     slow = status(429, "slow down", headers={"Retry-After": "3600"})
     with FakeOpenAI(faults=lambda body: slow) as server:
         fields = {"model": "fake", "base_url": server.url, "max_backoff": 3600.0}
-        with pytest.raises(BudgetReachedError, match="max_time 1 is reached: 0 of 8"):
-            run(tmp_path / "r", "openai", model_args=fields, max_time=1, max_concurrency=4)
+        with pytest.raises(BudgetReachedError, match="max_time 3 is reached: 0 of 8"):
+            run(tmp_path / "r", "openai", model_args=fields, max_time=3, max_concurrency=4)
         assert 1 <= len(server.bodies) <= 4
         asked = recorded(tmp_path / "r")
     assert asked == 0

@@ -30,6 +30,11 @@ FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<kind>\w+)\n(?P<body>
 ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm serve")
 
 
+SLOW = {"simulated.md", "dpbench.md", "mas_bench.md"}
+"""Pages whose commands take a quarter of a minute and more; the slow tests run them."""
+PAGES_THAT_RUN = [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES]
+
+
 def blocks(page: Path, kind: str) -> list[tuple[str, str]]:
     """(note above, body) of every fenced block of a kind."""
     return [(m["note"] or "", m["body"]) for m in FENCE.finditer(page.read_text("utf-8")) if m["kind"] == kind]
@@ -75,7 +80,7 @@ def server() -> Iterator[str]:
         yield fake.url
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.name)
 def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
     where, shown = tmp_path, []
     for file, body in named_files(page):
@@ -97,6 +102,8 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
             arguments = [re.sub(r"base_url=[^,]+", f"base_url={server}", a) for a in arguments]
             arguments = [re.sub(r",model=[^,]+", ",model=fake", a) for a in arguments]
             arguments += ["--limit", "1", "--set", "matrix.size=[4]", "--set", "matrix.problem=[consensus]"]
+        if arguments == ["validate"]:  # every spec that ships, in half a minute: tests/test_conformance.py does that
+            arguments += [str(path) for path in sorted(where.rglob("specs/*.yaml"))]
         if "agentsnet_scale" in line or "agentsnet_prompts" in line:
             arguments += ["--limit", "1"]
         done = subprocess.run(
