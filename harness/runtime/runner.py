@@ -11,6 +11,7 @@ import contextlib
 import functools
 import json
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +27,9 @@ from harness.engines.turns import in_turns
 from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.replies.reading import note_bugs
-from harness.runtime.episode import Recorded, play
+from harness.runtime.episode import STOPS, play
 from harness.runtime.options import Options
 from harness.runtime.players import ModelPlayer, Player, PolicyPlayer
-from harness.runtime.samples import sample
 from harness.runtime.scoring import grade, labels, score
 from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
@@ -188,10 +188,11 @@ class Episodes:
         self.engines: dict[str, Engine] = {}
         self.errors = ErrorLog(self._file(ERRORS))
         self.stop, self.breakers = Stop(), dict[str, Breaker]()
-        self.open: set[int] = set()  # numbers of the tasks that play an episode just now
+        self.playing: set[asyncio.Task[None] | None] = set()
+        self.spent: BudgetSpentError | None = None
         self.shares = self.plan.share_calls
         self.pending = storage.PendingFailures()
-        self.ended: dict[str, Callable[[], None]] = {}  # what is to be done when an episode's end counts
+        self._on_end: dict[str, Callable[[], None]] = {}
 
     async def play_all(self, take: Take) -> dict[str, Facts]:
         """Play what `take` gives until it gives no more; returns what each engine reports of itself.
@@ -219,7 +220,7 @@ class Episodes:
             if (left := self.tally.time_left()) is not None:
                 timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.tally.time_over())
                 stack.callback(timer.cancel)
-            await self._workers(take)
+            await self._play_side_by_side(take)
             self._confirm_failures()
         return self.reports()
 
@@ -266,12 +267,14 @@ class Episodes:
         self.journal.append({"k": "asked", "asked": list(asked)})
         self.journal.flush()
 
-    def _write(self, line: storage.Line) -> None:
-        """Journal a move or an end; what has come to its end, and counts from now on, is scored."""
+    def record(self, line: storage.Line, on_end: Callable[[], None] | None = None) -> None:
+        """Journal a move, or an episode's end; `on_end` is called when that counts (`harness.storage.pending`)."""
         self.journal.append(line)
+        if on_end is not None:
+            self._on_end[line["e"]] = on_end
         for _, counting in self.pending.add(line):
             if counting["k"] == "end":
-                self.ended.pop(counting["e"])()
+                self._on_end.pop(counting["e"])()
 
     def _confirm_failures(self) -> None:
         """Nothing is left to be asked. Raises `EngineFatalError` where the last requests to an engine all failed."""
@@ -283,124 +286,158 @@ class Episodes:
                 f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would take them as results)"
             )
 
-    async def _workers(self, take: Take) -> None:
-        spent: list[BudgetSpentError] = []
-
-        async def work(number: int) -> None:
-            while True:
-                self.stop.check()
-                if (job := await take()) is None:
-                    return
-                if spent and not self.work.may_be_free(job):
-                    continue
-                self.open.add(number)
-                try:
-                    self.tally.check_time()
-                    await self._play(*job)
-                except BudgetSpentError as error:  # others go on, and what needs nothing new is played
-                    spent[1:] = [error]
-                    if error.by == "max_time":
-                        return
-                finally:
-                    self.open.discard(number)
-                await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
-
-        # With policies alone more workers would only hold more episodes open.
+    async def _play_side_by_side(self, take: Take) -> None:
+        # With policies alone more tasks would only hold more episodes open.
         width = self.options.max_concurrency if self.engines else 1
-        workers = [asyncio.create_task(work(number)) for number in range(width)]
+        tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
         try:
-            await asyncio.gather(*workers)
+            await asyncio.gather(*tasks)
         except (EngineFatalError, SetupError) as error:
             self.stop.end(str(error))
             # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
             # that take turns would be started for it.)
             if not self.options.take_turns:
-                for number in set(range(width)) - self.open:  # they wait for an episode that may never come
-                    workers[number].cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
+                for task in set(tasks) - self.playing:  # they wait for an episode that may never come
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
             raise
         finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-        if over := spent[0] if spent else self.tally.over:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if over := self.spent or self.tally.over:
             raise over
 
-    async def _play(self, condition: Condition, case: Case, repeat: int) -> None:
-        name = episode_id(condition, case, repeat)
-        note_bugs(functools.partial(self.errors.record, episode=name))
-        seed = derive_seed(self.plan.seed, name)
-        # Where calls are shared, who sits in a seat draws the same for a case in every condition.
-        seat_seed = derive_seed(self.plan.seed, "shared", case.id, repeat) if self.shares else seed
-        players: dict[str, Player] = {}
-        recorded: Recorded = self.moves.pop(name, {})
-        batches: list[list[Move]] = []
+    async def _play_jobs(self, take: Take) -> None:
+        """Play one episode after another."""
+        this = asyncio.current_task()
+        while True:
+            self.stop.check()
+            if (job := await take()) is None:
+                return
+            if self.spent is not None and not self.work.may_be_free(job):
+                continue
+            self.playing.add(this)
+            condition, case, _ = job
+            episode = _OpenEpisode(self, *job)
+            try:
+                self.tally.check_time()
+                try:
+                    episode.seat_players()
+                    outcome = await play(
+                        condition.protocol,
+                        condition.task,
+                        case,
+                        episode.players,
+                        episode.rng,
+                        episode.recorded,
+                        episode.on_move,
+                        episode.batches.append,
+                        condition.limits,
+                    )
+                    json.dumps(storage.outcome_line(outcome))  # one that is not JSON could never be read back
+                    episode.outcome = outcome
+                except STOPS:
+                    raise
+                except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
+                    episode.fail(failure)
+                await episode.end()
+            except BudgetSpentError as error:  # others go on, and what needs nothing new is played
+                self.spent = self.spent or error
+                if error.by == "max_time":
+                    return
+            finally:
+                self.playing.discard(this)
+            await asyncio.sleep(0)  # episodes of policies never wait; let others and Ctrl-C in
 
-        def on_move(batch: int, position: int, index: int, move: Move) -> None:
-            line = storage.move_line(name, batch, position, index, move)
-            if asked := self.tally.since():
-                line["asked"] = asked
-            if self.pending or move.error_kind in storage.PASSING:
-                group = _group(condition, case, move.seat)
-                breaker = self.breakers[group.model or "model"] if group.policy is None else None
-                if breaker is not None and not breaker.lenient:  # else failures are results like others
-                    line["engine"] = [group.model or "model", breaker.answered]
-            self._write(line)
 
-        outcome: Outcome | None = None
-        error: str | None = None
-        try:
-            hint = seed_of(self.plan.seed, case, repeat)
-            seats = condition.protocol.seats(case)
-            players.update((seat, self._player(condition, case, name, seat, seat_seed, hint)) for seat in seats)
-            rng = random.Random(derive_seed(seed, "protocol"))
-            parts = condition.protocol, condition.task, case, players, rng
-            came = await play(*parts, recorded, on_move, batches.append, condition.limits)
-            json.dumps(storage.outcome_line(came))  # an outcome that is not JSON could never be read back
-            outcome = came
-        except (EngineFatalError, StorageError, BudgetSpentError, SetupError):
-            raise
-        except (Exception, SystemExit) as failure:  # a plugin's bug: this episode is lost, the run is not
-            error = self.errors.record(failure, "play", name)
-        episode = Episode(
-            name,
-            condition.id,
-            case.id,
-            repeat,
-            labels(self.plan, condition, case),
-            case.roles,
-            batches,
-            outcome,
-            error=error,
-        )
+class _OpenEpisode:
+    """An episode that is being played: its players, and what becomes of it."""
+
+    def __init__(self, run: Episodes, condition: Condition, case: Case, repeat: int) -> None:
+        self.run, self.condition, self.case, self.repeat = run, condition, case, repeat
+        self.id = episode_id(condition, case, repeat)
+        self.recorded = run.moves.pop(self.id, {})
+        self.seed = derive_seed(run.plan.seed, self.id)
+        self.rng = random.Random(derive_seed(self.seed, "protocol"))
+        self.players: dict[str, Player] = {}
+        self.batches: list[list[Move]] = []
+        self.outcome: Outcome | None = None
+        self.error: str | None = None
+        note_bugs(functools.partial(run.errors.record, episode=self.id))
+
+    def seat_players(self) -> None:
+        """Make the players. Raises what a plugin raises."""
+        seed, case = self.seed, self.case
+        if self.run.shares:  # so that an agent draws the same for a case in every condition
+            seed = derive_seed(self.run.plan.seed, "shared", case.id, self.repeat)
+        for seat in self.condition.protocol.seats(case):
+            self.players[seat] = self._player(seat, derive_seed(seed, seat))
+
+    def fail(self, failure: BaseException) -> None:
+        """A plugin raised: the episode ends with an error."""
+        self.error = self.run.errors.record(failure, "play", self.id)
+
+    async def end(self) -> None:
+        """Grade, measure and journal the episode."""
+        run, condition, case = self.run, self.condition, self.case
+        made = labels(run.plan, condition, case)
+        played = self.id, condition.id, case.id, self.repeat, made, case.roles, self.batches, self.outcome
+        episode = Episode(*played, error=self.error)
         if condition.task.grading != "quick":  # others go on meanwhile
-            graded = await asyncio.to_thread(grade, episode, condition, case, self.errors, self.options.sandbox)
+            episode = await asyncio.to_thread(grade, episode, condition, case, run.errors, run.options.sandbox)
         else:
-            graded = grade(episode, condition, case, self.errors)
-        self._finish(graded, condition, case, players)
-
-    def _player(self, condition: Condition, case: Case, episode: str, seat: str, seed: int, told: int) -> Player:
-        group = _group(condition, case, seat)
-        seed = derive_seed(seed, seat)
-        if group.policy is not None:
-            return PolicyPlayer(functools.partial(group.seated, seat, case, told), seed)
-        engine = self.engines[group.model or "model"]
-        return ModelPlayer(engine, group.prompts, group.sampling, condition.constrained, episode, seat, seed)
-
-    def _finish(self, episode: Episode, condition: Condition, case: Case, players: Mapping[str, Player]) -> None:
-        scored = score(episode, self.plan.metrics, condition.uses_ground_truth, self.errors)
+            episode = grade(episode, condition, case, run.errors)
+        scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors)
         marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
         line = storage.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
+        run.record(line, lambda: self._count(episode, scored))
 
-        def counts() -> None:
-            if self.samples is not None:
-                self.samples.append(sample(episode, case, players))
-            self.on_score(scored)
+    def _count(self, episode: Episode, scored: EpisodeScore) -> None:
+        if self.run.samples is not None:
+            self.run.samples.append(_sample(episode, self.case, self.players))
+        self.run.on_score(scored)
 
-        self.ended[episode.id] = counts
-        self._write(line)
+    def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
+        run = self.run
+        line = storage.move_line(self.id, batch, position, index, move)
+        if asked := run.tally.since():
+            line["asked"] = asked
+        if run.pending or move.error_kind in storage.PASSING:
+            group = self._group(move.seat)
+            breaker = run.breakers[group.model or "model"] if group.policy is None else None
+            if breaker is not None and not breaker.lenient:  # else failures are results like others
+                line["engine"] = [group.model or "model", breaker.answered]
+        run.record(line)
+
+    def _player(self, seat: str, seed: int) -> Player:
+        group = self._group(seat)
+        if group.policy is not None:
+            hint = seed_of(self.run.plan.seed, self.case, self.repeat)
+            return PolicyPlayer(functools.partial(group.seated, seat, self.case, hint), seed)
+        engine = self.run.engines[group.model or "model"]
+        constrained = self.condition.constrained
+        return ModelPlayer(engine, group.prompts, group.sampling, constrained, self.id, seat, seed)
+
+    def _group(self, seat: str) -> Group:
+        role = self.case.roles.get(seat, "default")
+        return next(group for group in self.condition.groups if group.name == role)
 
 
-def _group(condition: Condition, case: Case, seat: str) -> Group:
-    role = case.roles.get(seat, "default")
-    return next(group for group in condition.groups if group.name == role)
+def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> storage.Line:
+    """A line of samples.jsonl: the case without its target, and what was said in every seat."""
+    turns: Counter[str] = Counter()
+    moves = []
+    for b, batch in enumerate(episode.batches):
+        moves.append([storage.move_line(episode.id, b, p, turns[move.seat], move) for p, move in enumerate(batch)])
+        turns.update(move.seat for move in batch)
+    return {
+        "episode": episode.id,
+        "labels": dict(episode.labels),
+        "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
+        "threads": {seat: p.thread.messages for seat, p in players.items() if isinstance(p, ModelPlayer)},
+        "moves": moves,
+        "outcome": storage.outcome_line(episode.outcome),
+        "grade": dict(episode.grade),
+        "error": episode.error,
+    }
