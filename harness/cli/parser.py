@@ -11,14 +11,14 @@ from harness.cli.usage import Parser
 from harness.runtime.options import NAMES, Options
 
 KINDS = {
-    "tasks": "what is played: cases, and how answers are graded",
-    "protocols": "which agent acts when, and what it sees",
-    "channels": "how what one agent sends becomes what others see",
-    "policies": "scripted players, which sit where a model sits",
+    "tasks": "cases, and how answers are graded",
+    "protocols": "which agent acts when, and what it observes",
+    "channels": "how messages of agents reach other agents",
+    "policies": "scripted agents",
     "prompts": "sets of templates",
-    "metrics": "numbers of an episode",
-    "engines": "what answers requests: models in this process, servers, stand-ins",
-    "specs": "whole experiments, ready to run",
+    "metrics": "what is measured in an episode",
+    "engines": "sources of replies: models in this process, servers, stand-ins",
+    "specs": "experiments, ready to run",
 }
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 

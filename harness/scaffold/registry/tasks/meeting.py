@@ -1,4 +1,4 @@
-"""Find the one day on which everybody is free."""
+"""Find the one day on which all people are free."""
 
 from __future__ import annotations
 
