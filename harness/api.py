@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import math
 import random
 import statistics
@@ -18,6 +19,8 @@ from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 Action = Any  # what a seat does in a turn: any JSON value
 Facts = Mapping[str, Any]  # named JSON values
+
+Grading = Literal["quick", "slow", "executes"]
 
 T = TypeVar("T")
 
@@ -225,15 +228,22 @@ class Statistic:
 class Task(ABC):
     """A family of cases with a question and a grade. Fields are YAML parameters.
 
-    Class attributes:
-        gives: what its cases offer a protocol, e.g. {"topology", "rounds"}; a protocol `needs` them.
-        grades: the names that `grade` returns; metrics need them.
-        grading: "slow" has a thread of its own; "executes" runs programs that models wrote, only where that is allowed.
+    The base class says which protocols can play it: a `QuestionTask`, a `NetworkTask`, a `SteppedTask`
+    (`harness.authoring`), or this one for those that need nothing more.
+
+    `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties where parameters decide.
     """
 
-    gives: ClassVar[frozenset[str]] = frozenset()
-    grades: ClassVar[tuple[str, ...]] = ()
-    grading: ClassVar[Literal["quick", "slow", "executes"]] = "quick"
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """The names that `grade` returns; metrics need them."""
+        return ()
+
+    @property
+    def grading(self) -> Grading:
+        """How `grade` runs: "slow" in a thread of its own; "executes" too, and runs programs that models wrote, only
+        where that is allowed."""
+        return "quick"
 
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
@@ -259,6 +269,39 @@ class Task(ABC):
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Name → number for every name in `grades`. Total: defined for every outcome."""
 
+    def canonical(self, case: Case, action: Action) -> str:
+        """One text for all answers that are the same: what votes are counted by. By default the answer as JSON."""
+        return json.dumps(action, sort_keys=True)
+
+    def misfit(self, needed: type[Task]) -> str | None:
+        """Why a protocol that needs `needed` cannot play these cases, for the spec's author; None if it can."""
+        return None if isinstance(self, needed) else f"{type(self).__name__} is no {needed.__name__}"
+
+
+class OpenChannel(ABC):
+    """One episode's channel: `view` is pure, `commit` the only mutation."""
+
+    @abstractmethod
+    def view(self, seat: str) -> Facts:
+        """What the seat sees now. Calling it twice gives the same."""
+
+    @abstractmethod
+    def commit(self, moves: Sequence[Move]) -> None:
+        """Take in what was sent, all at once."""
+
+
+class Channel(ABC):
+    """How what one seat sends becomes what others see."""
+
+    @property
+    def opens(self) -> type[OpenChannel]:
+        """The class of what `open` gives: a protocol plays on channels of one kind (`Protocol.needs_channel`)."""
+        return OpenChannel
+
+    @abstractmethod
+    def open(self, case: Case, rng: random.Random) -> OpenChannel:
+        """A fresh channel for one episode; `rng` is its only chance."""
+
 
 # A protocol's game: yields a batch of turns, receives one move per turn in the same order, returns the outcome.
 Play = Generator[list[Turn], list[Move], Outcome]
@@ -267,7 +310,8 @@ Play = Generator[list[Turn], list[Move], Outcome]
 class Protocol(ABC):
     """Who acts when and who sees what. No I/O, no engine; state lives in local variables of `play`."""
 
-    needs: ClassVar[frozenset[str]] = frozenset()  # what a task must give, e.g. {"topology"}
+    needs: ClassVar[type[Task]] = Task  # the kind of task that it can play
+    needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the kind that its channels must open
     facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
 
     def seats(self, case: Case) -> tuple[str, ...]:
@@ -283,26 +327,6 @@ class Protocol(ABC):
         one for all cases of the same shape: the same seats get the same turns, but for their briefs and what the first
         turns show. None, the default: every case is played to be counted."""
         return None
-
-
-class Channel(ABC):
-    """How what one seat sends becomes what others see."""
-
-    @abstractmethod
-    def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        """A fresh channel for one episode; `rng` is its only chance."""
-
-
-class OpenChannel(ABC):
-    """One episode's channel: `view` is pure, `commit` the only mutation."""
-
-    @abstractmethod
-    def view(self, seat: str) -> Facts:
-        """What the seat sees now. Calling it twice gives the same."""
-
-    @abstractmethod
-    def commit(self, moves: Sequence[Move]) -> None:
-        """Take in what was sent, all at once."""
 
 
 class Policy(ABC):
@@ -322,7 +346,7 @@ class Metric(ABC):
     mean of their shares, is a `RatioMetric`."""
 
     bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
-    needs: ClassVar[tuple[str, ...]] = ()  # names among the task's grades, the protocol's facts, or the world's
+    needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
 
     @abstractmethod
     def measure(self, episode: Episode) -> Any:

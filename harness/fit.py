@@ -73,7 +73,7 @@ def fit(
         where = (options.output_path or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
         execute(calibrating, replace(options, output_path=where), on_score(name))
         played = _played(calibrating, where)
-        asked = {one.case.id: fingerprint(one.case) for one in played}
+        asked = {one.case.id: fingerprint(one.task, one.case) for one in played}
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
         found = {
             "schema": SCHEMA,

@@ -17,7 +17,7 @@ class Fact(Metric):
     optional: bool = False
 
     def __post_init__(self) -> None:
-        self.needs = () if self.optional else (self.of,)  # type: ignore[misc]
+        self.needs = () if self.optional else (self.of,)
 
     def measure(self, episode: Episode) -> float | None:
         return fact(episode, self.of)

@@ -94,7 +94,7 @@ def test_with_several_replies_a_round_the_highest_seat_still_writes_last() -> No
 def test_a_channel_is_made_unreliable_once() -> None:
     inner = channel("unreliable", channel=channel("mailbox"), loss=1.0)
     with pytest.raises(PluginError, match="made unreliable once"):
-        play(channel("unreliable", channel=inner), {})
+        channel("unreliable", channel=inner)
 
 
 def test_what_is_fetched_cannot_pass_for_several_messages() -> None:

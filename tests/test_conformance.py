@@ -97,13 +97,13 @@ def question(task: str) -> Task:
 
 @functools.cache
 def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
-    """The protocols whose needs the task meets; where it gives a world, its seats have no answer to submit."""
-    gives = BUILTIN.load("tasks", task).gives
+    """The protocols whose needs the task meets; where it is stepped, its seats have no answer to submit."""
+    made = question(task)
     return [
         (name, given)
         for name, given in PROTOCOLS
-        if BUILTIN.load("protocols", name).needs <= gives
-        and not (name in ("action_rounds", "command_rounds") and "world" in gives)
+        if made.misfit(BUILTIN.load("protocols", name).needs) is None
+        and not (name in ("action_rounds", "command_rounds") and isinstance(made, SteppedTask))
     ]
 
 
@@ -203,7 +203,6 @@ def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
 
 
 class Leaky(Task):
-    gives = frozenset({"seats"})
     grades = ("right",)
 
     def cases(self, limit: int | None, seed: int) -> list[Case]:

@@ -10,8 +10,7 @@ import pytest
 
 from harness.api import Case, Engine
 from harness.cli import main
-from harness.config import project, spec
-from harness.config.calibration import fingerprint
+from harness.config import calibration, project, spec
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import Run, evaluate
@@ -90,7 +89,10 @@ def test_questions_that_were_calibrated_on_are_refused(tmp_path: Path) -> None:
 
 def test_a_question_is_known_by_what_it_asks_not_by_its_id() -> None:
     def case(name: str, **public: Any) -> Case:
-        return Case(name, ("A",), public)
+        return Case(name, ("A",), {"choices": None, **public})
+
+    def fingerprint(case: Case) -> str:
+        return calibration.fingerprint(BUILTIN.load("tasks", "dataset_qa")(doc_to_text="q", doc_to_target="a"), case)
 
     assert fingerprint(case("1", question="What  is\nit?")) == fingerprint(case("2", question="what is it?"))
     shown = case("1", question="An example. What is it?", bare="What is it?")
@@ -100,7 +102,9 @@ def test_a_question_is_known_by_what_it_asks_not_by_its_id() -> None:
     assert fingerprint(one) == fingerprint(other), "the same question in another order"
     assert fingerprint(one) != fingerprint(case("3", question="Which?\nA. Nice\nB. Paris", choices=["Nice", "Paris"]))
     assert fingerprint(case("1", question="A?")) != fingerprint(case("1", question="B?"))
-    assert fingerprint(Case("1", ("A",), private={"A": {"x": 1}})) != fingerprint(Case("1", ("A",)))
+    task = BUILTIN.load("tasks", "agentsnet/coloring")()
+    one, other = (Case("1", ("A",), private=private) for private in ({}, {"A": {"x": 1}}))
+    assert calibration.fingerprint(task, one) != calibration.fingerprint(task, other), "what is no question"
 
 
 def test_other_agents_are_refused(tmp_path: Path) -> None:

@@ -97,7 +97,6 @@ class Loose(Task):
     """Goes wrong in a way of one's choice."""
     how: str
     count: int = 3
-    gives = frozenset({"seats"})
     grades = ("agreed",)
 
     def cases(self, limit, seed):

@@ -29,7 +29,6 @@ class Plain(Reply):
 class Faulty(Task):
     """Fails where it is asked to."""
     at: str = ""
-    gives = frozenset({"seats"})
     grades = ("agreed",)
 
     def _fail(self, stage):

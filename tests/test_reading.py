@@ -20,7 +20,8 @@ TOY = Path(__file__).parent / "toy"
 FRAIL = '''
 """Reads and compares numbers as if every text were one."""
 from dataclasses import dataclass
-from harness.api import Case, Parsed, Reply, Task, plugin
+from harness.api import Case, Parsed, Reply, plugin
+from harness.authoring.questions import Question, QuestionTask
 
 @dataclass(frozen=True, slots=True)
 class Frail(Reply):
@@ -32,9 +33,8 @@ class Frail(Reply):
         return None if text == "none" else Parsed(text if text == "x" else int(text))  # the line
 
 @plugin
-class Numbers(Task):
+class Numbers(QuestionTask):
     """Two numbers."""
-    gives = frozenset({"seats", "question"})
     grades = ("agreed",)
 
     def cases(self, limit, seed):
@@ -45,6 +45,9 @@ class Numbers(Task):
 
     def reply(self, case, seat):
         return Frail()
+
+    def question_of(self, case):
+        return Question("?")
 
     def canonical(self, case, action):
         return str(int(action))

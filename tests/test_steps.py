@@ -287,12 +287,6 @@ def test_a_game_in_which_nobody_has_a_turn_is_over() -> None:
     assert (facts["end"], facts["timesteps"]) == ("over", 0)
 
 
-def test_a_task_without_a_world_is_refused_in_words() -> None:
-    task = BUILTIN.load("tasks", "agentsnet/consensus")()
-    with pytest.raises(PluginError, match="is no SteppedTask"):
-        drive(steps(), lambda turn: WAIT, task=task)
-
-
 # ------------------------------------------------------------------------------------------ replay
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 
-from harness.api import Case, Policy, derive_seed
+from harness.api import Case, Policy, Task, derive_seed
+from harness.authoring.questions import QuestionTask
 
 WORD = "simulated"
 """How every model name says that told players sit there."""
@@ -43,13 +44,13 @@ class Simulant(Policy):
         """
 
 
-def seed_of(seed: int, case: Case, repeat: int) -> int:
+def seed_of(seed: int, task: Task, case: Case, repeat: int) -> int:
     """What players of a case are told as their seed: free of the condition, so that all methods meet the same panel.
 
     The question is in it: rows of two splits may have the same ids, and a panel that is calibrated on one of them must
     not know how it will fare on the other.
     """
-    question = case.public.get("bare", case.public.get("question", ""))
+    question = task.question_of(case).text if isinstance(task, QuestionTask) else ""
     return derive_seed(seed, "simulated", case.id, question, repeat)
 
 

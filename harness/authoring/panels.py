@@ -9,13 +9,25 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
-from harness.authoring import histories
 from harness.authoring.peers import peer_text
+from harness.authoring.questions import QuestionTask
 from harness.authoring.votes import ballot, candidate
 from harness.errors import PluginError
 from harness.replies import Considered, considered
 from harness.replies.considered import Style
 from harness.replies.reading import read
+
+FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed", "sent")
+"""What every panel protocol records.
+
+`history`: rounds of answers, each in the panel's order, None where there was none that could be read.
+`unanimous_at`: the first round, from 0, in which all gave the same answer; None if there was none.
+`exit`: in a word how the group came to its answer, or why it has none.
+`proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was none.
+`crossed`: characters of other agents' texts that agents were shown.
+`sent`: writer → reader → [texts, characters], each text once a reader (`harness.authoring.traffic`); characters are
+None where the reader was shown something composed of what several wrote.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +74,8 @@ class Panel(Protocol):
     confidence: Style = "none"
     repairs: Annotated[int, Range(ge=0)] = 0
 
-    needs = frozenset({"question"})
-    facts = histories.FACTS
+    needs = QuestionTask
+    facts = FACTS
     roles: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:

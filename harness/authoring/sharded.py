@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
-from harness.authoring.histories import GRADES, panel_grades
+from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.replies import Answer, Form, normalise, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
@@ -22,7 +22,7 @@ Credit = Literal["number", "exact", "entries", "cells", "sequence"]
 
 
 @dataclass(kw_only=True)
-class ShardedTask(Task):
+class ShardedTask(QuestionTask):
     """One problem on inputs that are cut into shards, of which every agent holds one.
 
     An instance depends on the problem, `agents`, `items`, `domain`, the seed and its own number, and on nothing else.
@@ -52,10 +52,6 @@ class ShardedTask(Task):
     domain: Literal["paper", "hardened"] = "paper"
     whole: bool = False
 
-    gives: ClassVar[frozenset[str]] = frozenset({"shards"})
-    grades: ClassVar[tuple[str, ...]] = (
-        "success", "partial", "premature", "consensus", "computation", "timeout", "data_characters",
-    )  # fmt: skip
     problem: ClassVar[str]
     level: ClassVar[str]
     question: ClassVar[str]
@@ -65,10 +61,22 @@ class ShardedTask(Task):
     segments: ClassVar[bool] = False
     credit: ClassVar[Credit] = "exact"
 
-    def __post_init__(self) -> None:
-        if self.whole or self.agents == 1:  # who has it all can be asked alone, or a panel in its place
-            self.gives = self.gives | {"question"}  # type: ignore[misc]
-            self.grades = (*self.grades, *GRADES)  # type: ignore[misc]
+    @property
+    def alone(self) -> bool:
+        """Whether one agent has the whole input: then it, or a panel in its place, can answer without the others."""
+        return self.whole or self.agents == 1
+
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """See `grade`."""
+        failures = ("premature", "consensus", "computation", "timeout")
+        return ("success", "partial", *failures, "data_characters", *(GRADES if self.alone else ()))
+
+    def misfit(self, needed: type[Task]) -> str | None:
+        """Cut up, the input is no question to one agent."""
+        if needed is QuestionTask and not self.alone:
+            return f"its input is cut into {self.agents} shards; `whole: true` gives it to one agent, who can be asked"
+        return super().misfit(needed)
 
     # ------------------------------------------------------------------------------- for each task
 
@@ -161,7 +169,12 @@ class ShardedTask(Task):
 
     def reply(self, case: Case, seat: str) -> Reply:
         """A value of the problem's form; who is asked alone may reason first, and announces it."""
-        return Answer(self.form, "Final answer:" if "question" in self.gives else None)
+        return Answer(self.form, "Final answer:" if self.alone else None)
+
+    def question_of(self, case: Case) -> Question:
+        """The task in words, and the first agent's input: all of it where that agent is `alone`."""
+        brief = self.brief(case, case.seats[0])
+        return Question(f"{brief['task']}\n{brief['shard']}")
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for answers that are the same to `digits` decimals, for counting votes."""
@@ -191,7 +204,7 @@ class ShardedTask(Task):
             "partial": sum(partial) / len(partial),
             **self._failures(case, outcome.facts.get("knew"), given, right),
             "data_characters": sum(texts) / len(texts),
-            **(self._panel(case, outcome) if "question" in self.gives else {}),
+            **(self._panel(case, outcome) if self.alone else {}),
         }
 
     def _panel(self, case: Case, outcome: Outcome) -> dict[str, float | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -45,8 +44,7 @@ def candidate(task: Task, case: Case, action: Action) -> str | None:
 def _compared(task: Task, case: Case, action: Action) -> str | None:
     if action is None or (isinstance(action, str) and says_nothing(action)):
         return None
-    own = getattr(task, "canonical", None)
-    text = str(own(case, action)) if own is not None else json.dumps(action, sort_keys=True)
+    text = str(task.canonical(case, action))
     return None if says_nothing(text) else text
 
 

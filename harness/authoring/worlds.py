@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
-from harness.api import Action, Case, Facts, Reply, Task
+from harness.api import Action, Case, Facts, Protocol, Reply, Task
 
 
 class World(ABC):
@@ -54,12 +54,11 @@ class World(ABC):
 
 
 class SteppedTask(Task):
-    """A task whose cases are played in a world.
+    """A task whose cases are played step by step in a world.
 
     Class attribute `facts`: the names that its worlds' `facts` give; metrics may need them.
     """
 
-    gives = frozenset({"world"})
     facts: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -72,3 +71,10 @@ class SteppedTask(Task):
         if reply is None:
             raise LookupError(f"{seat!r} has no turn in the first state")
         return reply
+
+
+def facts_of(protocol: Protocol, task: Task) -> tuple[str, ...]:
+    """The names of an episode's facts: the protocol's and, where it steps the task's world, those of the world."""
+    if isinstance(task, SteppedTask) and issubclass(protocol.needs, SteppedTask):
+        return (*protocol.facts, *task.facts)
+    return protocol.facts

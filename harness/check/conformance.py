@@ -29,7 +29,7 @@ from harness.api import (
     Task,
     Turn,
 )
-from harness.authoring.worlds import SteppedTask
+from harness.authoring.worlds import SteppedTask, facts_of
 from harness.config.plan import Condition, Plan
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, near
@@ -295,7 +295,7 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
     for batch in one.batches:
         if len({turn.seat for turn, _ in batch}) != len(batch):
             broken.append("asks a seat twice in one batch")
-    declared = {*protocol.facts, *(task.facts if isinstance(task, SteppedTask) and "world" in protocol.needs else ())}
+    declared = set(facts_of(protocol, task))
     if set(one.outcome.facts) != declared:
         broken.append(f"gives facts {sorted(one.outcome.facts)}, declared are {sorted(declared)}")
     # A protocol must live with seats that fail.

@@ -155,7 +155,7 @@ def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
         if group.policy is None:
             return turn.reply.idle
         if turn.seat not in players:
-            player = group.seated(turn.seat, case, seed_of(plan.seed, case, 0))
+            player = group.seated(turn.seat, case, seed_of(plan.seed, condition.task, case, 0))
             players[turn.seat] = player, random.Random(turn.seat)
         player, rng = players[turn.seat]
         return player.choose(turn, rng)

@@ -16,8 +16,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness import storage
-from harness.api import Case, Engine
+from harness.api import Case, Engine, Task
 from harness.authoring.calibrated import Fitted
+from harness.authoring.questions import QuestionTask
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project
 from harness.errors import DataError, NotFittedError, Place, PluginError
@@ -45,7 +46,8 @@ def adopt(plan: Plan) -> dict[str, str]:
         file = located(plan.project, protocol.calibration)
         found = _read(file, protocol.calibration)
         if id(condition.task) not in asked:
-            asked[id(condition.task)] = {fingerprint(c): c.id for c in condition.task.cases(plan.limit, plan.seed)}
+            cases = condition.task.cases(plan.limit, plan.seed)
+            asked[id(condition.task)] = {fingerprint(condition.task, case): case.id for case in cases}
         _check_questions(found, asked[id(condition.task)], file)
         _check_agents(found, agents(plan, condition), file)
         _check_words(found, wordings(plan, condition, found["templates"]), file)
@@ -66,15 +68,15 @@ def located(project: Project, name: str) -> Path:
     raise NotFittedError(f"there are no calibrated parameters {name}", hint=hint)
 
 
-def fingerprint(case: Case) -> str:
+def fingerprint(task: Task, case: Case) -> str:
     """What tells a question from others, whatever its id, its spacing, the examples before it, its options' order."""
-    asked = case.public.get("bare", case.public.get("question"))
-    if asked is None:
-        parts = [json.dumps([case.public, case.private], sort_keys=True, default=str)]
-    else:
-        options = [str(option) for option in case.public.get("choices") or ()]
+    if isinstance(task, QuestionTask):
+        question = task.question_of(case)
+        options = question.choices or ()
         listed = "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))
-        parts = [str(asked).removesuffix(listed), *sorted(options)]
+        parts = [question.text.removesuffix(listed), *sorted(options)]
+    else:
+        parts = [json.dumps([case.public, case.private], sort_keys=True, default=str)]
     text = "\x1f".join(" ".join(part.split()).casefold() for part in parts)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 

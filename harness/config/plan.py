@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import api
 from harness.authoring.informed import Simulant, named
-from harness.authoring.worlds import SteppedTask
+from harness.authoring.worlds import facts_of
 from harness.config.limits import Limits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -73,8 +73,7 @@ class Condition:
     @property
     def produces(self) -> tuple[str, ...]:
         """What metrics can need: the task's grades, the protocol's facts, and those of the world it steps."""
-        world = self.task.facts if isinstance(self.task, SteppedTask) and "world" in self.protocol.needs else ()
-        return (*self.task.grades, *self.protocol.facts, *world)
+        return (*self.task.grades, *facts_of(self.protocol, self.task))
 
     def seated(self, case: api.Case, seed: int) -> api.Case:
         """`case` with its seats dealt to groups: the same ones for a seed, whatever the problem or protocol.

@@ -5,8 +5,10 @@ Next: `harness.runtime.runner`, which plays a plan.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
@@ -98,12 +100,7 @@ class _Resolver:
     def condition(self, variant: Variant) -> Condition:
         task = self.build("tasks", variant.data["task"], "task")
         protocol = self.build("protocols", variant.data["protocol"], "protocol")
-        lacking = sorted(protocol.needs - task.gives)
-        if lacking:
-            hint = f"The task gives: {', '.join(sorted(task.gives)) or 'nothing'}."
-            name = _split(variant.data["protocol"])[0]
-            message = f"protocol {name!r} needs cases with {', '.join(lacking)}; the task's have none"
-            raise SpecError(message, place=self.spec.place("protocol"), hint=hint)
+        self.check_fit(variant, task, protocol)
         if type(protocol).seats is not api.Protocol.seats:  # it brings its own: seats that are not there show now
             try:
                 protocol.seats(task.example())
@@ -112,6 +109,33 @@ class _Resolver:
         groups = tuple(self.groups(variant))
         constrained = bool(variant.data.get("constrained"))
         return Condition(variant.id, variant.labels, task, protocol, groups, constrained, self.limits(variant))
+
+    def check_fit(self, variant: Variant, task: api.Task, protocol: api.Protocol) -> None:
+        """Refuse a task, or a channel, that the protocol cannot play."""
+        name, place = _split(variant.data["protocol"])[0], self.spec.place("protocol")
+        if (why := task.misfit(protocol.needs)) is not None:
+            protocols = self.fitting("protocols", lambda cls: task.misfit(cls.needs) is None)
+            tasks = self.fitting("tasks", lambda cls: issubclass(cls, protocol.needs))
+            chosen = _split(variant.data["task"])[0]
+            message = f"protocol {name!r} needs a {_kind(protocol.needs)}; task {chosen!r}: {why}"
+            hint = f"Protocols for this task: {protocols}. Tasks for this protocol: {tasks}."
+            raise SpecError(message, place=place, hint=hint)
+        for key, channel in vars(protocol).items():
+            if isinstance(channel, api.Channel) and not issubclass(channel.opens, protocol.needs_channel):
+                wanted = _kind(protocol.needs_channel)
+                message = f"protocol {name!r} needs a channel that opens a {wanted}; "
+                message += f"{type(channel).__name__} opens a {channel.opens.__name__}"
+                fits = self.fitting("channels", functools.partial(_opens, protocol.needs_channel))
+                raise SpecError(message, place=self.spec.place("protocol", key), hint=f"Channels that do: {fits}.")
+
+    def fitting(self, kind: str, fits: Callable[[type[Any]], bool], most: int = 12) -> str:
+        """The names of the project's plugins that fit, at most so many of them; those that do not load are left out."""
+        names = []
+        for entry in self.project.listing(kind):
+            with contextlib.suppress(UserError):
+                if fits(self.project.load(kind, entry.name)):
+                    names.append(entry.name)
+        return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
 
     def limits(self, variant: Variant) -> Limits:
         try:
@@ -282,6 +306,16 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
         return _make(*_parts(inner, reference, project, at), at)
 
     return cls, parameters.built(cls, arguments, refer)
+
+
+def _kind(cls: type[Any]) -> str:
+    """A class by its name and the first line of its docstring, which says what it is."""
+    return f"{cls.__name__} ({(inspect.getdoc(cls) or '').splitlines()[0].rstrip('.')})"
+
+
+def _opens(kind: type[api.OpenChannel], cls: type[api.Channel]) -> bool:
+    """Whether a class of channels opens such ones, whatever its parameters."""
+    return isinstance(cls.opens, type) and issubclass(cls.opens, kind)
 
 
 def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:

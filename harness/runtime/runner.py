@@ -413,7 +413,7 @@ class _OpenEpisode:
     def _player(self, seat: str, seed: int) -> Player:
         group = self._group(seat)
         if group.policy is not None:
-            hint = seed_of(self.run.plan.seed, self.case, self.repeat)
+            hint = seed_of(self.run.plan.seed, self.condition.task, self.case, self.repeat)
             return PolicyPlayer(functools.partial(group.seated, seat, self.case, hint), seed)
         engine = self.run.engines[group.model or "model"]
         constrained = self.condition.constrained

@@ -25,7 +25,7 @@ class Override(Metric):
 
     def __post_init__(self) -> None:
         needs: dict[str, tuple[str, ...]] = {"all": (), "wrong": (self.of,), "harmful": (self.of, "proposal")}
-        self.needs = needs[self.which]  # type: ignore[misc]
+        self.needs = needs[self.which]
 
     def measure(self, episode: Episode) -> float | None:
         overridden = fact(episode, "overridden")

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from harness.api import Case, Facts, Move, OpenChannel
+from harness.api import Case, Facts, Move
 from harness.authoring.peers import peer_text
 from harness.replies import Verb
 
-from ._courier import RELIABLE, Courier
+from ._courier import CarriedChannel
 
 Call = Mapping[str, Any]
 MAX_CHARS = 200_000
@@ -40,8 +40,8 @@ class Letter:
         object.__setattr__(self, "shown", shown)
 
 
-class Board(OpenChannel):
-    """One episode of a channel with calls.
+class Board(CarriedChannel):
+    """Agents act by named calls, which the channel carries out; one episode.
 
     A move's action is a list of calls, as `harness.replies.Calls` reads them. `commit` carries them out in order, move
     by move; what comes of them is in the mover's `view`, under `results`. Others see nothing of it before
@@ -53,6 +53,7 @@ class Board(OpenChannel):
 
     Attributes:
         verbs: the calls there are.
+        keeps_keys: whether it keeps values under keys and can tell which of those read are `stale`.
         round: the number of the current round, from 1.
         known: seat → what it knows of at its latest decision, as bits by seat number.
         met: seat → the seats from which it has itself received something, as bits.
@@ -64,13 +65,13 @@ class Board(OpenChannel):
     """
 
     kind: ClassVar[str]
+    keeps_keys: ClassVar[bool] = False
     verbs: tuple[Verb, ...] = ()
 
     def __init__(self, case: Case, max_chars: int = MAX_CHARS) -> None:
         self.seats, self.max_chars, self.round = case.seats, max_chars, 1
         self.number = {seat: i for i, seat in enumerate(case.seats)}
         self._digits = {m[0]: seat for seat in case.seats if (m := re.search(r"\d+$", seat))}
-        self.courier: Courier = RELIABLE
         self.known = {seat: 1 << i for seat, i in self.number.items()}
         self.met = dict.fromkeys(case.seats, 0)
         self.sent: dict[str, dict[str, list[int]]] = {}
@@ -153,6 +154,10 @@ class Board(OpenChannel):
     def submitted(self, seat: str, text: str) -> str:
         """The seat has submitted `text`: what the channel does about it by itself, in words; nothing by default."""
         return ""
+
+    def stale(self, seat: str) -> list[str] | None:
+        """Keys whose value changed since the seat read it; None where the channel keeps no keys."""
+        return None
 
     def note(self, sender: str, receiver: str, text: str) -> None:
         """Account for what was sent."""

@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from harness.api import OpenChannel
+
 
 @dataclass(frozen=True, slots=True)
 class Courier:
@@ -33,3 +35,9 @@ class Courier:
 
 
 RELIABLE = Courier()
+
+
+class CarriedChannel(OpenChannel):
+    """An open channel whose messages a courier carries."""
+
+    courier: Courier = RELIABLE

@@ -24,6 +24,8 @@ class Mailbox(Channel):
     inbox: Literal["push", "pull"] = "push"
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
+    opens = Board
+
     def open(self, case: Case, rng: random.Random) -> Board:
         """Empty mailboxes."""
         return OpenMailbox(case, self.max_chars, self.inbox == "push")

@@ -6,38 +6,19 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from harness.api import Case, Channel, Facts, Move, OpenChannel, plugin
+from harness.api import Case, Channel, Facts, Move, plugin
+from harness.authoring.networks import NeighborChannel
 from harness.authoring.peers import peer_text
 
-from ._courier import RELIABLE, Courier
+from ._courier import CarriedChannel
 
 
-@plugin
-class Neighbors(Channel):
-    """Every message reaches the neighbor it is addressed to, all of a round at once.
-
-    Attributes:
-        lifetime: a message is seen until the next "round" is committed, whoever speaks in it; or it is the "latest"
-            of its sender, seen until that sender's next one.
-    """
-
-    lifetime: Literal["round", "latest"] = "round"
-
-    def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        """A channel along the case's topology; without one, everybody is everybody's neighbor."""
-        if case.topology is not None:
-            return OpenNeighbors(case.topology, self.lifetime == "latest")
-        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
-        return OpenNeighbors(everybody, self.lifetime == "latest")
-
-
-class OpenNeighbors(OpenChannel):
+class OpenNeighbors(NeighborChannel, CarriedChannel):
     """Holds the messages that are seen now. Whoever is addressed but no neighbor gets nothing."""
 
     def __init__(self, topology: Mapping[str, tuple[str, ...]], keep: bool) -> None:
         self._topology, self._keep = topology, keep
         self._reach = {seat: frozenset(neighbors) for seat, neighbors in topology.items()}
-        self.courier: Courier = RELIABLE
         self._inboxes: dict[str, dict[str, str]] | None = None  # None until a round has been played
         self._due: dict[int, list[tuple[str, str, str]]] = {}  # (receiver, sender, text), by round
         self._round = 0
@@ -69,3 +50,24 @@ class OpenNeighbors(OpenChannel):
         for receiver, sender, text in self._due.pop(self._round, ()):
             self._inboxes.setdefault(receiver, {})[sender] = text
         self._round += 1
+
+
+@plugin
+class Neighbors(Channel):
+    """Every message reaches the neighbor it is addressed to, all of a round at once.
+
+    Attributes:
+        lifetime: a message is seen until the next "round" is committed, whoever speaks in it; or it is the "latest"
+            of its sender, seen until that sender's next one.
+    """
+
+    lifetime: Literal["round", "latest"] = "round"
+
+    opens = OpenNeighbors
+
+    def open(self, case: Case, rng: random.Random) -> OpenNeighbors:
+        """A channel along the case's topology; without one, everybody is everybody's neighbor."""
+        if case.topology is not None:
+            return OpenNeighbors(case.topology, self.lifetime == "latest")
+        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
+        return OpenNeighbors(everybody, self.lifetime == "latest")

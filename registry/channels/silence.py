@@ -13,6 +13,8 @@ from ._board import Board, Call, RefusedError
 class Silence(Channel):
     """Nobody can say anything: what a group comes to without communication, or one agent alone."""
 
+    opens = Board
+
     def open(self, case: Case, rng: random.Random) -> Board:
         """Nothing to open."""
         return OpenSilence(case)

@@ -27,6 +27,8 @@ class Store(Channel):
     reads: Literal["ryow", "snapshot"] = "ryow"
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
+    opens = Board
+
     def open(self, case: Case, rng: random.Random) -> Board:
         """No files."""
         return OpenStore(case, self.max_chars, self.reads == "ryow")

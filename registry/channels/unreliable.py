@@ -8,7 +8,7 @@ from typing import Annotated
 from harness.api import Case, Channel, OpenChannel, Range, plugin
 from harness.errors import PluginError
 
-from ._courier import Courier
+from ._courier import CarriedChannel, Courier
 
 
 @plugin
@@ -27,12 +27,22 @@ class Unreliable(Channel):
     duplication: Annotated[float, Range(ge=0, le=1)] = 0.0
     delay: Annotated[int, Range(ge=0)] = 0
 
-    def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        """The other channel, with a courier that makes mistakes. Raises `PluginError` if it takes none."""
-        opened = self.channel.open(case, rng)
-        if not isinstance(getattr(opened, "courier", None), Courier):
-            raise PluginError(f"{type(self.channel).__name__} cannot be made unreliable: it takes no courier")
+    def __post_init__(self) -> None:
         if isinstance(self.channel, Unreliable):
-            raise PluginError("a channel is made unreliable once", hint="Give loss, delay and duplication together.")
-        opened.courier = Courier(self.loss, self.duplication, self.delay, random.Random(rng.getrandbits(63)))  # type: ignore[attr-defined]
+            hint = "Give loss, delay and duplication together."
+            raise PluginError("a channel is made unreliable once", hint=hint, at=("channel",))
+        if not issubclass(self.opens, CarriedChannel):
+            message = f"{type(self.channel).__name__} cannot be made unreliable: it opens no CarriedChannel"
+            raise PluginError(message, at=("channel",))
+
+    @property
+    def opens(self) -> type[OpenChannel]:
+        """What the other channel opens."""
+        return self.channel.opens
+
+    def open(self, case: Case, rng: random.Random) -> OpenChannel:
+        """The other channel, with a courier that makes mistakes."""
+        opened = self.channel.open(case, rng)
+        assert isinstance(opened, CarriedChannel)
+        opened.courier = Courier(self.loss, self.duplication, self.delay, random.Random(rng.getrandbits(63)))
         return opened

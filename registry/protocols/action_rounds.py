@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
 from harness.authoring.two_pass import FACTS as PHASE_FACTS
 from harness.authoring.two_pass import Phases, in_phases
-from harness.errors import PluginError
 from harness.replies import Calls, Verb
 from harness.replies.reading import read
 
@@ -53,6 +52,7 @@ class ActionRounds(Protocol):
     repairs: Annotated[int, Range(ge=0)] = 0
     phases: Phases = "one"
 
+    needs_channel = Board
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
         "met", "reads", *PHASE_FACTS,
@@ -89,11 +89,7 @@ class _Game:
 
     def __init__(self, rules: ActionRounds, task: Task, case: Case, rng: random.Random) -> None:
         board = rules.channel.open(case, rng)
-        if not isinstance(board, Board):
-            message = (
-                f"{type(rules.channel).__name__} has no calls; action_rounds needs mailbox, broadcast, store or silence"
-            )
-            raise PluginError(message)
+        assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
         verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.form = Calls(verbs, rules.max_actions or len(case.seats) + 8, WAIT, longest_body(case))

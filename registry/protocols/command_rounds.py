@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
 from harness.authoring.two_pass import FACTS as PHASE_FACTS
 from harness.authoring.two_pass import Phases, in_phases
-from harness.errors import PluginError
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 from harness.replies.reading import read
@@ -53,6 +52,7 @@ class CommandRounds(Protocol):
     max_actions: Annotated[int, Range(ge=1)] = 1000
     repairs: Annotated[int, Range(ge=0)] = 0
 
+    needs_channel = Board
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
         "met", "reads", "communication", "stale", *PHASE_FACTS,
@@ -84,11 +84,7 @@ class _Bench:
 
     def __init__(self, rules: CommandRounds, task: Task, case: Case, rng: random.Random) -> None:
         board = rules.channel.open(case, rng)
-        if not isinstance(board, Board):
-            raise PluginError(
-                f"{type(rules.channel).__name__} has no commands",
-                hint="command_rounds needs a channel such as mas/broadcasting, mas/p2p or mas/shared_kv.",
-            )
+        assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
         self.board.also = {WAIT: lambda seat, call: "acknowledged", SUBMIT: self.submit}
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
@@ -141,8 +137,9 @@ class _Bench:
         text = parsed.action if isinstance(parsed.action, str) else json.dumps(parsed.action)
         self.results[seat], self.submitted[seat] = parsed.action, self.board.round
         self.knew[seat] = f"{self.board.known[seat]:x}"
-        if stale := getattr(self.board, "stale", None):
-            self.stale[seat] = stale(seat)
+        stale = self.board.stale(seat)
+        if stale is not None:
+            self.stale[seat] = stale
         announced = self.board.submitted(seat, text)
         return f"recorded {text}" + (f" | {announced}" if announced else "")
 
@@ -159,7 +156,7 @@ class _Bench:
             "knew": self.knew,
             "reads": None,
             "communication": self.communication + self.board.announced,
-            "stale": self.stale if hasattr(self.board, "stale") else None,
+            "stale": self.stale if self.board.keeps_keys else None,
             **self.board.facts(),
         }
 

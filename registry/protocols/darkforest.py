@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.authoring.calibrated import Fitted, Played
 from harness.authoring.panels import Opinion, Panel, unanimous
+from harness.authoring.questions import QuestionTask
 from harness.errors import PluginError, near
 from harness.replies import Considered
 
@@ -177,7 +178,7 @@ class DarkForest(Panel, Fitted):
         sent: Mapping[str, Mapping[str, list[int | None]]] = {}
         if self._consults(opinions, uncertain):
             errors = [move.error for move in moves]
-            options = case.public.get("choices")
+            options = task.question_of(case).choices if isinstance(task, QuestionTask) else None
             read = functools.partial(self.candidate, task, case)
             shown = disclose(self._policy, opinions, belief, uncertain, theta, read, errors=errors, options=options)
             [move] = yield [self._coordinate(task, case, belief, uncertain, shown)]

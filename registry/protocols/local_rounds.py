@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import random
-import typing
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.authoring.networks import NAMES, NeighborChannel, NetworkTask, topology_of
 from harness.authoring.traffic import Traffic
 from harness.authoring.two_pass import FACTS as PHASE_FACTS
 from harness.authoring.two_pass import Phases, in_phases
 from harness.errors import PluginError
 from harness.replies import Choice, Messages, Parsing
-
-from ..tasks.agentsnet._names import NAMES
-
-
-@typing.runtime_checkable
-class HasRounds(typing.Protocol):
-    """A task that says how many rounds its paper allows."""
-
-    def rounds(self, case: Case) -> int:
-        """The number of messages that each neighbor can get from each agent."""
 
 
 @plugin
@@ -54,7 +44,8 @@ class LocalRounds(Protocol):
     max_chars: Annotated[int, Range(ge=1)] | None = None
     phases: Phases = "one"
 
-    needs = frozenset({"topology"})
+    needs = NetworkTask
+    needs_channel = NeighborChannel
     facts = ("rounds", "messages", "characters", "sent", "dropped", *PHASE_FACTS)
 
     def __post_init__(self) -> None:
@@ -67,8 +58,9 @@ class LocalRounds(Protocol):
 
     def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         channel = self.channel.open(case, rng)
-        total = self._rounds(task, case)
-        neighbors = case.topology or {}
+        assert isinstance(task, NetworkTask)
+        total = task.rounds(case) if self.rounds == "paper" else self.rounds
+        neighbors = topology_of(case)
         briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}
         letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, NAMES) for seat in seats}
         answers = {seat: self._answer(task, case, seat) for seat in seats}
@@ -99,15 +91,6 @@ class LocalRounds(Protocol):
         facts = {"rounds": total, "messages": messages, "characters": traffic.characters, "sent": traffic.sent}
         facts["dropped"] = dropped
         return Outcome(answers={move.seat: move.action for move in moves}, facts=facts)
-
-    def _rounds(self, task: Task, case: Case) -> int:
-        if self.rounds != "paper":
-            return self.rounds
-        if not isinstance(task, HasRounds):
-            raise PluginError(
-                f"{type(task).__name__} has no round budget for `rounds: paper`", hint="Give the number of rounds."
-            )
-        return task.rounds(case)
 
     def _answer(self, task: Task, case: Case, seat: str) -> Reply:
         reply = task.reply(case, seat)

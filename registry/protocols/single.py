@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
+from harness.authoring.questions import QuestionTask
 from harness.authoring.votes import ballot, candidate, majority
 
 
@@ -27,7 +28,7 @@ class Single(Protocol):
     reduce: Literal["mean", "majority"] = "mean"
     repairs: Annotated[int, Range(ge=0)] = 0
 
-    needs = frozenset({"question"})
+    needs = QuestionTask
     facts = ("samples",)
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:

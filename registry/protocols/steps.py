@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.authoring.networks import NeighborChannel
 from harness.authoring.traffic import Traffic
 from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
@@ -61,7 +62,8 @@ class Steps(Protocol):
     max_chars: Annotated[int, Range(ge=1)] | None = 1000
     parsing: Parsing = "tolerant"
 
-    needs = frozenset({"world"})
+    needs = SteppedTask
+    needs_channel = NeighborChannel
     facts = ("timesteps", "rounds", "end", "deadlocks", "messages", "characters", "sent", "backoffs")
 
     def __post_init__(self) -> None:
@@ -73,8 +75,7 @@ class Steps(Protocol):
 
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields, for each timestep, the batches of talk and the batch of actions."""
-        if not isinstance(task, SteppedTask):
-            raise PluginError(f"{type(task).__name__} says that it gives a world, and is no SteppedTask")
+        assert isinstance(task, SteppedTask)
         game = _Game(self, task, case, rng)
         while game.end is None:
             for group in [tuple(seats)] if self.order == "simultaneous" else [(seat,) for seat in seats]:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.api import Case, Completion, Move, Outcome, Request, Task, Turn
+from harness import check
+from harness.api import Case, Completion, Move, Outcome, Request, Turn
+from harness.authoring.networks import Network, NetworkTask, seeded
 from harness.authoring.peers import peer_text
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
@@ -107,15 +109,12 @@ def test_the_papers_budget_and_the_briefs(problem: str) -> None:
     assert all(turn.repairs == 1 and not turn.fresh for turn in played.turns())
 
 
-def test_a_budget_is_asked_of_the_task_only_for_the_paper() -> None:
-    class Chat(Task):
-        gives = frozenset({"topology"})
+def test_a_network_task_of_ones_own_is_short_and_has_a_round_budget() -> None:
+    class Chat(NetworkTask):
+        problem = "chat"
 
-        def cases(self, limit: int | None, seed: int) -> list[Case]:
-            return [EXAMPLE]
-
-        def brief(self, case: Case, seat: str) -> dict[str, Any]:
-            return {}
+        def networks(self, seed: int) -> Iterable[Network]:
+            return seeded("ring", 6, 2, seed)
 
         def reply(self, case: Case, seat: str) -> Choice:
             return Choice(("a", "b"))
@@ -123,9 +122,11 @@ def test_a_budget_is_asked_of_the_task_only_for_the_paper() -> None:
         def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
             return {}
 
-    assert len(drive(local_rounds(rounds=1), Chat(), EXAMPLE).batches) == 2
-    with pytest.raises(PluginError, match=r"(?s)Chat has no round budget.*Give the number of rounds"):
-        drive(local_rounds(), Chat(), EXAMPLE)
+    assert check.check_task(Chat()) == [] and check.check_protocol(local_rounds(), Chat()) == []
+    one, two = Chat().cases(None, 0)
+    assert one.topology != two.topology and all(len(neighbors) == 2 for neighbors in (one.topology or {}).values())
+    assert len(drive(local_rounds(rounds=1), Chat(), one).batches) == 2
+    assert len(drive(local_rounds(), Chat(), one).batches) == 8, "2·3 + 1 rounds in a ring of six, and the answers"
     with pytest.raises(PluginError, match="rounds must be 0 or more, found -1"):
         local_rounds(rounds=-1)
 

@@ -155,7 +155,7 @@ def test_the_first_cases_come_without_the_others() -> None:
 
 def test_an_example_needs_no_graph_package() -> None:
     code = (
-        "import sys; from harness import project; t = project.builtin().load('tasks', 'agentsnet/consensus')();"
+        "import sys; from harness.config import project; t = project.builtin().load('tasks', 'agentsnet/consensus')();"
         "t.rounds(t.example()); print({'networkx', 'numpy', 'scipy', 'datasets'} & set(sys.modules))"
     )
     root = Path(__file__).parent.parent.parent
@@ -263,7 +263,7 @@ def test_files_that_are_no_edge_list(tmp_path: Path) -> None:
 def test_a_network_in_two_parts(tmp_path: Path) -> None:
     file = edge_list(tmp_path, "Ann,Bo\nCy,Di\nDi,Ed\n")
     for problem in ("consensus", "leader_election"):
-        with pytest.raises(DataError, match=r"(?s)2 parts of 3, 2 agents.*everybody to hear of everybody"):
+        with pytest.raises(DataError, match=r"(?s)2 parts of 3, 2 agents.*needs all agents to hear of each other"):
             cases(problem, source="edges", edges=file)
     (case,) = cases("matching", source="edges", edges=file)  # meaningful: every part is matched by itself
     assert task("matching").rounds(case) == 5
@@ -368,7 +368,7 @@ def test_the_data_set_comes_through_the_datasets_package(tmp_path: Path) -> None
     """A folder stands for the hub, which tests do not reach."""
     (tmp_path / "train.jsonl").write_text(json.dumps(ROWS["pairs and names"]) + "\n")
     code = (
-        "from harness import project; t = project.builtin().load('tasks', 'agentsnet/coloring');"
+        "from harness.config import project; t = project.builtin().load('tasks', 'agentsnet/coloring');"
         f"print([c.seats for c in t(source='dataset', size=3, dataset_path={str(tmp_path)!r}).cases(None, 0)])"
     )
     environment = {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1", "PATH": ""}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.authoring.histories import GRADES
+from harness.authoring.questions import GRADES
 from harness.errors import DataError, PluginError, UserError
 from tests.documents.documents_kit import BUILTIN, cases, graded, jsonl, offline, plan_of, task_of
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Completion, Outcome, Request, Turn
-from harness.authoring.histories import GRADES, panel_grades
+from harness.authoring.questions import GRADES, QuestionTask, panel_grades
 from harness.check import drive
 from harness.config import project, spec
 from harness.engines.mock import Mock
@@ -130,4 +130,4 @@ def test_the_whole_input_of_a_sharded_task_can_be_put_to_a_panel(tmp_path: Any) 
     protocol = BUILTIN.load("protocols", "vote")(agents=3)
     played = drive(protocol, made, case, lambda turn: case.target[0] if turn.seat != "Agent-0" else -1)
     assert made.grade(case, played.outcome)["success"] == 1, "the panel's answer counts, not that of its first member"
-    assert "question" not in BUILTIN.load("tasks", "silo/global_maximum")(agents=4).gives
+    assert BUILTIN.load("tasks", "silo/global_maximum")(agents=4).misfit(QuestionTask) is not None

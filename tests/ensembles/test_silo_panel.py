@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import harness
 from harness import check
 from harness.api import Completion, Outcome, Request, Turn
-from harness.authoring.histories import GRADES
+from harness.authoring.questions import GRADES, QuestionTask
 from harness.config import project
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
@@ -52,7 +52,8 @@ def test_a_panel_of_oracles_is_right_by_every_method(method: str, parameters: di
 
 def test_one_agent_of_a_team_of_one_is_a_panel_too() -> None:
     task = task_of("global_maximum", whole=False, agents=1)
-    assert "question" in task.gives and "question" not in task_of("global_maximum", whole=False).gives
+    assert task.misfit(QuestionTask) is None
+    assert "`whole: true`" in (task_of("global_maximum", whole=False).misfit(QuestionTask) or "")
 
 
 @pytest.mark.parametrize(("method", "parameters"), METHODS)

@@ -239,12 +239,12 @@ def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_an
     task = BUILTIN.load("tasks", "arithmetic")(size=1)
     case = next(iter(task.cases(1, 0)))
     group = Group("default", BUILTIN.prompts("ensembles/standard"), policy=Hearsay)
-    seed = seed_of(7, case, 0)
+    seed = seed_of(7, task, case, 0)
     player = PolicyPlayer(lambda: group.seated("Agent-0", case, seed), 1)
     reply = BUILTIN.load("tasks", "arithmetic")(size=1).reply(case, "Agent-0")
     turns = [Turn("Agent-0", "t", {}, reply, {"previous": i // 2}, fresh=i == 2) for i in range(4)]
     assert [player.decide(turn).action for turn in turns] == [[("Agent-0", case.id, seed), n] for n in (1, 2, 1, 2)]
-    assert seed_of(7, case, 0) != seed_of(7, case, 1) != seed_of(8, case, 1)
+    assert seed_of(7, task, case, 0) != seed_of(7, task, case, 1) != seed_of(8, task, case, 1)
     with pytest.raises(TypeError, match="sits a model"):
         replace(group, policy=None).seated("Agent-0", case, seed)
 
@@ -266,11 +266,14 @@ def test_what_a_panel_is_calibrated_on_says_nothing_of_what_it_will_answer() -> 
     splits = [BUILTIN.load("tasks", "arithmetic")(size=40, test_split=split) for split in ("train", "test")]
     one, two = (list(task.cases(None, 0)) for task in splits)
     assert [case.id for case in one] == [case.id for case in two]
-    assert not {seed_of(0, case, 0) for case in one} & {seed_of(0, case, 0) for case in two}
+    task = splits[0]
+    assert not {seed_of(0, task, case, 0) for case in one} & {seed_of(0, task, case, 0) for case in two}
     shown = replace(
         one[0], public={**one[0].public, "question": "An example. What is 1 + 1?", "bare": one[0].public["question"]}
     )
-    assert seed_of(0, shown, 0) == seed_of(0, one[0], 0), "examples before a question do not change who answers it"
+    assert seed_of(0, task, shown, 0) == seed_of(0, task, one[0], 0), (
+        "examples before a question do not change who answers it"
+    )
 
 
 def test_names() -> None:

@@ -6,10 +6,10 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
-from harness.authoring.histories import GRADES, panel_grades
+from harness.api import Action, Case, Facts, Grading, Outcome, Range, Reply, derive_seed
+from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.errors import DataError, Place, PluginError
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
@@ -26,7 +26,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(kw_only=True)
-class DatasetTask(Task):
+class DatasetTask(QuestionTask):
     """Questions from the rows of a data set, each with a right answer and one seat (panels are the protocol's).
 
     Templates (`doc_to_…`, `labels`, `process_docs`) are a column's name or Jinja over the columns.
@@ -95,8 +95,6 @@ class DatasetTask(Task):
     should_decontaminate: bool = False
     doc_to_decontamination_query: str | None = None
 
-    gives: ClassVar[frozenset[str]] = frozenset({"question"})
-
     def __post_init__(self) -> None:
         self._source = Source(
             self.dataset_path,
@@ -131,9 +129,16 @@ class DatasetTask(Task):
         self._measures = self.measures()
         for name in self._measures.keys() & {"score", "answered", "samples", "correct", *GRADES}:
             raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
-        if self.grading == "quick" and any(measure.slow for measure in self._measures.values()):
-            self.grading = "slow"  # type: ignore[misc]
-        self.grades = (*self._measures, "score", "answered", "samples", "correct", *GRADES)  # type: ignore[misc]
+
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """See `grade`."""
+        return (*self._measures, "score", "answered", "samples", "correct", *GRADES)
+
+    @property
+    def grading(self) -> Grading:
+        """Slow where a measure is."""
+        return "slow" if any(measure.slow for measure in self._measures.values()) else "quick"
 
     # ------------------------------------------------------------------------- for each benchmark
 
@@ -326,6 +331,12 @@ class DatasetTask(Task):
     def reply(self, case: Case, seat: str) -> Reply:
         """The declared form."""
         return self._form.reply(case.public["choices"])
+
+    def question_of(self, case: Case) -> Question:
+        """The row's question, with its options below it where it lists them."""
+        choices = case.public["choices"]
+        bare = case.public.get("bare", case.public["question"])
+        return Question(bare, None if choices is None else tuple(choices))
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for all answers that are the same, for counting votes; quotes around an answer are no part of it."""

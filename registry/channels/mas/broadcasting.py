@@ -22,6 +22,8 @@ class Broadcasting(Channel):
 
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
+    opens = Board
+
     def open(self, case: Case, rng: random.Random) -> Board:
         """Nothing said yet."""
         return OpenBroadcasting(case, self.max_chars)

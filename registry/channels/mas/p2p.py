@@ -22,6 +22,8 @@ class PeerToPeer(Channel):
 
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
+    opens = Board
+
     def open(self, case: Case, rng: random.Random) -> Board:
         """Empty mailboxes."""
         return OpenPeerToPeer(case, self.max_chars)

@@ -30,6 +30,8 @@ class SharedKV(Channel):
 
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
+    opens = Board
+
     def open(self, case: Case, rng: random.Random) -> Board:
         """No keys."""
         return OpenSharedKV(case, self.max_chars)
@@ -47,6 +49,7 @@ class OpenSharedKV(Board):
     """The rows, and what each seat has seen of them."""
 
     kind = "shared_kv"
+    keeps_keys = True
     verbs = (
         Verb("list_files", (), None, ("prefix",)),
         Verb("read_file", ("path",)),

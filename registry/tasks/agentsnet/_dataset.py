@@ -28,10 +28,8 @@ from typing import Any
 
 from harness.api import derive_seed
 from harness.authoring.documents.rows import READERS, read_files
+from harness.authoring.networks import Network, draw_names, named
 from harness.errors import DataError, Place, SetupError
-
-from ._graphs import Network, named
-from ._names import draw
 
 Row = Mapping[str, Any]
 
@@ -109,7 +107,8 @@ def network_of(row: Row, number: int, stem: str = "") -> Network:
     pairs = list(_pairs(_first(_value(row, _EDGES), _value(inner, _EDGES))))
     names = _names(_first(_value(row, _NAMES), _value(inner, _NAMES)))
     ids = list(names) or sorted({node for pair in pairs for node in pair}, key=lambda node: (len(node), node))
-    agents = list(names.values()) or draw(random.Random(derive_seed("agentsnet", family, sample, len(ids))), len(ids))
+    rng = random.Random(derive_seed("agentsnet", family, sample, len(ids)))
+    agents = list(names.values()) or draw_names(rng, len(ids))
     place = {name: i for i, name in enumerate(agents)} | {node: i for i, node in enumerate(ids)}
     edges = list({frozenset((place[u], place[v])): (place[u], place[v]) for u, v in pairs}.values())
     if not edges or len(set(agents)) < len(agents) or any(u == v for u, v in edges):

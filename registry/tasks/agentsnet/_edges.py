@@ -9,10 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.api import derive_seed
+from harness.authoring.networks import Network, draw_names, named
 from harness.errors import DataError, Place
-
-from ._graphs import Network, named
-from ._names import draw
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}
 _NUMBER = re.compile(r"\d+")
@@ -45,10 +43,10 @@ def read(path: str, seed: int, header: bool | None = None) -> Network:
         edges.setdefault(frozenset((u, v)), (u, v))
     if not edges:
         raise DataError("the edge list has no edges", place=Place(path), hint="Write one pair of agents a line.")
-    names = list(nodes)
-    if all(map(_NUMBER.fullmatch, names)):
-        names = draw(random.Random(derive_seed("agentsnet", "edges", seed)), len(nodes))
-    return Network(Path(path).stem, Path(path).stem, 0, named(names, edges.values()))
+    agents = list(nodes)
+    if all(map(_NUMBER.fullmatch, agents)):
+        agents = draw_names(random.Random(derive_seed("agentsnet", "edges", seed)), len(nodes))
+    return Network(Path(path).stem, Path(path).stem, 0, named(agents, edges.values()))
 
 
 def summary(network: Network, shown: int = 4) -> str:

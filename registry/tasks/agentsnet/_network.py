@@ -1,26 +1,25 @@
-"""What the five tasks of AgentsNet share: networks as cases, the round budget, scoring on honest agents."""
+"""What the five tasks of AgentsNet share: where networks come from, the round budget, the published suites."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Annotated, Any, ClassVar, Literal
+from functools import lru_cache
+from typing import Annotated, Literal
 
-from harness.api import Case, Facts, Outcome, Range, Task
-from harness.errors import DataError, PluginError
-from harness.replies import Choice
+from harness.api import Case, Range
+from harness.authoring.networks import FAMILIES, Family, Network, NetworkTask, draw_names, named, seeded
+from harness.errors import PluginError
 
 from . import _dataset, _edges
-from ._graphs import Adjacency, Family, Network, diameter, disconnected, named, parts, published, seeded
 
 FINAL_ANSWER = "### Final Answer ###"
 """What announces the final answer (Section 4, "Final Response")."""
 
 
 @dataclass(kw_only=True)
-class NetworkTask(Task):
+class AgentsNetTask(NetworkTask):
     """One problem on many networks.
 
     Attributes:
@@ -50,30 +49,13 @@ class NetworkTask(Task):
     dataset_path: str = "disco-eth/AgentsNet"
     data_dir: str | None = None
 
-    gives: ClassVar[frozenset[str]] = frozenset({"topology", "rounds"})
-    grades: ClassVar[tuple[str, ...]] = ("solved", "score")
-    problem: ClassVar[str]
-    is_global: ClassVar[bool] = False
-    """Whether everybody must be able to hear of everybody (Section 5.1)."""
-
-    def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
-        """One case per network.
+    def networks(self, seed: int) -> Iterable[Network]:
+        """The paper's, seeded ones, those of the data set, or the user's own.
 
         Raises:
             PluginError: if there are no such published networks, or `edges` is missing.
-            DataError: if a file or the data set cannot be read, or a network is not connected and the problem
-                needs it to be.
+            DataError: if a file or the data set cannot be read.
         """
-        for network in islice(self._networks(seed), limit):
-            pieces = parts(network.adjacency) if self.is_global else []
-            if len(pieces) > 1:
-                raise DataError(
-                    disconnected(f"network {network.id}", pieces),
-                    hint=f"{self.problem} needs everybody to hear of everybody: join the parts, or give one of them.",
-                )
-            yield case_of(network)
-
-    def _networks(self, seed: int) -> Iterable[Network]:
         if self.source == "published":
             return published(self.graphs, self.size, self.samples)
         if self.source == "seeded":
@@ -91,12 +73,6 @@ class NetworkTask(Task):
         """The network that was read from `edges`."""
         return (f"{self.edges}: {_edges.summary(self._own(seed))}",) if self.source == "edges" else ()
 
-    def example(self) -> Case:
-        """A triangle with a tail, one of the paper's three networks of four agents."""
-        return case_of(
-            Network("example", "example", 0, named(("Emma", "Alan", "Bob", "Evelyn"), [(0, 1), (0, 2), (0, 3), (1, 3)]))
-        )
-
     def rounds(self, case: Case) -> int:
         """The paper's round budget (Section 5.1, and Section 5.2 for more than 16 agents).
 
@@ -108,78 +84,42 @@ class NetworkTask(Task):
         """
         n = len(case.seats)
         if n > 16 or self.is_global:
-            return 2 * diameter(topology_of(case)) + 1
+            return super().rounds(case)
         return 4 if n <= 4 else 5 if n <= 8 else 6
 
-    def brief(self, case: Case, seat: str) -> Facts:
-        """The problem's name, the number of agents, the agent's own name and those of its neighbors."""
-        neighbors = list(topology_of(case)[seat])
-        return {"problem": self.problem, "n": len(case.seats), "name": seat, "neighbors": neighbors}
 
-    @abstractmethod
-    def reply(self, case: Case, seat: str) -> Choice:
-        """The final answers among which the seat chooses."""
+# ------------------------------------------------------------------------- the paper's two suites
+
+PUBLISHED: tuple[Family, ...] = ("small_world", "scale_free", "delaunay")
+SUITES = ((4, 8, 16), tuple(range(20, 101, 10)))
+"""Numbers of agents in the benchmark of 27 graphs (Section 5.1) and in the scale-up of 81 (Section 5.2)."""
 
 
-def case_of(network: Network) -> Case:
-    """The case that plays on `network`."""
-    adjacency = network.adjacency
-    degree = max(map(len, adjacency.values()))
-    return Case(
-        id=network.id,
-        seats=tuple(adjacency),
-        public={"n": len(adjacency), "max_degree": degree},
-        topology=adjacency,
-        labels={"graphs": network.family, "size": len(adjacency), "sample": network.sample},
-    )
+@lru_cache(maxsize=2)
+def _draws(sizes: tuple[int, ...]) -> dict[tuple[str, int], list[tuple[int, list[str]]]]:
+    """(family, size) → graph seed and names of each of the three samples of a published suite.
 
-
-def topology_of(case: Case) -> Adjacency:
-    """The case's network."""
-    assert case.topology is not None  # every case here is made by `case_of`
-    return case.topology
-
-
-@dataclass(frozen=True, slots=True)
-class Honest:
-    """The part of a played network that counts: honest agents, the edges between them, and their answers.
-
-    Byzantine agents' answers are "extraneous to the coordination objective" (Appendix I), so scores are those
-    of the network without them.
-
-    Attributes:
-        agents: the scored seats.
-        edges: each edge between scored seats once.
-        answers: scored seat → its answer if that is one of the options, else None.
+    One stream seeded with 42 gives the three graph seeds 1825, 410 and 4507, which every family and size
+    share, and then the names, graph by graph. So the names of a graph depend on its place in the suite.
     """
-
-    agents: tuple[str, ...]
-    edges: tuple[tuple[str, str], ...]
-    answers: Mapping[str, str | None]
-
-    @property
-    def all_valid(self) -> bool:
-        """Whether every agent gave one of the options."""
-        return None not in self.answers.values()
-
-    def neighbors(self) -> dict[str, list[str]]:
-        """Scored seat → its scored neighbors."""
-        lists: dict[str, list[str]] = {agent: [] for agent in self.agents}
-        for u, v in self.edges:
-            lists[u].append(v)
-            lists[v].append(u)
-        return lists
+    rng = random.Random(42)
+    seeds = [rng.randint(1, 10000) for _ in range(3)]
+    return {(family, n): [(seed, draw_names(rng, n)) for seed in seeds] for family in PUBLISHED for n in sizes}
 
 
-def honest(task: NetworkTask, case: Case, outcome: Outcome) -> Honest:
-    """What counts of an outcome."""
-    agents = tuple(seat for seat in case.seats if seat not in case.unscored)
-    position = {agent: i for i, agent in enumerate(agents)}
-    edges = ((u, v) for u in agents for v in topology_of(case)[u])
-    once = tuple((u, v) for u, v in edges if position.get(v, -1) > position[u])
-    return Honest(agents, once, {agent: valid(task.reply(case, agent), outcome.answers.get(agent)) for agent in agents})
+def published(family: Family, size: int, samples: int) -> Iterator[Network]:
+    """The graphs of the paper's two suites.
 
-
-def valid(reply: Choice, answer: Any) -> str | None:
-    """`answer` if it is one of the options, else None."""
-    return answer if isinstance(answer, str) and answer in reply.options else None
+    Raises:
+        PluginError: for a family, size or number of samples that the paper does not have.
+    """
+    suite = next((sizes for sizes in SUITES if size in sizes), None)
+    if suite is None or family not in PUBLISHED or samples > 3:
+        sizes = ", ".join(str(n) for sizes in SUITES for n in sizes)
+        raise PluginError(
+            f"the published suites have no {samples} {family} graphs of {size} agents",
+            hint=f"They have 3 samples of {', '.join(PUBLISHED)} with {sizes} agents each. "
+            "For anything else say `source: seeded`.",
+        )
+    for sample, (seed, agents) in enumerate(_draws(suite)[family, size][:samples]):
+        yield Network(f"{family}-{size}-{sample}", family, sample, named(agents, FAMILIES[family](size, seed)))

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from harness.api import Case, Facts, Outcome, plugin
+from harness.authoring.networks import honest
 from harness.replies import Choice
 
-from ._network import FINAL_ANSWER, NetworkTask, honest
+from ._network import FINAL_ANSWER, AgentsNetTask
 
 
 @plugin
-class Coloring(NetworkTask):
+class Coloring(AgentsNetTask):
     """AgentsNet coloring: neighbors must choose different groups out of Δ + 1.
 
     `score` is the share of edges whose two ends gave valid, different answers (1 without edges if all answers
@@ -21,6 +22,7 @@ class Coloring(NetworkTask):
     """
 
     problem = "coloring"
+    grades = ("solved", "score")
 
     def brief(self, case: Case, seat: str) -> Facts:
         """The shared facts, and `groups`: how many groups there are."""

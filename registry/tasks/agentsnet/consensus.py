@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.api import Case, Outcome, plugin
+from harness.authoring.networks import honest
 from harness.replies import Choice
 
-from ._network import FINAL_ANSWER, NetworkTask, honest
+from ._network import FINAL_ANSWER, AgentsNetTask
 
 
 @plugin
-class Consensus(NetworkTask):
+class Consensus(AgentsNetTask):
     """AgentsNet consensus: all agents must announce the same value, 0 or 1.
 
     `solved` and `score` are the same: 1 if all answers are valid and equal, else 0.
     """
 
     problem = "consensus"
+    grades = ("solved", "score")
     is_global = True
 
     def reply(self, case: Case, seat: str) -> Choice:

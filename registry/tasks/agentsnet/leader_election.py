@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.api import Case, Outcome, plugin
+from harness.authoring.networks import honest
 from harness.replies import Choice
 
-from ._network import FINAL_ANSWER, NetworkTask, honest
+from ._network import FINAL_ANSWER, AgentsNetTask
 
 
 @plugin
-class LeaderElection(NetworkTask):
+class LeaderElection(AgentsNetTask):
     """AgentsNet leader election: exactly one agent must say that it is the leader.
 
     `solved` and `score` are the same: 1 if all answers are valid and exactly one is Yes, else 0.
     """
 
     problem = "leader_election"
+    grades = ("solved", "score")
     is_global = True
 
     def reply(self, case: Case, seat: str) -> Choice:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.api import Case, Outcome, plugin
+from harness.authoring.networks import honest, topology_of, valid
 from harness.replies import Choice
 
-from ._network import FINAL_ANSWER, NetworkTask, honest, topology_of, valid
+from ._network import FINAL_ANSWER, AgentsNetTask
 
 NOBODY = "None"
 
 
 @plugin
-class Matching(NetworkTask):
+class Matching(AgentsNetTask):
     """AgentsNet matching: neighbors must pair up until no two neighbors are left alone.
 
     `score` is 1 - I/n, I being the agents whose answer is inconsistent: it is missing or invalid, or it names a
@@ -36,7 +37,7 @@ class Matching(NetworkTask):
         team = honest(self, case, outcome)
         if not team.agents:
             return dict.fromkeys(self.grades)
-        everybody = {seat: valid(self.reply(case, seat), outcome.answers.get(seat)) for seat in case.seats}
+        everybody = {seat: valid(self, case, outcome, seat) for seat in case.seats}
         peers = team.neighbors()
 
         def inconsistent(agent: str, answers: Mapping[str, str | None]) -> bool:

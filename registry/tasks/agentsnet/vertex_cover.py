@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.api import Case, Outcome, plugin
+from harness.authoring.networks import honest
 from harness.replies import Choice
 
-from ._network import FINAL_ANSWER, NetworkTask, honest
+from ._network import FINAL_ANSWER, AgentsNetTask
 
 
 @plugin
-class VertexCover(NetworkTask):
+class VertexCover(AgentsNetTask):
     """AgentsNet vertex cover: the coordinators must touch every edge, and each must be needed for that.
 
     `score` is coverage · (1 - N/C): the share of edges with a coordinator, C coordinators of whom N have only
@@ -22,6 +23,7 @@ class VertexCover(NetworkTask):
     """
 
     problem = "vertex_cover"
+    grades = ("solved", "score")
 
     def reply(self, case: Case, seat: str) -> Choice:
         """Yes or No."""

@@ -40,9 +40,6 @@ class MasTask(ShardedTask):
     items: Items = 5
     family: Family = "random"
 
-    grades: ClassVar[tuple[str, ...]] = (
-        *ShardedTask.grades, "check", "boundary", "hallucination", "stale", "elements", "inversion_rate",
-    )  # fmt: skip
     form = INTEGERS
     segments = True
     credit = "entries"
@@ -50,6 +47,11 @@ class MasTask(ShardedTask):
     checker: ClassVar[str]
     sliced: ClassVar[bool] = True
     from_input: ClassVar[bool] = True
+
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """See `grade`."""
+        return (*super().grades, "check", "boundary", "hallucination", "stale", "elements", "inversion_rate")
 
     def source(self) -> tuple[object, ...]:
         """The problem is not part of it."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated
 
-from harness.api import Case, Facts, Outcome, Range, Reply, Task, plugin
+from harness.api import Case, Facts, Outcome, Range, Reply, plugin
+from harness.authoring.networks import Network, NetworkTask, complete, named
 from harness.replies import Choice
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -14,7 +16,7 @@ NAMES = ("Ada", "Bo", "Cem", "Dina", "Eli", "Fay", "Gus", "Hana")
 
 
 @plugin
-class Meeting(Task):
+class Meeting(NetworkTask):
     """People with different calendars must name the one day on which all of them are free.
 
     Attributes:
@@ -23,31 +25,28 @@ class Meeting(Task):
         cases_made: how many different calendars there are.
     """
 
-    gives = frozenset({"topology"})
+    problem = "meeting"
     grades = ("solved", "consent")
 
     people: Annotated[int, Range(ge=2, le=len(NAMES))] = 3
     days: Annotated[int, Range(ge=2, le=len(DAYS))] = 5
     cases_made: Annotated[int, Range(ge=1)] = 10
 
-    def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
-        """The same calendars for the same seed."""
-        count = self.cases_made if limit is None else min(limit, self.cases_made)
-        return (self._case(i, random.Random(f"{seed}/{i}")) for i in range(count))
+    def networks(self, seed: int) -> Iterable[Network]:
+        """Everyone can write to everyone; one network for each of the calendars."""
+        people = NAMES[: self.people]
+        everyone = named(people, complete(len(people), seed))
+        return (Network(f"calendar{i}", "complete", i, everyone) for i in range(self.cases_made))
 
-    def _case(self, number: int, rng: random.Random) -> Case:
-        seats, week = NAMES[: self.people], DAYS[: self.days]
+    def case(self, network: Network, seed: int) -> Case:
+        """The same calendars for the same seed."""
+        rng = random.Random(f"{seed}/{network.sample}")
+        case, week = super().case(network, seed), DAYS[: self.days]
         shared = rng.choice(week)
         # Every other day is taken by at least one person, so that the shared day is the only answer.
-        busy = {day: {rng.choice(seats)} for day in week if day != shared}
-        free = {s: [d for d in week if d == shared or (s not in busy[d] and rng.random() < 0.7)] for s in seats}
-        return Case(
-            id=f"calendar{number}",
-            seats=seats,
-            private={seat: {"free": days} for seat, days in free.items()},
-            topology={seat: tuple(other for other in seats if other != seat) for seat in seats},
-            target=shared,
-        )
+        busy = {day: {rng.choice(case.seats)} for day in week if day != shared}
+        free = {s: [d for d in week if d == shared or (s not in busy[d] and rng.random() < 0.7)] for s in case.seats}
+        return replace(case, private={seat: {"free": days} for seat, days in free.items()}, target=shared)
 
     def brief(self, case: Case, seat: str) -> Facts:
         """Own name, own free days, and whom one can write to. Not the answer."""

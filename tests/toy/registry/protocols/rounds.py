@@ -13,7 +13,6 @@ from harness.api import Case, Outcome, Play, Protocol, Range, Task, Turn, plugin
 class Rounds(Protocol):
     """Ask everybody at once, several times."""
 
-    needs = frozenset({"seats"})
     facts = ("rounds",)
 
     rounds: Annotated[int, Range(ge=1)] = 2

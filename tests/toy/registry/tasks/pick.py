@@ -29,7 +29,6 @@ class Letter(Reply):
 class Pick(Task):
     """Everybody must name the same letter."""
 
-    gives = frozenset({"seats"})
     grades = ("agreed",)
 
     seats: Annotated[int, Range(ge=1, le=50)] = 3

@@ -1,28 +1,39 @@
-"""What is told of a panel: several seats that answer one question, alone or after hearing one another.
-
-Protocols of `registry/protocols` put `FACTS` into their outcomes; tasks grade them with `panel_grades`.
-"""
+"""Tasks that ask a question: what one agent, or a panel, can answer; and what became of a panel's answers."""
 
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Outcome
+from harness.api import Action, Case, Outcome, Task
 
-FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed", "sent")
-"""What every panel protocol tells.
 
-`history`: rounds of answers, each in the panel's order, None where there was none that could be read.
-`unanimous_at`: the first round, from 0, in which everybody gave the same answer; None if there was none.
-`exit`: in a word how the group came to its answer, or why it has none.
-`proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was nobody.
-`crossed`: characters of other seats' texts that seats were shown.
-`sent`: writer → reader → [texts, characters], each text once a reader (`harness.authoring.traffic`); characters are
-None where
-the reader was shown something composed of what several wrote.
-"""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a case asks.
+
+    Attributes:
+        text: the question by itself, without solved examples before it.
+        choices: the options among which an answer is chosen; None where it is free.
+    """
+
+    text: str
+    choices: tuple[str, ...] | None = None
+
+
+class QuestionTask(Task):
+    """A task whose every case is a question that one agent can answer alone.
+
+    Panels put it to several agents. `canonical` says which answers are the same.
+    """
+
+    @abstractmethod
+    def question_of(self, case: Case) -> Question:
+        """What the case asks: two cases of the same question are the same one, whatever their ids."""
+
 
 GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
 """What `panel_grades` gives."""
@@ -36,7 +47,7 @@ def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str,
     became right, or ceased to be, from one round to the next. `first`: the share of first answers that are right.
     `ever`: 1 if an answer of any round is right. `proposal`: 1 if the coordinator's own answer is right.
 
-    All are None where the protocol tells no history. `right` is asked once for each different answer.
+    All are None where the protocol records no `history`. `right` is asked once for each different answer.
     """
     history: Sequence[Sequence[Action]] = outcome.facts.get("history") or ()
     if not history:

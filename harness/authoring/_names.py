@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 _MALE = """
     James Michael Robert John David William Richard Joseph Thomas Christopher Charles Daniel Matthew
     Anthony Mark Donald Steven Andrew Paul Joshua Kenneth Kevin Brian Timothy Ronald George Jason Edward
@@ -22,10 +20,3 @@ _FEMALE = """
     Marilyn Natalie Beverly Diana Brittany Theresa Kayla Alexis Doris Lori Tiffany"""
 NAMES = (*_MALE.split(), *_FEMALE.split())
 """200 names. Their order is part of the published benchmark: names are drawn by position."""
-
-
-def draw(rng: random.Random, n: int) -> list[str]:
-    """`n` different names. Beyond 200 agents the list goes on with James2, Michael2, … ."""
-    rounds = max(1, -(-n // len(NAMES)))
-    pool = [name + (str(k) if k > 1 else "") for k in range(1, rounds + 1) for name in NAMES]
-    return rng.sample(pool, n)

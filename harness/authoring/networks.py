@@ -1,0 +1,317 @@
+"""Network tasks: agents that talk to their neighbors only. Families of graphs, agents' names, round budget, scoring.
+
+Subclass `NetworkTask` and say which `networks` there are; cases, an example and the round budget follow. A graph is a
+list of edges over the nodes 0 … n-1; the order of the edges fixes the order in which agents see their neighbors.
+networkx, numpy and scipy are imported only where a graph needs them.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from harness.api import Case, Facts, OpenChannel, Outcome, Task, derive_seed
+from harness.errors import DataError
+
+from ._names import NAMES as NAMES
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Family = Literal["small_world", "scale_free", "delaunay", "erdos_renyi", "grid", "ring", "tree", "star", "complete"]
+Edges = list[tuple[int, int]]
+Adjacency = Mapping[str, tuple[str, ...]]
+"""Agent → its neighbors, both in graph order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One communication graph with its agents' names."""
+
+    id: str
+    family: str
+    sample: int
+    adjacency: Adjacency
+
+
+# ---------------------------------------------------------------------------------------- families
+
+
+def small_world(n: int, seed: int) -> Edges:
+    """Connected Watts–Strogatz graph: four neighbors each, an edge rewired with probability 0.4."""
+    import networkx as nx
+
+    return list(nx.connected_watts_strogatz_graph(n, min(4, n), 0.4, seed=seed).edges)
+
+
+def scale_free(n: int, seed: int) -> Edges:
+    """Barabási–Albert graph: every new node attaches to two others."""
+    import networkx as nx
+
+    return list(nx.barabasi_albert_graph(n, min(2, n - 1), seed=seed).edges)
+
+
+def delaunay(n: int, seed: int) -> Edges:
+    """Delaunay triangulation of n uniform points in the unit square; nodes in the order of sampling."""
+    if n < 4:
+        return complete(n, seed)
+    import networkx as nx
+    import numpy as np
+    from scipy.spatial import Delaunay
+
+    graph = nx.empty_graph(n)
+    for a, b, c in Delaunay(np.random.RandomState(seed % 2**32).rand(n, 2)).simplices.tolist():
+        graph.add_edges_from(((a, b), (b, c), (c, a)))
+    return list(graph.edges)
+
+
+def erdos_renyi(n: int, seed: int) -> Edges:
+    """G(n, p) with p = 2 ln(n)/n, which is connected almost always; drawn again until it is."""
+    import math
+
+    import networkx as nx
+
+    rng = random.Random(seed)
+    while True:
+        graph: nx.Graph[int] = nx.fast_gnp_random_graph(n, min(1.0, 2 * math.log(n) / n), seed=rng)
+        if nx.is_connected(graph):
+            return list(graph.edges)
+
+
+def grid(n: int, seed: int) -> Edges:
+    """Rows of ⌈√n⌉ nodes, each joined to the next in its row and below it; the last row may be shorter."""
+    width = next(w for w in range(1, n + 1) if w * w >= n)
+    return [(i, j) for i in range(n) for j in (i + 1, i + width) if j < n and (j == i + width or j % width)]
+
+
+def ring(n: int, seed: int) -> Edges:
+    """A cycle; two nodes share one edge."""
+    return [(i, i + 1) for i in range(n - 1)] + ([(0, n - 1)] if n > 2 else [])
+
+
+def tree(n: int, seed: int) -> Edges:
+    """A labelled tree drawn uniformly, from its Prüfer sequence."""
+    if n < 3:
+        return ring(n, seed)
+    import networkx as nx
+
+    rng = random.Random(seed)
+    return list(nx.from_prufer_sequence([rng.randrange(n) for _ in range(n - 2)]).edges)
+
+
+def star(n: int, seed: int) -> Edges:
+    """Node 0 is joined to all others."""
+    return [(0, i) for i in range(1, n)]
+
+
+def complete(n: int, seed: int) -> Edges:
+    """Everybody is joined to everybody; n(n-1)/2 edges."""
+    return [(i, j) for i in range(n) for j in range(i + 1, n)]
+
+
+FAMILIES: dict[Family, Callable[[int, int], Edges]] = {
+    "small_world": small_world,
+    "scale_free": scale_free,
+    "delaunay": delaunay,
+    "erdos_renyi": erdos_renyi,
+    "grid": grid,
+    "ring": ring,
+    "tree": tree,
+    "star": star,
+    "complete": complete,
+}
+
+
+# ---------------------------------------------------------------------------------------- networks
+
+
+def named(agents: Collection[str], edges: Iterable[tuple[int, int]]) -> Adjacency:
+    """The neighbors of every agent, when node i is the agent with the i-th name."""
+    agents = list(agents)
+    lists: dict[str, list[str]] = {name: [] for name in agents}
+    for u, v in edges:
+        lists[agents[u]].append(agents[v])
+        lists[agents[v]].append(agents[u])
+    return {name: tuple(neighbors) for name, neighbors in lists.items()}
+
+
+def draw_names(rng: random.Random, n: int) -> list[str]:
+    """`n` different names, drawn from `NAMES`. Beyond 200 agents the list goes on with James2, Michael2, … ."""
+    rounds = max(1, -(-n // len(NAMES)))
+    pool = [name + (str(k) if k > 1 else "") for k in range(1, rounds + 1) for name in NAMES]
+    return rng.sample(pool, n)
+
+
+def seeded(family: Family, size: int, samples: int, seed: int) -> Iterator[Network]:
+    """`samples` graphs of any family and size, other ones for every seed."""
+    for sample in range(samples):
+        rng = random.Random(derive_seed("agentsnet", family, size, sample, seed))  # the word is part of all results
+        edges = FAMILIES[family](size, rng.randrange(2**31))
+        yield Network(f"{family}-{size}-{sample}", family, sample, named(draw_names(rng, size), edges))
+
+
+# ----------------------------------------------------------------------------------------- lengths
+
+
+def parts(adjacency: Adjacency) -> list[set[str]]:
+    """The connected parts."""
+    import networkx as nx
+
+    return [*nx.connected_components(nx.from_dict_of_lists(adjacency))]
+
+
+def diameter(adjacency: Adjacency) -> int:
+    """The longest shortest path in hops: the rounds until everybody has heard of everybody.
+
+    Floods the whole network at once with a set of agents as the bits of an integer: D·m·n/64 machine words
+    of work and n²/8 bytes, 0.3 s and 25 MB for 10,000 agents of a small world.
+
+    Raises:
+        DataError: if the network is not connected.
+    """
+    heard = {agent: 1 << i for i, agent in enumerate(adjacency)}
+    everybody = (1 << len(heard)) - 1
+    waiting, rounds = [agent for agent in heard if heard[agent] != everybody], 0
+    while waiting:
+        fresh = {}
+        for agent in waiting:
+            fresh[agent] = heard[agent]
+            for neighbor in adjacency[agent]:
+                fresh[agent] |= heard[neighbor]
+        if all(heard[agent] == now for agent, now in fresh.items()):
+            raise DataError(disconnected("the network", parts(adjacency)))
+        heard |= fresh
+        waiting, rounds = [agent for agent in waiting if heard[agent] != everybody], rounds + 1
+    return rounds
+
+
+def disconnected(what: str, pieces: Iterable[Collection[str]]) -> str:
+    """Says into which parts `what` falls."""
+    sizes = sorted(map(len, pieces), reverse=True)
+    listed = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+    return f"{what} is not connected: it falls into {len(sizes)} parts of {listed} agents"
+
+
+# ------------------------------------------------------------------------------------------- tasks
+
+
+class NetworkTask(Task):
+    """A task whose agents talk to their neighbors in a network only.
+
+    Class attributes:
+        problem: what the agents are to solve together, in a word.
+        is_global: whether every agent must be able to hear of every other: then networks are connected.
+    """
+
+    problem: ClassVar[str]
+    is_global: ClassVar[bool] = False
+
+    @abstractmethod
+    def networks(self, seed: int) -> Iterable[Network]:
+        """The networks that are played on, always the same ones for a seed: `seeded` gives some of any family."""
+
+    def case(self, network: Network, seed: int) -> Case:
+        """The case that plays on a network."""
+        adjacency = network.adjacency
+        return Case(
+            id=network.id,
+            seats=tuple(adjacency),
+            public={"n": len(adjacency), "max_degree": max(map(len, adjacency.values()))},
+            topology=adjacency,
+            labels={"graphs": network.family, "size": len(adjacency), "sample": network.sample},
+        )
+
+    def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
+        """One case per network. Raises `DataError` for one that is not connected where the problem needs it to be."""
+        for network in islice(self.networks(seed), limit):
+            pieces = parts(network.adjacency) if self.is_global else []
+            if len(pieces) > 1:
+                raise DataError(
+                    disconnected(f"network {network.id}", pieces),
+                    hint=f"{self.problem} needs all agents to hear of each other: join the parts, or give one of them.",
+                )
+            yield self.case(network, seed)
+
+    def example(self) -> Case:
+        """A triangle with a tail, one of AgentsNet's three networks of four agents."""
+        agents = ("Emma", "Alan", "Bob", "Evelyn")
+        return self.case(Network("example", "example", 0, named(agents, [(0, 1), (0, 2), (0, 3), (1, 3)])), 0)
+
+    def rounds(self, case: Case) -> int:
+        """The round budget: 2D + 1 messages to each neighbor in a network of diameter D, so that every agent can ask
+        every other and hear back (AgentsNet, Section 5.1).
+
+        Raises:
+            DataError: if the network is not connected, so that it has no diameter.
+        """
+        return 2 * diameter(topology_of(case)) + 1
+
+    def brief(self, case: Case, seat: str) -> Facts:
+        """The problem's name, the number of agents, the agent's own name and those of its neighbors."""
+        neighbors = list(topology_of(case)[seat])
+        return {"problem": self.problem, "n": len(case.seats), "name": seat, "neighbors": neighbors}
+
+
+def topology_of(case: Case) -> Adjacency:
+    """The network of a `NetworkTask`'s case. Raises `ValueError` for a case without one."""
+    if case.topology is None:
+        raise ValueError(f"case {case.id!r} has no topology")
+    return case.topology
+
+
+@dataclass(frozen=True, slots=True)
+class Honest:
+    """The part of a network that counts: honest agents, the edges between them, and their answers.
+
+    Byzantine agents' answers are "extraneous to the coordination objective" (AgentsNet, Appendix I), so scores are
+    those of the network without them.
+
+    Attributes:
+        agents: the scored seats.
+        edges: each edge between scored seats once.
+        answers: scored seat → its answer if the reply's form allows it, else None.
+    """
+
+    agents: tuple[str, ...]
+    edges: tuple[tuple[str, str], ...]
+    answers: Mapping[str, str | None]
+
+    @property
+    def all_valid(self) -> bool:
+        """Whether every agent gave one of the options."""
+        return None not in self.answers.values()
+
+    def neighbors(self) -> dict[str, list[str]]:
+        """Scored seat → its scored neighbors."""
+        lists: dict[str, list[str]] = {agent: [] for agent in self.agents}
+        for u, v in self.edges:
+            lists[u].append(v)
+            lists[v].append(u)
+        return lists
+
+
+def honest(task: Task, case: Case, outcome: Outcome) -> Honest:
+    """What counts of an outcome."""
+    agents = tuple(seat for seat in case.seats if seat not in case.unscored)
+    position = {agent: i for i, agent in enumerate(agents)}
+    edges = ((u, v) for u in agents for v in topology_of(case)[u])
+    once = tuple((u, v) for u, v in edges if position.get(v, -1) > position[u])
+    return Honest(agents, once, {agent: valid(task, case, outcome, agent) for agent in agents})
+
+
+def valid(task: Task, case: Case, outcome: Outcome, agent: str) -> str | None:
+    """The agent's answer if it is one of its options, else None."""
+    answer = outcome.answers.get(agent)
+    return answer if isinstance(answer, str) and answer in (task.reply(case, agent).options or ()) else None
+
+
+class NeighborChannel(OpenChannel):
+    """Messages from neighbor to neighbor.
+
+    A move's action maps neighbors to messages. `view` gives `inbox` (neighbor → its message) and `silent` (neighbors
+    that sent none), both in neighbor order.
+    """
