@@ -181,6 +181,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.config import resolve, spec
     from harness.config.plan import survey
     from harness.config.project import find
+    from harness.executors.local import Local
     from harness.runtime.options import Options
     from harness.runtime.runner import run
 
@@ -201,7 +202,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     folder.mkdir()
     engine.asked, engine.cached, engine.prompted = [], 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
-    scores = await run(plan, order, folder, Options(), lambda score: None, {})
+    scores = await run(plan, order, folder, Options(), lambda score: None, {}, Local().play)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if any(score.error for score in scores):
         raise SystemExit(f"failed: {[score.error for score in scores if score.error][:3]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.api import Facts
-from harness.runtime.runner import Work, here
+from harness.runtime.runner import Episodes, Job, Work
 
 from . import Executor
 
@@ -15,4 +15,12 @@ class Local(Executor):
     """Episodes are played in this process."""
 
     async def play(self, work: Work) -> dict[str, Facts]:
-        return await here(work)
+        jobs, episodes = work.jobs(), Episodes(work)
+
+        async def take() -> Job | None:
+            return next(jobs, None)
+
+        try:
+            return await episodes.play_all(take)
+        finally:
+            work.reports.update(episodes.reports())

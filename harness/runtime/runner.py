@@ -106,20 +106,6 @@ Raises `EngineFatalError`, `StorageError`, `BudgetSpentError`.
 """
 
 
-async def here(work: Work) -> dict[str, Facts]:
-    """Play in this process: the local executor."""
-    jobs = work.jobs()
-
-    async def take() -> Job | None:
-        return next(jobs, None)
-
-    episodes = Episodes(work)
-    try:
-        return await episodes.play_all(take)
-    finally:
-        work.reports.update(episodes.reports())
-
-
 async def run(
     plan: Plan,
     order: Sequence[str],
@@ -127,7 +113,7 @@ async def run(
     options: Options,
     on_score: OnScore,
     reports: dict[str, Facts],
-    play_left: Play = here,
+    play_left: Play,
 ) -> list[EpisodeScore]:
     """Play every episode of the plan that `folder` does not hold yet.
 
@@ -200,29 +186,52 @@ class Episodes:
         `take` is first called when all engines are started. Raises as `Play`.
         """
         async with contextlib.AsyncExitStack() as stack:  # everything is closed, also where closing something fails
-            self.journal = storage.Journal(self._file(storage.JOURNAL))
-            stack.enter_context(contextlib.closing(self.journal))
-            if self.journal.resumes:
-                self.journal.append({"k": storage.RESUME})
-            self.tally.write = self._write_asked
-            self.samples = None
-            if self.options.log_samples:
-                samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
-                self.samples = stack.enter_context(contextlib.closing(samples))
-            stack.callback(self._note_asked)
-            budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
-            engines = in_turns(budgeted) if self.options.take_turns else budgeted
-            for name, engine in engines.items():
-                engine.log_to(self._file("engine.log"))
-                self.engines[name] = wrapped = self._wrapped(name, engine)
-                stack.push_async_callback(wrapped.close)
-                await wrapped.start()
-            if (left := self.tally.time_left()) is not None:
-                timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.tally.time_over())
-                stack.callback(timer.cancel)
-            await self._play_side_by_side(take)
+            await self._start(stack)
+            # With policies alone more tasks would only hold more episodes open.
+            width = self.options.max_concurrency if self.engines else 1
+            tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
+            try:
+                await asyncio.gather(*tasks)
+            except (EngineFatalError, SetupError) as error:
+                self.stop.end(str(error))
+                # Nothing new is asked; what other engines are answering just now is paid for, and is waited for.
+                # (Engines that take turns would be started for it.)
+                if not self.options.take_turns:
+                    for task in set(tasks) - self.playing:  # they wait for an episode that may never come
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+                raise
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            if over := self.spent or self.tally.over:
+                raise over
             self._confirm_failures()
         return self.reports()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        """Open the files and start the engines; `stack` closes them."""
+        self.journal = storage.Journal(self._file(storage.JOURNAL))
+        stack.enter_context(contextlib.closing(self.journal))
+        if self.journal.resumes:
+            self.journal.append({"k": storage.RESUME})
+        self.tally.write = self._write_asked
+        self.samples = None
+        if self.options.log_samples:
+            self.samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
+            stack.enter_context(contextlib.closing(self.samples))
+        stack.callback(self._note_asked)
+        budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
+        engines = in_turns(budgeted) if self.options.take_turns else budgeted
+        for name, engine in engines.items():
+            engine.log_to(self._file("engine.log"))
+            self.engines[name] = wrapped = self._wrapped(name, engine)
+            stack.push_async_callback(wrapped.close)
+            await wrapped.start()
+        if (left := self.tally.time_left()) is not None:
+            timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.tally.time_over())
+            stack.callback(timer.cancel)
 
     def reports(self) -> dict[str, Facts]:
         """What each engine reports of itself."""
@@ -285,28 +294,6 @@ class Episodes:
                 f"the last requests to {self.engines[name].model} failed, and nothing was answered since: "
                 f"{len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1 would take them as results)"
             )
-
-    async def _play_side_by_side(self, take: Take) -> None:
-        # With policies alone more tasks would only hold more episodes open.
-        width = self.options.max_concurrency if self.engines else 1
-        tasks = [asyncio.create_task(self._play_jobs(take)) for _ in range(width)]
-        try:
-            await asyncio.gather(*tasks)
-        except (EngineFatalError, SetupError) as error:
-            self.stop.end(str(error))
-            # Nothing new is asked; what other engines are answering just now is paid for, and is waited for. (Engines
-            # that take turns would be started for it.)
-            if not self.options.take_turns:
-                for task in set(tasks) - self.playing:  # they wait for an episode that may never come
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        if over := self.spent or self.tally.over:
-            raise over
 
     async def _play_jobs(self, take: Take) -> None:
         """Play one episode after another."""
