@@ -1,6 +1,7 @@
-"""The whole vocabulary: the values that travel and the interfaces that plugins implement.
+"""The values and interfaces that plugins use.
 
-Standard library only. Read `Turn`, `Move`, `Protocol` first: a protocol yields batches of turns, receives their moves.
+This module imports the standard library only. Read `Turn`, `Move` and `Protocol` first: a protocol yields batches of
+turns and receives their moves.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass_transform(kw_only_default=True)
 def plugin(cls: type[T]) -> type[T]:
-    """Tag the one class of a plugin file. It becomes a dataclass; its fields are its YAML parameters."""
+    """Tag the one class of a plugin file. The class becomes a dataclass, and its fields are its YAML parameters."""
     made = dataclass(kw_only=True)(cls)
     made.__harness_plugin__ = True  # type: ignore[attr-defined]
     return made
@@ -44,25 +45,25 @@ class Range:
 
 
 def derive_seed(*parts: object) -> int:
-    """A 63-bit seed that depends on every part and on nothing else (never on order of completion)."""
+    """Return a 63-bit seed that depends on every part and on nothing else, so never on the order of completion."""
     text = "\x1f".join(map(str, parts)).encode("utf-8", "backslashreplace")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 1
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem instance.
+    """One problem of a task.
 
     Attributes:
-        id: unique within its condition and stable across runs.
-        seats: the names of the chairs, in play order.
-        public: facts that anyone may know.
-        private: seat → facts only that seat may know.
-        topology: seat → its neighbors in order, or None where everybody reaches everybody.
-        target: the hidden truth; only `Task.grade` may look.
-        labels: facts to group result tables by (added to the condition's own).
-        roles: seat → name of its group in the spec's seat map; seats not named are "default".
-        unscored: seats whose answers do not count (byzantine ones); grading leaves them out.
+        id: unique within its condition, and the same in every run.
+        seats: the names of the agents, in order of play.
+        public: facts that every agent may know.
+        private: agent → facts that only this agent may know.
+        topology: agent → its neighbors in order. None: all agents reach one another.
+        target: the right answer; only `Task.grade` may read it.
+        labels: facts to group tables by, added to those of the condition.
+        roles: agent → name of its group in the spec's `seats:`. Agents without an entry are in "default".
+        unscored: agents whose answers do not count (byzantine ones); grading leaves them out.
     """
 
     id: str
@@ -78,9 +79,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a reply form made of a text: an action, or the reason why there is none.
+    """The result of parsing a reply: an action, or the reason why there is none.
 
-    `partial`, with an error: what counts all the same if the seat is not asked again (the message beside an action)."""
+    Attributes:
+        action: the action.
+        error: what is wrong with the text; None if it is readable.
+        partial: with an error, the fallback action that counts if the agent is not asked again, such as the message
+            beside an unreadable action.
+    """
 
     action: Action = None
     error: str | None = None
@@ -88,30 +94,30 @@ class Parsed:
 
 
 class Reply(ABC):
-    """How text becomes an action. Parsing takes linear time and never raises, whatever the text."""
+    """The form of a reply: it parses text into an action, in linear time and without raising on any text."""
 
     __slots__ = ()
 
     @property
     def options(self) -> tuple[Action, ...] | None:
-        """All legal actions if they are finitely many (those with nothing said beside them), else None."""
+        """All legal actions if they are finitely many (without messages beside them), else None."""
         return None
 
     @property
     def idle(self) -> Action:
-        """The action of a seat that does nothing; must be legal. None where an answer is due."""
+        """The action of an agent that does nothing; it must be legal. None if the turn requires an answer."""
         return None
 
     def allows(self, action: Action) -> bool:
-        """Whether `action` is legal; what is not finite allows everything unless it says otherwise."""
+        """Whether `action` is legal. A form without `options` allows everything by default."""
         return self.options is None or action in self.options
 
     @abstractmethod
     def parse(self, text: str) -> Parsed:
-        """Read `text`; `Parsed.error` says what is wrong in words that help the writer mend it."""
+        """Parse `text`. `Parsed.error` says what is wrong in words that help the model to correct it."""
 
     def exact(self, text: str) -> bool:
-        """Whether a text that can be read also keeps to the form that was asked for."""
+        """Whether a readable text is also well-formed, as the prompt asks for."""
         return True
 
     def constraint(self) -> Mapping[str, Any] | None:
@@ -121,17 +127,17 @@ class Reply(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One seat is asked for one action.
+    """A request for one action of one agent.
 
     Attributes:
-        seat: who is asked.
-        name: which template asks: `<name>.j2` of the seat's prompt set.
-        view: everything the seat newly sees; template variables, together with `brief`.
-        reply: the form its answer must take.
-        brief: what the seat knows from the start; rendered once by `system.j2` when its thread opens.
-        repairs: how often an unparsable reply is asked for again.
-        fresh: open a new thread instead of continuing the seat's conversation.
-        crossing: the texts of other seats that are shown here for the first time; their tokens are counted.
+        seat: the agent.
+        name: the template: `<name>.j2` of the agent's prompt set.
+        view: the observation: what the agent sees now. Template variables, together with `brief`.
+        reply: the form of the reply.
+        brief: the context: what the agent knows from the start. `system.j2` renders it when the conversation starts.
+        repairs: how often an unreadable reply is asked for again.
+        fresh: whether to start a new conversation.
+        crossing: texts of other agents that appear here for the first time; their tokens are counted.
     """
 
     seat: str
@@ -146,8 +152,11 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One finished model call. Tokens are counts (`crossing_tokens` those of `Turn.crossing`), latency is in seconds;
-    None where the engine does not say. `reasoning` never enters the conversation again."""
+    """One finished model call.
+
+    Tokens are counts, `crossing_tokens` those of `Turn.crossing`; `latency` is in seconds. A value is None if the
+    engine does not report it. `reasoning` never enters the conversation again.
+    """
 
     text: str
     reasoning: str | None = None
@@ -162,10 +171,11 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What came of a turn: an action or none, with the reason and the model calls it took (none for a policy).
+    """The result of a turn: an action, or the reason why there is none, and the model calls (none for a policy).
 
-    `error_kind` is "parse" when no call gave a readable reply (the action is then the last one's `Parsed.partial`),
-    "limit" when the spec's `limits:` allowed no further call, else the kind of an `EngineError`."""
+    `error_kind` is "parse" if no call gave a readable reply (the action is then the last one's `Parsed.partial`),
+    "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
+    """
 
     seat: str
     turn: str
@@ -176,13 +186,13 @@ class Move:
 
     @property
     def text(self) -> str | None:
-        """The last reply as the model wrote it."""
+        """The last reply, as the model wrote it."""
         return self.calls[-1].text if self.calls else None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an episode came to: an answer per seat, or one of the group, and facts for metrics."""
+    """The result of an episode: one answer per agent, or one of the group, and facts for metrics."""
 
     answers: Mapping[str, Action] = field(default_factory=dict)
     group: Action = None
@@ -191,13 +201,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One case played once, whole. Metrics read this and nothing else.
+    """One case, played once. Metrics read this and nothing else.
 
     Attributes:
         id: `condition/case/repeat`, unique in its run.
         batches: the moves in the order in which the protocol received them.
-        grade: what `Task.grade` said; empty if the episode failed.
-        error: why the episode failed; such an episode is shown and counted, never scored as wrong.
+        grade: the result of `Task.grade`; empty if the episode failed.
+        error: why the episode failed. Such an episode is counted and shown, and never scored as wrong.
     """
 
     id: str
@@ -218,7 +228,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A number with its standard error (None below two observations) and the count behind it."""
+    """A number, its standard error (None below two observations) and the number of observations."""
 
     value: float | None
     stderr: float | None
@@ -226,12 +236,12 @@ class Statistic:
 
 
 class Task(ABC):
-    """A family of cases with a question and a grade. Fields are YAML parameters.
+    """A family of cases and their grading. Fields are YAML parameters.
 
-    The base class says which protocols can play it: a `QuestionTask`, a `NetworkTask`, a `SteppedTask`
-    (`harness.authoring`), or this one for those that need nothing more.
+    The base class decides which protocols can play it: a `QuestionTask`, a `NetworkTask`, a `SteppedTask`
+    (`harness.authoring`), or this one for protocols that need nothing more.
 
-    `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties where parameters decide.
+    `grades` and `grading` are constants of the class (`grades = ("solved",)`), or properties if parameters decide.
     """
 
     @property
@@ -241,36 +251,39 @@ class Task(ABC):
 
     @property
     def grading(self) -> Grading:
-        """How `grade` runs: "slow" in a thread of its own; "executes" too, and runs programs that models wrote, only
-        where that is allowed."""
+        """How `grade` runs.
+
+        "slow" runs in a thread of its own. "executes" does so too and runs programs that models wrote, which needs
+        `--allow_code_execution`.
+        """
         return "quick"
 
     @abstractmethod
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
-        """The first `limit` cases (all if None), always the same ones for a seed."""
+        """Yield the first `limit` cases (all if None), always the same ones for a seed."""
 
     def example(self) -> Case:
-        """A small case that needs no data and no heavy package: what `validate` renders prompts on."""
+        """Return a small case that needs no data and no heavy package. `validate` renders prompts with it."""
         return next(iter(self.cases(1, 0)))
 
     def inputs(self, seed: int) -> Sequence[str]:
-        """What was read from the user's own files, a line each: shown before a run, so that a misread file is seen."""
+        """Lines about what was read from the user's own files. A run prints them first, to show misread files."""
         return ()
 
     @abstractmethod
     def brief(self, case: Case, seat: str) -> Facts:
-        """The only facts a seat starts with. Never the target."""
+        """The agent's context: the only facts that it starts with. Never the target."""
 
     @abstractmethod
     def reply(self, case: Case, seat: str) -> Reply:
-        """The form of the seat's final answer."""
+        """The form of the agent's final answer."""
 
     @abstractmethod
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """Name → number for every name in `grades`. Total: defined for every outcome."""
+        """Return a number (or None) for every name in `grades`. It must be total: defined for every outcome."""
 
     def canonical(self, case: Case, action: Action) -> str:
-        """One text for all answers that are the same: what votes are counted by. By default the answer as JSON."""
+        """One text for all equal answers, by which votes are counted. By default the answer as JSON."""
         return json.dumps(action, sort_keys=True)
 
     def misfit(self, needed: type[Task]) -> str | None:
@@ -279,28 +292,28 @@ class Task(ABC):
 
 
 class OpenChannel(ABC):
-    """One episode's channel: `view` is pure, `commit` the only mutation."""
+    """A channel within one episode. `view` is pure; only `commit` changes its state."""
 
     @abstractmethod
     def view(self, seat: str) -> Facts:
-        """What the seat sees now. Calling it twice gives the same."""
+        """What the agent sees now. Calling it twice gives the same result."""
 
     @abstractmethod
     def commit(self, moves: Sequence[Move]) -> None:
-        """Take in what was sent, all at once."""
+        """Take in everything that was sent in a batch."""
 
 
 class Channel(ABC):
-    """How what one seat sends becomes what others see."""
+    """Carries what agents send to the agents that observe it."""
 
     @property
     def opens(self) -> type[OpenChannel]:
-        """The class of what `open` gives: a protocol plays on channels of one kind (`Protocol.needs_channel`)."""
+        """The class that `open` returns. A protocol plays on channels of one kind (`Protocol.needs_channel`)."""
         return OpenChannel
 
     @abstractmethod
     def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        """A fresh channel for one episode; `rng` is its only chance."""
+        """Return a fresh channel for one episode. `rng` is its only source of randomness."""
 
 
 # A protocol's game: yields a batch of turns, receives one move per turn in the same order, returns the outcome.
@@ -308,52 +321,62 @@ Play = Generator[list[Turn], list[Move], Outcome]
 
 
 class Protocol(ABC):
-    """Who acts when and who sees what. No I/O, no engine; state lives in local variables of `play`."""
+    """Decides who acts when and what each agent observes.
+
+    It does no I/O and holds no engine; its state lives in local variables of `play`.
+    """
 
     needs: ClassVar[type[Task]] = Task  # the kind of task that it can play
     needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the kind that its channels must open
     facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
 
     def seats(self, case: Case) -> tuple[str, ...]:
-        """Who plays: the case's seats, unless the protocol brings its own: a panel, a coordinator."""
+        """The agents: those of the case, unless the protocol brings its own (a panel, a coordinator)."""
         return case.seats
 
     @abstractmethod
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """One episode. If every seat plays `reply.idle`, it must last as long as it ever can."""
+        """Drive one episode. If every agent plays `reply.idle`, the episode must last as long as it ever can."""
 
     def shape(self, task: Task, case: Case) -> Hashable | None:
-        """What alone decides how an episode goes in which every seat plays `reply.idle`, so that `harness plan` plays
-        one for all cases of the same shape: the same seats get the same turns, but for their briefs and what the first
-        turns show. None, the default: every case is played to be counted."""
+        """What alone decides the course of an episode in which every agent plays `reply.idle`.
+
+        `harness plan` plays one episode for all cases of the same shape: the same agents get the same turns, apart from
+        their contexts and the first observations. None, the default: it plays every case.
+        """
         return None
 
 
 class Policy(ABC):
-    """A non-LLM player: sits where a model sits. One fresh instance per seat and episode,
-    so it may remember things in attributes (`field(init=False)`)."""
+    """A scripted agent.
+
+    Every agent of every episode gets a fresh instance, so a policy may remember things in attributes
+    (`field(init=False)`).
+    """
 
     @abstractmethod
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """A legal action, from `turn.brief`, `turn.view` and `turn.reply` alone; `rng` is its only chance."""
+        """Return a legal action, from `turn.brief`, `turn.view`, `turn.reply` and `rng` alone."""
 
 
 UNBOUNDED = (-math.inf, math.inf)
 
 
 class Metric(ABC):
-    """One number per episode, and how numbers become a statistic. What is one share of all episodes together, not a
-    mean of their shares, is a `RatioMetric`."""
+    """One number per episode, and how the numbers become a statistic.
+
+    One share of all episodes together, and not a mean of their shares, is a `RatioMetric`.
+    """
 
     bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
     needs: tuple[str, ...] = ()  # names among the task's grades, the protocol's facts, or the world's
 
     @abstractmethod
     def measure(self, episode: Episode) -> Any:
-        """The episode's number (a float; of a `RatioMetric` its parts), or None where it has none."""
+        """Return the episode's number (a float; for a `RatioMetric` its parts), or None if it has none."""
 
     def aggregate(self, numbers: Sequence[Any]) -> Statistic:
-        """Mean and standard error of the mean with ddof = 1 (AgentsNet, Appendix C, eq. 1 and 2)."""
+        """Return mean and standard error of the mean with ddof = 1 (AgentsNet, Appendix C, eq. 1 and 2)."""
         n = len(numbers)
         stderr = statistics.stdev(numbers) / n**0.5 if n > 1 else None
         return Statistic(statistics.fmean(numbers) if n else None, stderr, n)
@@ -364,33 +387,33 @@ Parts = tuple[float, float]
 
 
 class RatioMetric(Metric):
-    """One ratio of all that happened in all episodes: the sum of numerators over the sum of denominators.
+    """One ratio over all events of all episodes: the sum of numerators over the sum of denominators.
 
-    An episode in which more happened weighs more. Its standard error takes episodes, not what happens in them, as
-    the independent observations (`linearised`).
+    An episode with more events weighs more. The standard error takes episodes, and not events, as independent
+    observations (`linearised`).
     """
 
     @abstractmethod
     def parts(self, episode: Episode) -> Parts | None:
-        """The episode's (numerator, denominator); None, or a denominator of 0, where there is nothing to count."""
+        """Return (numerator, denominator) of the episode; None, or a denominator of 0, if there is nothing to count."""
 
     def measure(self, episode: Episode) -> Parts | None:
-        """The parts; None where there is nothing to count. Raises `ValueError` for a negative denominator."""
+        """Return the parts; None if there is nothing to count. Raises `ValueError` for a negative denominator."""
         found = self.parts(episode)
         if found is not None and found[1] < 0:
             raise ValueError(f"the denominator is {found[1]!r}, below 0")
         return found if found is not None and found[1] else None
 
     def aggregate(self, numbers: Sequence[Parts]) -> Statistic:
-        """Σ numerators / Σ denominators with the standard error of the linearised ratio; `n` counts episodes."""
+        """Return Σ numerators / Σ denominators with the standard error of the linearized ratio; `n` counts episodes."""
         return super().aggregate(linearised(numbers))
 
 
 def linearised(parts: Sequence[Parts]) -> list[float]:
-    """Values zᵢ = r + (aᵢ − r·bᵢ)/b̄, whose mean is r = Σa/Σb and whose standard error of the mean is that of r.
+    """Return values zᵢ = r + (aᵢ − r·bᵢ)/b̄, whose mean is r = Σa/Σb and whose standard error of the mean is that of r.
 
-    So everything made for means (intervals, t tests) serves ratios, with each episode as one observation (Cochran,
-    Sampling Techniques, 3rd ed. 1977, Section 2.11: variance Σ(aᵢ − r·bᵢ)²/(n − 1)/n/b̄²). Empty where Σb is 0.
+    So all statistics of means (intervals, t tests) work for ratios, with each episode as one observation (Cochran,
+    Sampling Techniques, 3rd ed. 1977, Section 2.11: variance Σ(aᵢ − r·bᵢ)²/(n − 1)/n/b̄²). Empty if Σb is 0.
     """
     below = math.fsum(b for _, b in parts)
     if not below:
@@ -400,9 +423,12 @@ def linearised(parts: Sequence[Parts]) -> list[float]:
 
 
 class Thread:
-    """One seat's conversation, append-only. `memo` is room for an engine to keep what it derived from
-    the messages so far (token ids, a running hash), so that no call costs work proportional to history.
-    Threads of a lower `age` were opened earlier; where not all can be answered at once they come first."""
+    """One agent's conversation, append-only.
+
+    `memo` is room for an engine to keep what it derived from the messages so far (token ids, a running hash), so that
+    no call costs work proportional to the history. Threads with a lower `age` are older; if an engine cannot answer
+    all at once, they come first.
+    """
 
     __slots__ = ("age", "memo", "messages")
     _opened = itertools.count()
@@ -422,11 +448,11 @@ class Request:
     """One model call.
 
     Attributes:
-        id: episode, seat, turn and attempt; unique in a run and the same in every run of it.
-        thread: the conversation; the engine answers its last message and leaves the messages as they are.
+        id: episode, agent, turn and attempt; unique in a run, and the same whenever the run is repeated.
+        thread: the conversation. The engine answers its last message and does not change the messages.
         sampling: `generation_kwargs` of the spec: temperature, top_p, top_k, min_p, max_tokens, stop, … .
-        seed: derived for this very call.
-        constraint: as `Reply.constraint` gives it, or None for free text.
+        seed: derived for this call alone.
+        constraint: as returned by `Reply.constraint`, or None for free text.
     """
 
     id: str
@@ -437,10 +463,13 @@ class Request:
 
 
 class Engine(ABC):
-    """Turns requests into completions. Owns its client, retries and rate limits; knows nothing of agents.
+    """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
-    Raises `ContextLengthError`, `RefusedError` and `RequestError` for one request, `EngineFatalError` when it is of no
-    more use, `SetupError` from `start` when it cannot begin."""
+    Raises:
+        ContextLengthError, RefusedError, RequestError: for one request.
+        EngineFatalError: if the engine is unusable from now on.
+        SetupError: from `start`, if it cannot begin.
+    """
 
     incidental: ClassVar[frozenset[str]] = frozenset()  # fields that never change an answer: timeouts, pool sizes
     location: ClassVar[frozenset[str]] = frozenset()  # where it is: a run may go on elsewhere, a response cache not
@@ -448,38 +477,40 @@ class Engine(ABC):
     @property
     @abstractmethod
     def model(self) -> str:
-        """The name shown in tables."""
+        """The model's name in tables."""
 
     def log_to(self, path: Path) -> None:
-        """Append to this file what this engine and its processes print. Called before `start`, where a run has a folder
-        for it; never in a script that uses an engine by itself."""
+        """Append the output of this engine and its processes to this file.
+
+        A run calls it before `start`. A script that uses an engine by itself need not.
+        """
 
     async def start(self) -> None:
         """Load or connect. Called once, before the first request."""
 
     @abstractmethod
     async def complete(self, request: Request) -> Completion:
-        """Answer one request. Called many times at once."""
+        """Answer one request. Called many times concurrently."""
 
     def count_tokens(self, text: str) -> int | None:
-        """How many tokens a text is to the model; None where the engine cannot say."""
+        """Return the number of the text's tokens for this model; None if the engine does not know."""
         return None
 
     def halt(self, reason: Exception) -> None:
-        """The run is about to end: raise `reason` rather than try a failed request again. What is in flight goes on."""
+        """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
 
     async def rest(self) -> bool:
-        """Let go of accelerator memory until the next `start`, which is quick then; False: cannot, close instead."""
+        """Release accelerator memory until the next `start`, which is then quick. False: unsupported, close instead."""
         return False
 
     async def close(self) -> None:
-        """Let everything go. Called once, also after a failure."""
+        """Release everything. Called once, also after a failure."""
 
     def report(self) -> Facts:
-        """What the engine measured of itself (cache hits, retries, …), kept with the run."""
+        """Return what the engine measured (cache hits, retries, …); the run records it."""
         return {}
 
     def describe(self) -> Facts:
-        """What this engine is, for the run record and for cache keys: its fields but for secrets (`repr=False`)."""
+        """Return the engine's fields without secrets (`repr=False`), for the run's record and for cache keys."""
         own = {"model": self.model}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
