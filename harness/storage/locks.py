@@ -7,22 +7,24 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from harness.storage.files import no_link
+
+from .files import no_link
 
 LOCK = ".lock"
+_held: dict[Path, int] = {}
+"""Lock file → the process that holds it, of this process and those it was forked from. Such a file must not be opened
+a second time: closing it would release the lock."""
 
 
 class Lock:
     """Holds a results folder for one process, or what else in it `name` stands for.
 
-    The system's own file lock is freed with the process, however it dies. What it leaves open is seen to by a note in
-    the file that says who holds it: children of a killed process may still have the lock (its engine's workers, say),
-    and some network disks know no locks. A holder of this machine that lives no more is then passed over.
+    The system releases the lock with the process, however it dies; its children do not inherit it. The file names the
+    holder, for messages. On a disk that knows no locks that name alone keeps others out, until somebody removes it.
 
     Raises:
         DataError: another process holds the folder.
@@ -30,122 +32,68 @@ class Lock:
     """
 
     def __init__(self, folder: Path, name: str = LOCK) -> None:
-        self._path = folder / name
+        self._path = folder.resolve() / name
         self._file = -1
-        with _alone(folder):
-            file = no_link(self._path, os.O_RDWR | os.O_CREAT)
-            try:
-                free, holder = _lock(file), _read(file)
-                if free is not True and _lives(holder, certain=free is False):
-                    raise DataError(
-                        f"another process is writing {folder}{_named(holder)}",
-                        hint=f"Wait for it, or choose another --output_path. If it is surely over: rm {self._path}",
-                    )
-                if free is False:  # children of the dead holder have the file open: a new one takes its place
-                    self._path.unlink()
-                    os.close(file)
-                    file = no_link(self._path, os.O_RDWR | os.O_CREAT)
-                    _lock(file)
-                _write(file, {"host": _host(), "pid": os.getpid(), "began": _began(os.getpid())})
-            except BaseException:
-                os.close(file)
-                raise
+        if (process := _held.get(self._path)) == os.getpid():
+            raise self._refusal({"pid": process, "host": socket.gethostname()})
+        file = no_link(self._path, os.O_RDWR | os.O_CREAT)
+        try:
+            is_free, holder = _lock(file), _read(file)
+            if is_free is False or (is_free is None and holder):
+                raise self._refusal(holder)
+            os.ftruncate(file, 0)
+            os.pwrite(file, json.dumps({"host": socket.gethostname(), "pid": os.getpid()}).encode(), 0)
+        except BaseException:
+            os.close(file)
+            raise
         self._file = file
+        _held[self._path] = os.getpid()
 
     def release(self) -> None:
-        """Let go."""
+        """Release the lock. Does nothing the second time."""
         if self._file >= 0:
             with contextlib.suppress(OSError):  # a full disk, a mount that is gone
-                _write(self._file, {})
-                _unlock(self._file)  # closing is not enough where a child has the file open too
-            os.close(self._file)
+                os.ftruncate(self._file, 0)
+            os.close(self._file)  # which releases the lock
             self._file = -1
+            _held.pop(self._path, None)
+
+    def _refusal(self, holder: dict[str, Any]) -> DataError:
+        named = f" (process {holder['pid']} on {holder.get('host')})" if "pid" in holder else ""
+        return DataError(
+            f"another process is writing {self._path.parent}{named}",
+            hint=f"Wait for it, or choose another --output_path. If it is surely over: rm {self._path}",
+        )
 
 
 def holder(path: Path) -> dict[str, Any] | None:
-    """Who has a lock: `host` and `pid`, or {} where its file does not say. None: nobody who lives.
+    """The living process that holds a lock: `host` and `pid`, or {} where its file does not say. None: there is none.
 
-    Where there are no locks only a process of this machine can be seen; others are taken for gone.
+    Where there are no locks the process is taken for gone.
     """
-    with contextlib.suppress(FileNotFoundError), _alone(path.parent):
+    path = path.parent.resolve() / path.name
+    if _held.get(path) == os.getpid():
+        return {"host": socket.gethostname(), "pid": os.getpid()}
+    with contextlib.suppress(FileNotFoundError):
         file = no_link(path, os.O_RDWR)
         try:
-            free, found = _lock(file), _read(file)
+            return _read(file) if _lock(file) is False else None
         finally:
             os.close(file)
-        if free is False or (free is None and found.get("host") == _host()):
-            return found if _lives(found, certain=free is False) else None
     return None
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """While the lock's file is looked at nobody else does so. Where folders cannot be locked, one has to be lucky."""
-    seen = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(seen, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(seen)
-
-
 def _lock(file: int) -> bool | None:
-    """Whether the lock could be had; None where there is none to be had."""
+    """Whether the lock was free, and is this process's now; None where the system or the disk knows no locks."""
     try:
         import fcntl
-    except ImportError:  # no such locks on this system
+    except ImportError:
         return None
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
+        return False if error.errno in (errno.EAGAIN, errno.EACCES) else None
     return True
-
-
-def _unlock(file: int) -> None:
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _host() -> str:
-    """This machine, and within it the container: processes of different ones do not see each other's numbers."""
-    try:
-        space = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        space = ""
-    return f"{socket.gethostname()} {space}".strip()
-
-
-def _lives(holder: dict[str, Any], certain: bool) -> bool:
-    """Whether who stands in the file is still there; `certain`: somebody has the lock, only not who."""
-    if not holder:
-        return certain
-    if holder.get("host") != _host():
-        return True  # nobody here can tell
-    return _began(holder.get("pid")) == holder.get("began")
-
-
-def _began(pid: Any) -> str | None:
-    """When a process of this machine began, which tells it from a later one of the same number; None: it is dead."""
-    if not isinstance(pid, int) or pid <= 0:
-        return None
-    try:
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if state in "ZX" else fields[18]  # dead, and nobody has looked after it
-    except (OSError, ValueError, IndexError):
-        pass  # no such process, or no /proc
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except OSError:  # somebody else's
-        pass
-    return "runs"
 
 
 def _read(file: int) -> dict[str, Any]:
@@ -154,13 +102,3 @@ def _read(file: int) -> dict[str, Any]:
     except (ValueError, OSError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _write(file: int, holder: dict[str, Any]) -> None:
-    data = json.dumps(holder).encode() if holder else b""
-    os.ftruncate(file, 0)
-    os.pwrite(file, data, 0)
-
-
-def _named(holder: dict[str, Any]) -> str:
-    return f" (process {holder['pid']} on {holder.get('host')})" if "pid" in holder else ""
