@@ -151,11 +151,10 @@ def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
 
 def _kept(engine: Any) -> Any:
     """The engine with `start` and `close` left out, noting what it is asked."""
-    from harness.engines.wrappers import Wrapper
+    from harness.api import Completion, Engine, Request
 
-    class Kept(Wrapper):
+    class Kept(Engine):
         def __init__(self) -> None:
-            super().__init__(engine)
             self.asked: list[tuple[str, list[int], dict[str, Any], int]] = []
             self.cached = self.prompted = 0
             inner = engine._generate
@@ -169,9 +168,13 @@ def _kept(engine: Any) -> Any:
 
             engine._generate = noted
 
-        async def start(self) -> None: ...
+        @property
+        def model(self) -> str:
+            return str(engine.model)
 
-        async def close(self) -> None: ...
+        async def complete(self, request: Request) -> Completion:
+            answer: Completion = await engine.complete(request)
+            return answer
 
     return Kept()
 

@@ -465,52 +465,86 @@ class Request:
 class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
+    An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
+    can do: `Describes`, `CountsTokens`, `Reports`, `Retries`, `Sleeps`, `WritesLog`.
+
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
         EngineFatalError: if the engine is unusable from now on.
         SetupError: from `start`, if it cannot begin.
     """
 
-    incidental: ClassVar[frozenset[str]] = frozenset()  # fields that never change an answer: timeouts, pool sizes
-    location: ClassVar[frozenset[str]] = frozenset()  # where it is: a run may go on elsewhere, a response cache not
-
     @property
     @abstractmethod
     def model(self) -> str:
         """The model's name in tables."""
 
-    def log_to(self, path: Path) -> None:
-        """Append the output of this engine and its processes to this file.
-
-        A run calls it before `start`. A script that uses an engine by itself need not.
-        """
-
     async def start(self) -> None:
-        """Load or connect. Called once, before the first request."""
+        """Load or connect. Called before the first request, and after `close` or `Sleeps.sleep` before the next one."""
 
     @abstractmethod
     async def complete(self, request: Request) -> Completion:
         """Answer one request. Called many times concurrently."""
 
-    def count_tokens(self, text: str) -> int | None:
-        """Return the number of the text's tokens for this model; None if the engine does not know."""
-        return None
-
-    def halt(self, reason: Exception) -> None:
-        """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
-
-    async def rest(self) -> bool:
-        """Release accelerator memory until the next `start`, which is then quick. False: unsupported, close instead."""
-        return False
-
     async def close(self) -> None:
-        """Release everything. Called once, also after a failure."""
+        """Release everything. Called once after a `start`, also if that failed."""
 
-    def report(self) -> Facts:
-        """Return what the engine measured (cache hits, retries, …); the run records it."""
-        return {}
+
+class Describes:
+    """An engine that says which of its fields its completions depend on. Without this base class all fields count.
+
+    Attributes:
+        incidental: fields that never change a completion: timeouts, pool sizes.
+        location: fields that say where the engine is: a run may continue elsewhere, a response cache may not.
+    """
+
+    incidental: ClassVar[frozenset[str]] = frozenset()
+    location: ClassVar[frozenset[str]] = frozenset()
 
     def describe(self) -> Facts:
         """Return the engine's fields without secrets (`repr=False`), for the run's record and for cache keys."""
-        own = {"model": self.model}
+        own = {"model": getattr(self, "model", "")}
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
+
+
+class CountsTokens(ABC):
+    """An engine that has its model's tokenizer."""
+
+    @abstractmethod
+    def count_tokens(self, text: str) -> int | None:
+        """Return the number of the text's tokens for this model; None if the engine does not know."""
+
+
+class Reports(ABC):
+    """An engine that measures itself."""
+
+    @abstractmethod
+    def report(self) -> Facts:
+        """Return what the engine measured (cache hits, retries, …); the run records it."""
+
+
+class Retries(ABC):
+    """An engine that waits before it retries a failed request."""
+
+    @abstractmethod
+    def stop_retrying(self, reason: Exception) -> None:
+        """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
+
+
+class Sleeps(ABC):
+    """An engine that can release accelerator memory without losing its model."""
+
+    @abstractmethod
+    async def sleep(self) -> bool:
+        """Release accelerator memory until the next `start`, which is then quick. False: unsupported, close instead."""
+
+
+class WritesLog(ABC):
+    """An engine whose processes print."""
+
+    @abstractmethod
+    def log_to(self, path: Path) -> None:
+        """Append the output of this engine and its processes to this file.
+
+        A run calls it before `start`. A script that uses an engine by itself need not.
+        """

@@ -16,7 +16,8 @@ from harness import storage
 from harness.api import Completion, Engine, Request, Thread
 from harness.cli import main
 from harness.config import project, resolve, spec
-from harness.engines.budget import Budget, Budgeted, Tally
+from harness.engines.budget import Budget, Usage
+from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
@@ -139,8 +140,8 @@ def test_time_that_is_over_asks_nothing_new(tmp_path: Path, whole: tuple[Path, l
 
 def test_the_clock_is_read_before_every_call() -> None:
     time = iter([100.0, 100.0, 104.9, 105.0])
-    tally = Tally(Budget(max_time=5), now=lambda: next(time))
-    engine, request = Budgeted(Mock(text="a"), tally), Request("r", Thread(), {}, 1)
+    usage = Usage(Budget(max_time=5), now=lambda: next(time))
+    engine, request = Gate(Mock(text="a"), usage=usage), Request("r", Thread(), {}, 1)
 
     async def play() -> None:
         await engine.start()
@@ -149,7 +150,7 @@ def test_the_clock_is_read_before_every_call() -> None:
             await engine.complete(request)
 
     asyncio.run(play())
-    assert (tally.calls, tally.since(), tally.since()) == (1, [1, 0], None)
+    assert (usage.calls, usage.unjournaled(), usage.unjournaled()) == (1, [1, 0], None)
 
 
 def test_a_journal_shows_at_least_what_was_asked_whenever_the_process_dies(tmp_path: Path) -> None:

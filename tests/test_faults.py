@@ -13,7 +13,7 @@ import harness
 from harness import storage
 from harness.api import Request, Thread
 from harness.config.project import find
-from harness.engines.breaker import Breaker, Stop
+from harness.engines.gate import Gate, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
@@ -225,7 +225,7 @@ def test_what_one_request_finds_ends_the_waiting_of_others(tmp_path: Path) -> No
 
         async def talk() -> None:
             stop = Stop()
-            one, two = (Breaker(OpenAI(model=name, **fields), stop, 0.25) for name in ("fake", "other"))
+            one, two = (Gate(OpenAI(model=name, **fields), stop=stop) for name in ("fake", "other"))
             await one.start()
             await two.start()
             try:

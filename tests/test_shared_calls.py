@@ -10,9 +10,10 @@ import pytest
 import harness
 from harness.api import Completion, Engine, Request, Thread
 from harness.config import project, resolve, spec
+from harness.engines.cache import Cache
+from harness.engines.gate import Gate
 from harness.engines.mock import Mock
-from harness.engines.turns import in_turns
-from harness.engines.wrappers import Shared
+from harness.engines.switcher import EngineSwitcher
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import execute
 from harness.runtime.options import Options
@@ -105,7 +106,7 @@ def test_who_waits_for_a_shared_call_gets_its_error_too(tmp_path: Path) -> None:
             return Completion("yes")
 
     async def play() -> list[Any]:
-        engine = Shared(Slow(), tmp_path / "shared.sqlite")
+        engine = Cache(Slow(), tmp_path / "shared.sqlite", share=True)
         await engine.start()
         requests = []
         for name in "ab":
@@ -141,7 +142,7 @@ def test_who_waits_for_a_call_that_is_cancelled_asks_anew(tmp_path: Path) -> Non
             return Completion("yes")
 
     async def play() -> str:
-        engine = Shared(Slow(), tmp_path / "shared.sqlite")
+        engine = Cache(Slow(), tmp_path / "shared.sqlite", share=True)
         await engine.start()
         thread = Thread()
         thread.add("user", "?")
@@ -214,7 +215,7 @@ def test_one_engine_at_a_time_with_few_changes(tmp_path: Path) -> None:
     assert not run.failed and len(run.scores) == 5 and Big.started == []
     assert {str(moves) for moves in answers(run).values()} == {"[('Agent-0', 1), ('Agent-1', 2), ('Agent-2', 3)]"}
     assert [engine.log for engine in engines] == [["start", "close"]] * 3, "all episodes are open at once"
-    assert run.meta["engines"]["model"] == {"changes_of_engine": 3}
+    assert run.meta["engines"]["model"] == {"engine_switches": 3}
 
 
 def test_many_episodes_and_little_room(tmp_path: Path) -> None:
@@ -255,7 +256,8 @@ def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: 
 
 def test_a_place_that_nobody_takes_is_given_back() -> None:
     async def play() -> list[str]:
-        a, b = in_turns({"a": Big("a"), "b": Big("b")}).values()
+        switcher = EngineSwitcher("ab")
+        a, b = (Gate(Big(name), switcher=switcher) for name in "ab")
         thread = Thread()
         thread.add("user", "?")
         request = Request("x", thread, {}, 1)
@@ -270,6 +272,6 @@ def test_a_place_that_nobody_takes_is_given_back() -> None:
     assert asyncio.run(asyncio.wait_for(play(), 20)) == ["The answer is 1"]
 
 
-def test_one_engine_has_nobody_to_take_turns_with() -> None:
-    with pytest.raises(SetupError, match="where there are several"):
-        in_turns({"model": Big("a")})
+def test_a_single_engine_has_none_to_switch_to() -> None:
+    with pytest.raises(SetupError, match="there is none to switch to"):
+        EngineSwitcher(["model"])

@@ -21,6 +21,7 @@ from harness.authoring.calibrated import Fitted
 from harness.authoring.questions import QuestionTask
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project
+from harness.engines.identity import describe
 from harness.errors import DataError, NotFittedError, Place, PluginError
 
 SCHEMA = "harness.calibration/1"
@@ -108,7 +109,7 @@ def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
     else:
         engine = engines[group.model or "model"]
         told = {"model": engine.model, "generation_kwargs": group.sampling, "prompts": group.prompts.name}
-        revision = engine.describe().get("revision")
+        revision = describe(engine).get("revision")
         told |= {"revision": revision} if revision else {}
     plain: Mapping[str, Any] = json.loads(json.dumps(told, default=str))
     return plain

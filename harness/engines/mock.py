@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.api import Completion, CountsTokens, Describes, Engine, Facts, Range, Request, plugin
 
 Answer = str | Completion
 
 
 @plugin
-class Mock(Engine):
+class Mock(Engine, CountsTokens, Describes):
     """Answers with a fixed text, or in Python with any function; no model.
 
         Mock(function=lambda request: request.thread.messages[-1]["content"].upper())

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.api import Completion, Engine, Facts, Range, Request, plugin
+from harness.api import Completion, CountsTokens, Describes, Engine, Facts, Range, Reports, Request, Retries, plugin
 from harness.engines._replicas import PROBE, Replica, Replicas
 from harness.engines._tokens import count_tokens
 from harness.engines._wire import (
@@ -38,7 +38,7 @@ from harness.storage.redaction import redacted, secrets_of, without_secrets
 
 
 @plugin
-class OpenAI(Engine):
+class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
     """Any OpenAI-compatible chat server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Args:
@@ -122,7 +122,7 @@ class OpenAI(Engine):
         """By `tokenizer`; None without one."""
         return count_tokens(self.tokenizer, text) if self.tokenizer else None
 
-    def halt(self, reason: Exception) -> None:
+    def stop_retrying(self, reason: Exception) -> None:
         self._over = self._over or reason
         self._ended.set()
 
@@ -275,7 +275,7 @@ class OpenAI(Engine):
                 if final is not None:
                     replica.counts["failures"] += 1
                     if isinstance(final, EngineFatalError):
-                        self.halt(final)
+                        self.stop_retrying(final)
                     raise final from error
                 asked = retry_after(error.response.headers) if hasattr(error, "response") else None
                 replica.counts["retries"] += 1

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion, Engine, Facts, Request, plugin
+from harness.api import Completion, Engine, Facts, Reports, Request, plugin
 from harness.errors import (
     ContextLengthError,
     DataError,
@@ -30,11 +30,11 @@ Row = Mapping[str, Any]
 
 
 @plugin
-class Replay(Engine):
+class Replay(Engine, Reports):
     """Answers from a recorded run: every request gets what was answered to the same request then.
 
     Args:
-        path: a run's folder (its `journal*.jsonl`), or a file that `Recorder` wrote.
+        path: a run's folder (its `journal*.jsonl`), or a file that `--log_requests` wrote.
         model: the name shown in tables; empty: the recorded run's, so that its tables come out the same.
     """
 
@@ -86,7 +86,7 @@ class Replay(Engine):
         if not files or not files[0].is_file():
             raise SetupError(
                 f"{self.path}: no recorded run there",
-                hint="Give path= a folder below results/ with a journal.jsonl in it, or a file the recorder wrote.",
+                hint="Give path= a folder below results/ with a journal.jsonl in it, or a requests.jsonl.",
             )
         return files
 
@@ -95,7 +95,7 @@ class Replay(Engine):
         try:
             if path.is_dir():
                 return str(json.loads((path / "run.json").read_text("utf-8"))["model"])
-            with path.open(encoding="utf-8") as recorded:  # the recorder names the model in every line
+            with path.open(encoding="utf-8") as recorded:  # every line names the model
                 return str(json.loads(next(recorded, ""))["model"])
         except (OSError, ValueError, KeyError, TypeError):
             return "replay"
@@ -116,7 +116,7 @@ class Replay(Engine):
 
 
 def _recorded(file: Path) -> Iterator[Row]:
-    """The objects of a file that `Recorder` wrote. A last line that was torn by a crash is left out."""
+    """The objects of a file that `--log_requests` wrote. A last line that was torn by a crash is left out."""
     with file.open(encoding="utf-8", errors="replace") as recorded:
         for number, line in enumerate(recorded, 1):
             try:

@@ -16,7 +16,20 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from harness.api import Completion, Engine, Facts, Range, Request, Thread, plugin
+from harness.api import (
+    Completion,
+    CountsTokens,
+    Describes,
+    Engine,
+    Facts,
+    Range,
+    Reports,
+    Request,
+    Sleeps,
+    Thread,
+    WritesLog,
+    plugin,
+)
 from harness.engines import _vllm_cpu, _vllm_version
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._orphans import Watch
@@ -33,7 +46,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(Engine):
+class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -192,7 +205,7 @@ class VLLM(Engine):
     def log_to(self, path: Path) -> None:
         self._output.path = path
 
-    async def rest(self) -> bool:
+    async def sleep(self) -> bool:
         """Sleep, the weights in the machine's memory, if `enable_sleep_mode` is on."""
         if self._engine is None or not self.enable_sleep_mode:
             return False

@@ -50,10 +50,10 @@ class Driver:
         self.ray, self.work, self.count, self.needs = ray, work, workers, needs
         self.max_restarts, self.start_timeout = max_restarts, start_timeout
         self.brief = _brief(work)
-        self.purse = Purse(work.tally, workers)
+        self.purse = Purse(work.usage, workers)
         self.over: BudgetSpentError | None = None
         try:
-            work.tally.check()
+            work.usage.check()
         except BudgetSpentError as spent:
             self.over = spent
         width = work.options.max_concurrency if work.plan.engines else 1
@@ -113,10 +113,10 @@ class Driver:
 
     async def _clock(self) -> None:
         """Raises `BudgetSpentError` when the time is over, where it is bounded."""
-        left = self.work.tally.time_left()
+        left = self.work.usage.time_left()
         if left is not None:
             await asyncio.sleep(left)
-            self.over = self.work.tally.time_over()
+            self.over = self.work.usage.time_over()
             raise self.over
 
     async def _lend(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from harness.engines.budget import Budget, Tally
+from harness.engines.budget import Budget, Usage
 from harness.errors import BudgetSpentError
 
 MOST = (1 << 10, 1 << 20)
@@ -21,7 +21,7 @@ Pair = tuple[int, int]
 """Calls, tokens; of what is not bounded the numbers mean nothing."""
 
 
-class Lease(Tally):
+class Lease(Usage):
     """A worker's tally: what it was granted of the run's budget, and what it has spent of that.
 
     Args:
@@ -53,7 +53,7 @@ class Lease(Tally):
 
     def give_back(self) -> Pair:
         """Nothing more is granted than is spent; returns that. Raises `StorageError`."""
-        if self.write is not None and (asked := self.rest()):
+        if self.write is not None and (asked := self.unjournaled(ending=True)):
             self.write(asked)
         self._granted = self.spent
         return self.spent
@@ -75,8 +75,8 @@ class Lease(Tally):
         if self.over is not None and self.over.by == "max_time":
             raise self.over.with_traceback(None)
 
-    async def admit(self) -> None:
-        """As `Tally.admit`; waits for a grant."""
+    async def take(self) -> None:
+        """As `Usage.take`; waits for a grant."""
         self.check()
         while self._used_up():
             changed = self._changed
@@ -121,7 +121,7 @@ class Purse:
         workers: how many share what is left.
     """
 
-    def __init__(self, tally: Tally, workers: int) -> None:
+    def __init__(self, tally: Usage, workers: int) -> None:
         self.tally, self.workers = tally, workers
         self._most = (tally.budget.max_calls, tally.budget.max_tokens_total)
         self._accounts: dict[int, _Account] = {}
@@ -148,7 +148,7 @@ class Purse:
     async def serve(self, holders: Mapping[int, Holder]) -> BudgetSpentError:
         """Grant what is wanted until nothing is left, and return that then. `holders` are the workers as they are.
 
-        Raises `EngineFatalError` as `Tally.check`.
+        Raises `EngineFatalError` as `Usage.check`.
         """
         while True:
             self._changed.clear()

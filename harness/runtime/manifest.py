@@ -21,6 +21,8 @@ from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
 from harness.config.plan import ANSWERS, QUESTIONS, Plan
+from harness.engines.identity import describe
+from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
 from harness.errors import DataError, Place
 from harness.runtime.sources import changed, code, commit
@@ -256,7 +258,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "identity": identity(plan, adopted),
         "code": code(plan),
         "git": commit(plan.project.root),
-        "engine_args": {name: without_secrets(engine.describe()) for name, engine in plan.engines.items()},
+        "engine_args": {name: without_secrets(describe(engine)) for name, engine in plan.engines.items()},
         "command": list(map(without_secrets, sys.argv)),
         "versions": {"harness": __version__, "python": platform.python_version(), **_versions()},
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
@@ -292,9 +294,7 @@ def _engine(plan: Plan) -> dict[str, Any] | None:
     engine = plan.engines.get("model")
     if engine is None:
         return None
-    free = engine.incidental | engine.location
-    described = {key: value for key, value in engine.describe().items() if key not in free}
-    return {"engine": type(engine).__name__, **without_secrets(described)}
+    return {"engine": type(engine).__name__, **without_secrets(engine_identity(engine, location=False))}
 
 
 def _versions() -> dict[str, str]:

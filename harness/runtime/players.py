@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.api import Completion, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
+from harness.api import Completion, CountsTokens, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
 from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
 from harness.errors import EngineError, EngineFatalError
@@ -128,6 +128,8 @@ class ModelPlayer:
 
     def _crossing(self, turn: Turn) -> int | None:
         """Tokens of what the turn shows of other seats (DarkForest, Section 3.5: T_cross)."""
+        if not isinstance(self.engine, CountsTokens):
+            return None
         counts = [self.engine.count_tokens(text) for text in turn.crossing]
         return None if None in counts else sum(count or 0 for count in counts)
 

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import storage
-from harness.api import Case, Engine, Episode, Facts, Move, Outcome, derive_seed
+from harness.api import Case, Engine, Episode, Facts, Move, Outcome, WritesLog, derive_seed
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Group, Plan, episode_id
-from harness.engines.breaker import Breaker, Stop
-from harness.engines.budget import Budgeted, Tally
+from harness.engines.budget import Usage
+from harness.engines.cache import Cache
+from harness.engines.gate import Gate, Stop
 from harness.engines.replay import Replay
-from harness.engines.turns import in_turns
-from harness.engines.wrappers import Cache, Limiter, Recorder, Shared
+from harness.engines.request_log import RequestLog
+from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.replies.reading import note_bugs
 from harness.runtime.episode import STOPS, play
@@ -52,9 +53,9 @@ class BudgetReachedError(RunStoppedError):
             `asked` by all processes of the run: calls and tokens.
     """
 
-    def __init__(self, spent: BudgetSpentError, tally: Tally, done: int, total: int) -> None:
-        asked = {"calls": tally.calls, "tokens": tally.tokens}
-        spending = f"{tally.calls} calls count as asked, {tally.tokens} tokens as used"
+    def __init__(self, spent: BudgetSpentError, usage: Usage, done: int, total: int) -> None:
+        asked = {"calls": usage.calls, "tokens": usage.tokens}
+        spending = f"{usage.calls} calls count as asked, {usage.tokens} tokens as used"
         self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": asked}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",
@@ -75,7 +76,7 @@ class Work:
         done: ids of the finished episodes; grows as they are given to `on_score`.
         left: how many episodes that is.
         on_score: to be called once for every episode that is finished.
-        tally: what was spent so far, and whether there may be more.
+        usage: what the run used of its budget so far.
         reports: what each engine reports of itself is put here by who plays, also where the run stops.
     """
 
@@ -86,7 +87,7 @@ class Work:
     done: Container[str]
     left: int
     on_score: OnScore
-    tally: Tally
+    usage: Usage
     reports: dict[str, Facts]
 
     def jobs(self) -> Iterator[Job]:
@@ -144,12 +145,12 @@ async def run(
         finished(EpisodeScore(name, **progress.ends.pop(name)))
     left = len(order) - len(scores)
     if left:
-        tally = Tally(options.budget, progress.calls, progress.tokens)
+        usage = Usage(options.budget, progress.calls, progress.tokens)
         try:
-            work = Work(plan, folder, options, progress.moves, scores, left, finished, tally, reports)
+            work = Work(plan, folder, options, progress.moves, scores, left, finished, usage, reports)
             reports.update(await play_left(work))
         except BudgetSpentError as spent:
-            raise BudgetReachedError(spent, tally, len(scores), len(order)) from None
+            raise BudgetReachedError(spent, usage, len(scores), len(order)) from None
         except (EngineFatalError, StorageError) as error:
             what, hint = (error.message, error.hint) if isinstance(error, StorageError) else (error, None)
             hint = hint or "Mend the cause, then give the same command again: nothing that is recorded is asked twice."
@@ -170,10 +171,10 @@ class Episodes:
 
     def __init__(self, work: Work, worker: int | None = None) -> None:
         self.work, self.plan, self.folder, self.options = work, work.plan, work.folder, work.options
-        self.moves, self.on_score, self.tally, self.worker = work.moves, work.on_score, work.tally, worker
-        self.engines: dict[str, Engine] = {}
+        self.moves, self.on_score, self.usage, self.worker = work.moves, work.on_score, work.usage, worker
+        self.engines: dict[str, Gate | Cache] = {}
         self.errors = ErrorLog(self._file(ERRORS))
-        self.stop, self.breakers = Stop(), dict[str, Breaker]()
+        self.stop, self.gates = Stop(), dict[str, Gate]()
         self.playing: set[asyncio.Task[None] | None] = set()
         self.spent: BudgetSpentError | None = None
         self.shares = self.plan.share_calls
@@ -205,7 +206,7 @@ class Episodes:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            if over := self.spent or self.tally.over:
+            if over := self.spent or self.usage.over:
                 raise over
             self._confirm_failures()
         return self.reports()
@@ -216,21 +217,24 @@ class Episodes:
         stack.enter_context(contextlib.closing(self.journal))
         if self.journal.resumes:
             self.journal.append({"k": storage.RESUME})
-        self.tally.write = self._write_asked
+        self.usage.write = self._write_asked
         self.samples = None
         if self.options.log_samples:
             self.samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
             stack.enter_context(contextlib.closing(self.samples))
         stack.callback(self._note_asked)
-        budgeted = {name: Budgeted(engine, self.tally) for name, engine in self.plan.engines.items()}
-        engines = in_turns(budgeted) if self.options.take_turns else budgeted
-        for name, engine in engines.items():
-            engine.log_to(self._file("engine.log"))
-            self.engines[name] = wrapped = self._wrapped(name, engine)
-            stack.push_async_callback(wrapped.close)
-            await wrapped.start()
-        if (left := self.tally.time_left()) is not None:
-            timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.tally.time_over())
+        log = None
+        if self.options.log_requests and self.plan.engines:
+            log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
+        switcher = EngineSwitcher(self.plan.engines) if self.options.take_turns else None
+        for name, engine in self.plan.engines.items():
+            if isinstance(engine, WritesLog):
+                engine.log_to(self._file("engine.log"))
+            self.engines[name] = gated = self._gated(name, engine, log, switcher)
+            stack.push_async_callback(gated.close)
+            await gated.start()
+        if (left := self.usage.time_left()) is not None:
+            timer = asyncio.get_running_loop().call_later(left, self.no_more_tries, self.usage.time_over())
             stack.callback(timer.cancel)
 
     def reports(self) -> dict[str, Facts]:
@@ -247,28 +251,28 @@ class Episodes:
 
     def no_more_tries(self, reason: Exception) -> None:
         """End tries that wait: nothing is tried again."""
-        for engine in self.engines.values():
-            engine.halt(reason)
+        self.stop.stop_retrying(reason)
 
     def _file(self, name: str) -> Path:
         return self.folder / (name if self.worker is None else storage.of_worker(name, self.worker))
 
-    def _wrapped(self, name: str, engine: Engine) -> Engine:
-        if self.options.log_requests:
-            engine = Recorder(engine, self._file("requests.jsonl"))
+    def _gated(
+        self, name: str, engine: Engine, log: RequestLog | None, switcher: EngineSwitcher | None
+    ) -> Gate | Cache:
         # What failed in a recorded run is its result.
-        rate = 1.0 if isinstance(self.plan.engines[name], Replay) else self.options.max_error_rate
-        breaker = self.breakers[name] = Breaker(engine, self.stop, rate)
-        engine = Limiter(breaker, self.options.max_concurrency)
+        rate = 1.0 if isinstance(engine, Replay) else self.options.max_error_rate
+        width, stop, usage = self.options.max_concurrency, self.stop, self.usage
+        gate = self.gates[name] = Gate(engine, width, rate, stop=stop, usage=usage, log=log, switcher=switcher)
+        gated: Gate | Cache = gate
         if self.options.use_cache:
-            engine = Cache(engine, self.options.use_cache)
+            gated = Cache(gated, self.options.use_cache)
         if self.shares:
-            engine = Shared(engine, self.folder / "shared.sqlite")
-        return engine
+            gated = Cache(gated, self.folder / "shared.sqlite", share=True)
+        return gated
 
     def _note_asked(self) -> None:
         """Journal what was asked and has no move: calls that Ctrl-C cut off."""
-        if asked := self.tally.rest():
+        if asked := self.usage.unjournaled(ending=True):
             self.journal.append({"k": "asked", "asked": list(asked)})
 
     def _write_asked(self, asked: Sequence[int]) -> None:
@@ -308,7 +312,7 @@ class Episodes:
             condition, case, _ = job
             episode = _OpenEpisode(self, *job)
             try:
-                self.tally.check_time()
+                self.usage.check_time()
                 try:
                     episode.seat_players()
                     outcome = await play(
@@ -388,13 +392,13 @@ class _OpenEpisode:
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
         run = self.run
         line = storage.move_line(self.id, batch, position, index, move)
-        if asked := run.tally.since():
+        if asked := run.usage.unjournaled():
             line["asked"] = asked
         if run.pending or move.error_kind in storage.PASSING:
             group = self._group(move.seat)
-            breaker = run.breakers[group.model or "model"] if group.policy is None else None
-            if breaker is not None and not breaker.lenient:  # else failures are results like others
-                line["engine"] = [group.model or "model", breaker.answered]
+            gate = run.gates[group.model or "model"] if group.policy is None else None
+            if gate is not None and not gate.lenient:  # else failures are results like others
+                line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
 
     def _player(self, seat: str, seed: int) -> Player:

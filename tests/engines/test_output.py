@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.api import WritesLog
 from harness.engines._output import Output, root_cause
 from harness.engines.mock import Mock
-from harness.engines.wrappers import Recorder
 
 PROGRAM = """
 import logging, multiprocessing, os, subprocess, sys
@@ -99,7 +99,7 @@ def test_a_second_start_appends(tmp_path: Path) -> None:
 
 
 def test_a_run_names_the_file_before_it_starts_an_engine(tmp_path: Path) -> None:
-    class Heard(Mock):
+    class Heard(Mock, WritesLog):
         heard: tuple[object, ...] = ()
 
         def log_to(self, path: Path) -> None:
@@ -108,10 +108,9 @@ def test_a_run_names_the_file_before_it_starts_an_engine(tmp_path: Path) -> None
         async def start(self) -> None:
             self.heard += ("start",)
 
-    inner = Heard(text="Group 1")
-    engine = Recorder(inner, tmp_path / "calls.jsonl")
+    engine = Heard(text="Group 1")
     harness.evaluate("agentsnet_quick", engine, limit=1, output_path=tmp_path / "run", max_error_rate=1)
-    assert inner.heard == (tmp_path / "run" / "engine.log", "start")
+    assert engine.heard == (tmp_path / "run" / "engine.log", "start")
 
 
 WORKER, CORE = (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import harness
 from harness.api import Engine, Request, Thread
 from harness.engines._priority import PriorityGate
+from harness.engines.gate import Gate
 from harness.engines.mock import Mock
-from harness.engines.wrappers import Limiter
 
 
 async def settle() -> None:
@@ -34,7 +34,7 @@ def test_the_oldest_conversation_goes_first_and_its_later_threads_with_it() -> N
     async def main() -> None:
         old, middle, new = Thread(), Thread(), Thread()
         again = Thread(old.age)  # opened last, by a seat of the oldest episode
-        engine = Limiter(Mock(function=answer), 1)
+        engine = Gate(Mock(function=answer), 1)
         threads = {"first": new, "new": new, "middle": middle, "again": again, "old": old}
         await asyncio.gather(*(engine.complete(Request(name, t, {}, 0)) for name, t in threads.items()))
 

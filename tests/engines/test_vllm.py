@@ -171,8 +171,8 @@ def test_vllm_keeps_no_statistics_of_requests_in_this_process(vllm_engine: Drive
     assert "running_mean" in vllm_engine.engine.report()
 
 
-def test_an_engine_without_sleep_mode_does_not_rest(vllm_engine: Driven) -> None:
-    assert vllm_engine.run(vllm_engine.engine.rest()) is False
+def test_an_engine_without_sleep_mode_does_not_sleep(vllm_engine: Driven) -> None:
+    assert vllm_engine.run(vllm_engine.engine.sleep()) is False
 
 
 def test_a_small_cache_is_lived_with(tmp_path: Path, tiny_model: Path) -> None:

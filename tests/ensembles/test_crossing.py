@@ -7,9 +7,9 @@ from typing import Any
 
 from harness.api import Case, Completion, Outcome, Play, Protocol, Request, Task, Turn, plugin
 from harness.config.project import builtin
+from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
-from harness.engines.wrappers import Limiter
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer
 
@@ -47,7 +47,7 @@ def test_tokens_of_others_are_counted_with_the_first_call_of_a_turn() -> None:
     def answer(request: Request) -> str:
         return next(told)
 
-    alone, heard = asyncio.run(calls(Limiter(Mock(function=answer), 4)))
+    alone, heard = asyncio.run(calls(Gate(Mock(function=answer), 4)))
     assert [call.crossing_tokens for call in alone] == [None]
     assert [call.crossing_tokens for call in heard] == [6, None], "four words and two; the re-ask shows nothing new"
 

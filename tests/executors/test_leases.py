@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion
-from harness.engines.budget import AHEAD, Budget, Tally
+from harness.engines.budget import RESERVED, Budget, Usage
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError, StorageError
 from harness.executors._lease import Lease, Purse
@@ -41,13 +41,13 @@ class Member:
     async def play(self) -> None:
         while self.left:
             self.left -= 1
-            await self.lease.admit()
+            await self.lease.take()
             self.asked += 1
             for _ in range(self.chance.choice((1, 1, 1, 9, 30))):
                 await asyncio.sleep(0)
             tokens = self.chance.choice((0, 1, 11))
             self.lease.answered(Completion("a", input_tokens=tokens, output_tokens=0), ENGINE)
-            if asked := self.lease.since():
+            if asked := self.lease.unjournaled():
                 self.write(asked)
 
     def tell(self) -> None:
@@ -77,9 +77,9 @@ class Member:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def played(budget: Budget, before: int, demands: list[int], deaths: set[int]) -> tuple[Tally, list[Member], Any]:
+async def played(budget: Budget, before: int, demands: list[int], deaths: set[int]) -> tuple[Usage, list[Member], Any]:
     """Workers with so many calls to make each; some die on their way, and are found dead later."""
-    tally = Tally(budget, before, 0)
+    tally = Usage(budget, before, 0)
     purse = Purse(tally, len(demands))
     members = {n: Member(n, purse, budget, calls, width=1 + n % 3) for n, calls in enumerate(demands)}
     serving = asyncio.create_task(purse.serve(members))
@@ -111,7 +111,7 @@ async def played(budget: Budget, before: int, demands: list[int], deaths: set[in
         if not member.dead:
             await asyncio.gather(*member.tasks, return_exceptions=True)
             member.told()
-            if rest := member.lease.rest():
+            if rest := member.lease.unjournaled(ending=True):
                 member.write(rest)
     return tally, everyone, over
 
@@ -135,7 +135,7 @@ def test_never_more_is_asked_whoever_dies(most: int, demands: list[int], deaths:
     deaths = {number for number in deaths if number < len(demands)}
     tally, members, over = asyncio.run(played(Budget(max_calls=most), 0, demands, deaths))
     asked = sum(member.asked for member in members)
-    assert all(member.asked <= member.journal[0] < member.asked + AHEAD for member in members)
+    assert all(member.asked <= member.journal[0] < member.asked + RESERVED for member in members)
     assert asked <= tally.calls == sum(member.journal[0] for member in members) <= most
     if over is not None:
         assert tally.calls == most
@@ -172,7 +172,7 @@ class Doomed(Member):
 
 def test_a_grant_for_who_is_lost_goes_to_others() -> None:
     async def act() -> int:
-        purse = Purse(Tally(Budget(max_calls=10)), 2)
+        purse = Purse(Usage(Budget(max_calls=10)), 2)
         dead = Doomed(0, purse, Budget(max_calls=10), calls=8, width=1)
         living = Member(1, purse, Budget(max_calls=10), calls=20, width=1)
         serving = asyncio.create_task(purse.serve({0: dead, 1: living}))
@@ -192,7 +192,7 @@ def test_a_grant_for_who_is_lost_goes_to_others() -> None:
 
 def test_who_is_lost_wants_nothing_and_old_news_change_nothing() -> None:
     async def act() -> None:
-        purse = Purse(Tally(Budget(max_calls=3)), 2)
+        purse = Purse(Usage(Budget(max_calls=3)), 2)
         purse.told(0, (2, 20), wants=True)
         purse.told(0, (1, 10))
         assert (purse.tally.calls, purse.tally.tokens) == (2, 20)
@@ -209,15 +209,20 @@ def test_what_is_given_back_is_not_asked() -> None:
         written: list[list[int]] = []
         lease = leased(Budget(max_calls=50), lambda: None, written.append)
         lease.grant((50, 0))
-        await lease.admit()
+        await lease.take()
         assert lease.give_back() == (1, 0) and written == [[3, 0], [-2, 0]], "journaled before they are asked"
-        waiting = asyncio.create_task(lease.admit())
+        waiting = asyncio.create_task(lease.take())
         for _ in range(5):
             await asyncio.sleep(0)
         assert lease.wants and not waiting.done()
         lease.grant((2, 0))
         await waiting
-        assert lease.spent == (2, 0) and not lease.wants and written[2:] == [[1, 0]] and lease.rest() is None
+        assert (
+            lease.spent == (2, 0)
+            and not lease.wants
+            and written[2:] == [[1, 0]]
+            and lease.unjournaled(ending=True) is None
+        )
 
     in_loop(act)
 
@@ -233,7 +238,7 @@ def test_a_count_that_cannot_be_written_is_not_asked() -> None:
         lease.grant((5, 0))
         for _ in range(2):
             with pytest.raises(StorageError):
-                await lease.admit()
+                await lease.take()
         return lease
 
     assert in_loop(act).spent == (0, 0)
@@ -242,7 +247,7 @@ def test_a_count_that_cannot_be_written_is_not_asked() -> None:
 def test_the_first_reason_to_end_is_kept() -> None:
     async def act() -> None:
         lease = leased(Budget(max_calls=5), lambda: None, lambda asked: None)
-        waiting = [asyncio.create_task(lease.admit()) for _ in range(3)]
+        waiting = [asyncio.create_task(lease.take()) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         lease.halt(BudgetSpentError("max_calls", 5))

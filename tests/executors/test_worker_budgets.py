@@ -8,6 +8,7 @@ import pytest
 
 import harness
 from harness import storage
+from harness.api import Retries
 from harness.config.plan import Plan, episode_id
 from harness.engines.budget import Budget
 from harness.engines.mock import Mock
@@ -137,7 +138,7 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     assert set(storage.Progress(*storage.journals(tmp_path)).ends) == finished
 
 
-class Patient(Mock):
+class Patient(Mock, Retries):
     """Tries again without end, until it is told that the run is over."""
 
     tries: ClassVar[int] = 0
@@ -147,7 +148,7 @@ class Patient(Mock):
         Patient.tries += 1
         await asyncio.shield(Patient.over)
 
-    def halt(self, reason: Exception) -> None:
+    def stop_retrying(self, reason: Exception) -> None:
         if not Patient.over.done():
             Patient.over.set_exception(reason)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from harness.api import Completion, Engine, Request, plugin
+from harness.api import Completion, Describes, Engine, Request, plugin
 from harness.errors import ContextLengthError, EngineFatalError, SetupError
 
 
 @plugin
-class Dice(Engine):
+class Dice(Engine, Describes):
     """Answers by chance, from the request's own seed."""
 
     incidental = frozenset({"latency", "fatal_after", "broken_start", "log"})

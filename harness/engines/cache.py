@@ -1,0 +1,170 @@
+"""A response cache around an engine, in an SQLite file.
+
+engine = Cache(Gate(OpenAI(model="m")), "answers.sqlite")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import sqlite3
+from dataclasses import asdict
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from harness.api import Completion, Describes, Engine, Facts, Request, Thread
+from harness.engines._wrapper import Wrapper
+from harness.engines.identity import identity
+from harness.errors import DataError, StorageError
+
+
+class Cache(Wrapper):
+    """Remembers answers across runs and processes. Identical calls in flight at the same time are made once.
+
+    The key holds everything an answer depends on: the engine's description (model and revision among it, not its
+    `incidental` fields), messages, sampling, constraint, and the seed derived for the call. So repeats, and agents that
+    happen to ask the same, keep answers of their own. Errors are not remembered.
+
+    Elsewhere another model may have the same name, so the key holds the engine's `location` too. Where that is a list
+    of places, an answer is kept for, and looked up at, every one of them: in what order they stand, and whether one is
+    added, does not matter.
+
+    Args:
+        inner: answers what is not known: an engine, its gate, or another cache.
+        path: the file.
+        share: it is the cache of one run (`share_calls`), which may go on elsewhere: the key holds no location. The
+            seed of such a run's calls does not depend on the condition, so that equal questions of different conditions
+            are one call, and each gets the answer with its tokens, as if it had asked alone.
+    """
+
+    def __init__(self, inner: Engine, path: str | Path, *, share: bool = False) -> None:
+        super().__init__(inner)
+        self.path, self.share = Path(path), share
+        self.hits = self.misses = 0
+        self._places: list[bytes] = []
+        self._pending: dict[bytes, asyncio.Future[Completion]] = {}
+        self._base: sqlite3.Connection | None = None
+        self._failure: StorageError | None = None
+
+    async def start(self) -> None:
+        """Start the engine and open the file.
+
+        Raises:
+            DataError: if the file cannot be made or is no cache.
+        """
+        await self.inner.start()
+        self._places = self._identities()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Autocommit with a write-ahead log: a write costs microseconds and other processes may read meanwhile.
+            self._base = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+        except (OSError, sqlite3.Error) as error:
+            await self.close()
+            raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
+
+    async def complete(self, request: Request) -> Completion:
+        """Raises `StorageError` if the file can be read or written no more."""
+        if self._failure is not None:
+            raise self._failure
+        keys = self._keys(request)
+        while (pending := self._pending.get(keys[0])) is not None:
+            try:
+                answer = await asyncio.shield(pending)
+            except asyncio.CancelledError:
+                if not pending.cancelled():  # this call itself is cancelled, not the one that it waits for
+                    raise
+            else:
+                self.hits += 1
+                return answer
+        rows = self._sql(f"SELECT answer FROM answers WHERE key IN ({', '.join('?' * len(keys))}) LIMIT 1", *keys)
+        # What cannot be read (damage, another version's) is as good as nothing, and is written anew.
+        if rows and (known := _read(rows[0][0])) is not None:
+            self.hits += 1
+            return known
+        self.misses += 1
+        pending = self._pending[keys[0]] = asyncio.get_running_loop().create_future()
+        try:
+            answer = await self.inner.complete(request)
+        except Exception as error:
+            pending.set_exception(error)
+            pending.exception()  # retrieved: perhaps no other call waits for it
+            raise
+        except BaseException:  # cancelled: the calls that wait ask anew
+            pending.cancel()
+            raise
+        finally:
+            del self._pending[keys[0]]
+        pending.set_result(answer)
+        # An answer that is there can be recorded as a move: it is the next call that stops the run.
+        with contextlib.suppress(StorageError):
+            for key in keys:
+                self._sql("INSERT OR REPLACE INTO answers VALUES (?, ?)", key, json.dumps(as_json(answer)))
+        return answer
+
+    async def close(self) -> None:
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+        await self.inner.close()
+
+    def report(self) -> Facts:
+        hits, misses = ("calls_shared", "calls_asked") if self.share else ("cache_hits", "cache_misses")
+        return {**super().report(), hits: self.hits, misses: self.misses}
+
+    def _sql(self, statement: str, *values: Any) -> list[Any]:
+        assert self._base is not None, "start() first"
+        try:
+            return self._base.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            hint = "Make room, mend the file or take another one; then give the same command again."
+            self._failure = StorageError(f"the response cache {self.path} fails: {error}", hint=hint)
+            raise self._failure from error
+
+    def _identities(self) -> list[bytes]:
+        """What the engine is, at each of the places where it is."""
+        facts = {"engine": type(self.engine).__qualname__, **identity(self.engine, location=not self.share)}
+        names = self.engine.location if isinstance(self.engine, Describes) else ()
+        several = {name: facts[name] for name in names if isinstance(facts.get(name), list | tuple)}
+        return [
+            _canonical({**facts, **dict(zip(several, places, strict=True))})
+            for places in sorted(product(*several.values()), key=repr)
+        ]
+
+    def _keys(self, request: Request) -> list[bytes]:
+        history = _history(request.thread)
+        call = [request.sampling, request.constraint, request.seed]
+        return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
+
+
+def as_json(answer: Completion) -> dict[str, Any]:
+    """What there is of a completion."""
+    return {k: v for k, v in asdict(answer).items() if v is not None}
+
+
+def _read(answer: Any) -> Completion | None:
+    try:
+        return Completion(**json.loads(answer))
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _canonical(value: Any) -> bytes:
+    """The same bytes for equal JSON values, whatever the order of their keys."""
+    return json.dumps(value, sort_keys=True, default=repr).encode()
+
+
+def _history(thread: Thread) -> bytes:
+    """A digest of the thread's messages that only reads those added since the last call."""
+    done, running = thread.memo.get("history") or (0, hashlib.sha256())
+    if done < len(thread.messages):
+        running = running.copy()
+        for message in thread.messages[done:]:
+            running.update(_canonical(message) + b"\n")
+        thread.memo["history"] = (len(thread.messages), running)
+    return running.digest()

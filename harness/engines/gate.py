@@ -1,0 +1,214 @@
+"""The gate before an engine: how many requests are in flight, which goes first, and whether any more may go.
+
+    gate = Gate(OpenAI(model="m"), max_concurrency=64)
+
+A run has one gate for each engine. They share what ends them all (`Stop`), what the run may use (`Usage`), the log of
+requests, and the switcher where only one engine fits at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+
+from harness.api import Completion, Engine, Facts, Request, Retries, Sleeps
+from harness.engines._priority import PriorityGate
+from harness.engines._wrapper import Wrapper
+from harness.engines.budget import Budget, Usage
+from harness.engines.request_log import RequestLog
+from harness.engines.switcher import EngineSwitcher
+from harness.errors import (
+    BudgetSpentError,
+    ContextLengthError,
+    EngineError,
+    EngineFatalError,
+    RefusedError,
+    SetupError,
+)
+
+
+class Stop:
+    """Whether a run is to end: the first reason is kept. One for all gates of the run."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.gates: list[Gate] = []
+
+    def end(self, reason: str) -> None:
+        """It is to end, for this reason unless there was one before; no engine tries anything again."""
+        if self.reason is None:
+            self.reason = reason
+            self.stop_retrying(EngineFatalError(reason))
+
+    def stop_retrying(self, reason: Exception) -> None:
+        """No engine tries a failed request again."""
+        for gate in self.gates:
+            gate.stop_retrying(reason)
+
+    def check(self) -> None:
+        """Raise `EngineFatalError` if there is a reason."""
+        if self.reason is not None:
+            raise EngineFatalError(self.reason)
+
+
+class Gate(Wrapper, Retries):
+    """Lets requests through to an engine: the oldest conversation first, and none once the run is to end.
+
+    A server that is dying fails request after request. Each failure that the engine gives up on is an error of its
+    move and stays in the results; where that becomes the rule, the run had better stop and go on later. So the gate is
+    a circuit breaker too: it ends the run when too many of the engine's last requests failed, and when an engine that
+    has answered nothing yet has failed `FIRST` times.
+
+    Args:
+        engine: the engine; what it retries with success is no failure here.
+        max_concurrency: the most requests in flight.
+        max_error_rate: the share of the last `WINDOW` requests that may fail. A conversation that does not fit the
+            context window is the conversation's fault and counts as answered.
+        stop: whether the run is to end; shared with the run's other gates.
+        usage: what the run has used of its budget; shared with the run's other gates.
+        log: where calls are logged.
+        switcher: starts the engine when its turn comes; None: `start` does.
+
+    Attributes:
+        answered: how many requests the engine has answered.
+    """
+
+    WINDOW = 100
+    FIRST = 10
+
+    def __init__(
+        self,
+        engine: Engine,
+        max_concurrency: int = 256,
+        max_error_rate: float = 0.25,
+        *,
+        stop: Stop | None = None,
+        usage: Usage | None = None,
+        log: RequestLog | None = None,
+        switcher: EngineSwitcher | None = None,
+    ) -> None:
+        if not (type(max_concurrency) is int and max_concurrency >= 1):
+            raise SetupError(f"max_concurrency must be a whole number, at least 1, not {max_concurrency!r:.40}")
+        if not (type(max_error_rate) in (int, float) and 0 <= max_error_rate <= 1):
+            raise SetupError(f"max_error_rate must be from 0 to 1, not {max_error_rate!r:.40}")
+        super().__init__(engine)
+        self.max_error_rate = max_error_rate
+        self.stop = stop or Stop()
+        self.stop.gates.append(self)
+        self.usage = usage or Usage(Budget())
+        self.log, self.switcher = log, switcher
+        self.answered = 0
+        self._queue = PriorityGate(lambda in_flight: in_flight < max_concurrency)
+        self._last: deque[bool] = deque(maxlen=self.WINDOW)
+        self._failed = self._lost = 0
+        self._awake, self._to_close = False, switcher is None
+
+    @property
+    def lenient(self) -> bool:
+        """Whether any share may fail: failures then are results like others."""
+        return self.max_error_rate >= 1
+
+    # ------------------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Start the engine, unless a switcher does."""
+        if self.switcher is None:
+            await self.wake()
+
+    async def wake(self) -> None:
+        """Start the engine, unless the budget is used up: what is recorded or cached needs none."""
+        with contextlib.suppress(BudgetSpentError):
+            self.usage.check()
+            self._to_close = True
+            await self.inner.start()
+            self._awake = True
+
+    async def sleep(self) -> None:
+        """Put the engine to sleep if it can, else close it."""
+        if self._awake:
+            self._awake = False
+            if not (isinstance(self.inner, Sleeps) and await self.inner.sleep()):
+                await self._close_engine()
+
+    async def close(self) -> None:
+        if self.switcher is not None:
+            await self.switcher.close()
+        if self._to_close:
+            await self._close_engine()
+
+    async def _close_engine(self) -> None:
+        self._to_close = False
+        await self.inner.close()
+
+    # ------------------------------------------------------------------------------ one request
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask the engine, when it is the request's turn.
+
+        Raises:
+            EngineFatalError: at once where the run is to end; what is in flight then comes to its own end.
+            BudgetSpentError: the budget is used up.
+            StorageError: the log of requests can be written no more.
+            EngineError: what the engine raises.
+        """
+        await self._queue.enter(request.thread.age)
+        try:
+            self.stop.check()
+            shown = 0 if self.log is None else self.log.begin(request)
+            try:
+                if self.switcher is not None:
+                    await self.switcher.enter(self)
+                try:
+                    if self.usage.bounded:
+                        await self.usage.take()
+                    else:
+                        self.usage.calls += 1
+                    answer = await self.inner.complete(request)
+                finally:
+                    if self.switcher is not None:
+                        self.switcher.leave()
+            except EngineError as error:
+                if self.log is not None:
+                    self.log.failed(self.model, request, shown, error)
+                self._judge(error)
+                raise
+            self._note(False)
+            self.usage.answered(answer, self.inner)
+            if self.log is not None:
+                self.log.answered(self.model, request, shown, answer)
+            return answer
+        finally:
+            self._queue.leave()
+
+    def _judge(self, error: EngineError) -> None:
+        """Count a failure, and end the run where it is one too many."""
+        if isinstance(error, EngineFatalError):
+            self.stop.end(str(error))
+            return
+        failed = not isinstance(error, ContextLengthError)
+        self._note(failed)
+        if not failed:
+            return
+        self._lost += not isinstance(error, RefusedError)
+        allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
+        dead = not self.answered and self._lost >= self.FIRST and not self.lenient
+        if self._failed > allowed or dead:
+            found = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
+            bound = f"max_error_rate allows {allowed:g} in {self.WINDOW}" + ", but not all of them" * dead
+            self.stop.end(f"{found}{error} ({bound})")
+
+    def _note(self, failed: bool) -> None:
+        if len(self._last) == self.WINDOW:
+            self._failed -= self._last[0]
+        self._last.append(failed)
+        self._failed += failed
+        self.answered += not failed
+
+    def stop_retrying(self, reason: Exception) -> None:
+        self.usage.halt(reason)
+        if isinstance(self.inner, Retries):
+            self.inner.stop_retrying(reason)
+
+    def report(self) -> Facts:
+        own = super().report()
+        return own if self.switcher is None else {**own, "engine_switches": self.switcher.switches}

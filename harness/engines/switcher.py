@@ -1,0 +1,104 @@
+"""Several engines of which only one fits at a time: one is started, and works until no request waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Protocol
+
+from harness.errors import EngineFatalError, SetupError
+
+
+class Switched(Protocol):
+    """What the switcher starts and puts to sleep: a gate."""
+
+    @property
+    def model(self) -> str: ...
+    async def wake(self) -> None: ...
+    async def sleep(self) -> None: ...
+
+
+class EngineSwitcher:
+    """Lets one of several engines be started at a time.
+
+    An engine's requests wait while another one works. It is replaced when it has none left, by the one for which most
+    are waiting: since many episodes run at once, and a batch's moves are awaited together, there are few switches.
+    The engine that is replaced sleeps where it can (`Sleeps`), else it is closed and its next start loads it anew.
+
+    Args:
+        engines: the names of the engines.
+
+    Attributes:
+        switches: how often an engine was started.
+
+    Raises:
+        SetupError: there is but one.
+    """
+
+    def __init__(self, engines: Collection[str]) -> None:
+        if len(engines) < 2:
+            message = "this run has a single engine: there is none to switch to"
+            raise SetupError(message, hint="Leave --take_turns out.")
+        self.switches = 0
+        self._current: Switched | None = None
+        self._in_flight = 0
+        self._waiting: defaultdict[Switched, list[asyncio.Future[None]]] = defaultdict(list)
+        self._switching: asyncio.Task[None] | None = None
+
+    async def enter(self, engine: Switched) -> None:
+        """Wait until `engine` is the one that works; `leave` must follow. Raises `EngineFatalError` if it cannot."""
+        if self._current is engine and self._switching is None:
+            self._in_flight += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[engine].append(turn)
+        self._advance()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:  # let through too late
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """One request is done."""
+        self._in_flight -= 1
+        self._advance()
+
+    async def close(self) -> None:
+        """Switch no more."""
+        if self._switching is not None:
+            self._switching.cancel()
+            await asyncio.gather(self._switching, return_exceptions=True)
+
+    def _advance(self) -> None:
+        if self._in_flight == 0 and self._switching is None and any(self._waiting.values()):
+            self._switching = asyncio.create_task(self._switch())
+
+    async def _switch(self) -> None:
+        await asyncio.sleep(0)  # all that are about to ask the present one do so now
+        wanted = max(self._waiting, key=lambda engine: (len(self._waiting[engine]), engine is self._current))
+        turns, self._waiting[wanted] = self._waiting[wanted], []
+        failure: Exception | None = None
+        try:
+            if wanted is not self._current:
+                if self._current is not None:
+                    before, self._current = self._current, None
+                    await before.sleep()
+                await wanted.wake()
+                self._current = wanted
+                self.switches += 1
+        except Exception as error:  # whatever starting or closing an engine does: those who wait must hear of it
+            failure = EngineFatalError(f"{wanted.model} cannot be started: {error or type(error).__name__}")
+        finally:
+            self._switching = None
+        for turn in turns:
+            if turn.done():  # its request was cancelled
+                continue
+            if failure is not None:
+                turn.set_exception(failure)
+            else:
+                self._in_flight += 1
+                turn.set_result(None)
+        self._advance()
