@@ -312,8 +312,8 @@ class Big(Engine):
         return Completion("The answer is 1", input_tokens=1, output_tokens=1)
 
 
-@pytest.mark.parametrize("take_turns", [True, False])
-def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, take_turns: bool) -> None:
+@pytest.mark.parametrize("one_engine_at_a_time", [True, False])
+def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, one_engine_at_a_time: bool) -> None:
     data = {
         **QA,
         "matrix": {"how": QA["matrix"]["how"][1:2]},
@@ -324,11 +324,11 @@ def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, 
     plan = resolve.plan(spec.parse(data, BUILTIN), BUILTIN, one)
     plan = replace(plan, engines={"model": one, "bb": two})
     with pytest.raises(BudgetReachedError):
-        execute(plan, Options(output_path=tmp_path / "r", take_turns=take_turns, max_calls=10))
+        execute(plan, Options(output_path=tmp_path / "r", one_engine_at_a_time=one_engine_at_a_time, max_calls=10))
     assert one.asked + two.asked == 10
-    if take_turns:  # two calls of each of five episodes, then nobody may ask the other model
+    if one_engine_at_a_time:  # two calls of each of five episodes, then nobody may ask the other model
         assert (one.asked, two.asked, two.started) == (10, 0, 0)
-    done = execute(plan, Options(output_path=tmp_path / "r", take_turns=take_turns, max_calls=15))
+    done = execute(plan, Options(output_path=tmp_path / "r", one_engine_at_a_time=one_engine_at_a_time, max_calls=15))
     assert not done.failed and (one.asked, two.asked) == (10, 5)
 
 

@@ -211,7 +211,7 @@ def plan_with(*engines: Big) -> Any:
 
 def test_one_engine_at_a_time_with_few_changes(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb"), Big("ccc")
-    run = execute(plan_with(*engines), Options(output_path=tmp_path / "run", take_turns=True))
+    run = execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
     assert not run.failed and len(run.scores) == 5 and Big.started == []
     assert {str(moves) for moves in answers(run).values()} == {"[('Agent-0', 1), ('Agent-1', 2), ('Agent-2', 3)]"}
     assert [engine.log for engine in engines] == [["start", "close"]] * 3, "all episodes are open at once"
@@ -220,7 +220,9 @@ def test_one_engine_at_a_time_with_few_changes(tmp_path: Path) -> None:
 
 def test_many_episodes_and_little_room(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb"), Big("ccc")
-    run = execute(plan_with(*engines), Options(output_path=tmp_path / "run", take_turns=True, max_concurrency=1))
+    run = execute(
+        plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True, max_concurrency=1)
+    )
     assert not run.failed and Big.started == []
     assert [engine.log.count("start") for engine in engines] == [5, 3, 3], "who is there goes on first"
 
@@ -228,10 +230,10 @@ def test_many_episodes_and_little_room(tmp_path: Path) -> None:
 def test_an_engine_that_cannot_start_stops_the_run(tmp_path: Path) -> None:
     engines = Big("a"), Big("bb", fails=True), Big("ccc")
     with pytest.raises(harness.errors.UserError, match="bb cannot be started: too large"):
-        execute(plan_with(*engines), Options(output_path=tmp_path / "run", take_turns=True))
+        execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
     assert Big.started == []
     again = Big("a"), Big("bb"), Big("ccc")
-    assert not execute(plan_with(*again), Options(output_path=tmp_path / "run", take_turns=True)).failed
+    assert not execute(plan_with(*again), Options(output_path=tmp_path / "run", one_engine_at_a_time=True)).failed
 
 
 @pytest.mark.parametrize("where", ["start", "close"])
@@ -250,7 +252,7 @@ def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: 
 
     engines = Big("a"), Broken("bb"), Big("ccc")
     with pytest.raises(harness.errors.UserError, match="no memory"):
-        execute(plan_with(*engines), Options(output_path=tmp_path / "run", take_turns=True))
+        execute(plan_with(*engines), Options(output_path=tmp_path / "run", one_engine_at_a_time=True))
     Big.started.clear()
 
 

@@ -74,7 +74,7 @@ def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -
             words += [f"--{name}", str(getattr(options, name))]
     for change in options.overrides:
         words += ["--set", change]
-    words += [f"--{name}" for name in ("take_turns", "allow_code_execution") if getattr(options, name)]
+    words += [f"--{name}" for name in ("one_engine_at_a_time", "allow_code_execution") if getattr(options, name)]
     # `harness fit` writes below the project for those who stand in it, else below the working directory.
     home = project.root if Path.cwd().is_relative_to(project.root) else Path.cwd()
     if error.place is not None and Path(error.place.file).resolve().is_relative_to(home):

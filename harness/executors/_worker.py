@@ -194,7 +194,7 @@ class Worker:
             else:
                 self._episodes.halt(why)
             # Engines would be started for it; without a budget none is.
-            if not self._ready.is_set() or (self._episodes.options.take_turns and spent is None):
+            if not self._ready.is_set() or (self._episodes.options.one_engine_at_a_time and spent is None):
                 self._playing.cancel()
         self._ending = True
         self._news.set()  # who waits for news is told these, and the caller what comes after

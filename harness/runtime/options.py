@@ -29,7 +29,7 @@ class Options:
         use_cache: keep model responses in this file and use them again.
         log_samples: also write whole conversations to samples.jsonl.
         log_requests: also write every raw exchange with a model to requests.jsonl.
-        take_turns: start one engine at a time, where not all fit.
+        one_engine_at_a_time: start one engine at a time, where not all fit.
         max_error_rate: stop when more than this share of an engine's last 100 requests failed (0.25).
         executor: where episodes run (default: what the spec says, or this process). In Python also with its arguments:
             {"use": "ray", "workers": 4}.
@@ -50,7 +50,7 @@ class Options:
     use_cache: Path | None = None
     log_samples: bool = False
     log_requests: bool = False
-    take_turns: bool = False
+    one_engine_at_a_time: bool = False
     max_error_rate: float = 0.25
     executor: Literal["local", "ray"] | Mapping[str, Any] | None = None
     allow_code_execution: bool = False

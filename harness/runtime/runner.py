@@ -197,7 +197,7 @@ class Episodes:
                 self.stop.end(str(error))
                 # Nothing new is asked; what other engines are answering just now is paid for, and is waited for.
                 # (Engines that take turns would be started for it.)
-                if not self.options.take_turns:
+                if not self.options.one_engine_at_a_time:
                     for task in set(tasks) - self.playing:  # they wait for an episode that may never come
                         task.cancel()
                     await asyncio.gather(*tasks, return_exceptions=True)
@@ -226,7 +226,7 @@ class Episodes:
         log = None
         if self.options.log_requests and self.plan.engines:
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
-        switcher = EngineSwitcher(self.plan.engines) if self.options.take_turns else None
+        switcher = EngineSwitcher(self.plan.engines) if self.options.one_engine_at_a_time else None
         for name, engine in self.plan.engines.items():
             if isinstance(engine, WritesLog):
                 engine.log_to(self._file("engine.log"))

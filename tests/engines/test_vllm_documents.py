@@ -38,13 +38,15 @@ def test_fifty_multiple_choice_rows_with_constrained_letters(tiny_model: Path, t
     assert all((score.numbers["tokens_total"] or 0) > 10 for score in run.scores)
 
 
-def test_two_models_take_turns_in_a_vote(tiny_model: Path, tmp_path: Path) -> None:
+def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: Path) -> None:
     args = {"use": "vllm", "pretrained": str(tiny_model), "max_model_len": 1024}
     more = (
         *("--set", f"models={json.dumps({'other': args})}", "--set", "protocol=vote", "--set", "protocol.agents=3"),
         *("--set", 'seats={"default": "model", "other": {"model": "other", "seats": ["Agent-1"]}}', "--limit", "6"),
     )
-    done = evaluate("mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS, *more, "--take_turns")
+    done = evaluate(
+        "mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS, *more, "--one_engine_at_a_time"
+    )
     assert done.returncode == 0, done.stderr
     run = Run.load(tmp_path / "run")
     assert len(run.scores) == 6 and not run.failed
