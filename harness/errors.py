@@ -1,23 +1,23 @@
-"""Every exception the harness raises on purpose, in one tree.
+"""The exceptions that the harness raises on purpose, in one tree.
 
     HarnessError
-    ├── UserError            a person's mistake: printed without a traceback, exit code 2
-    │   ├── SpecError        a YAML document says something it must not
-    │   │   └── CombinedSpecError  several such things, told at once
-    │   ├── PluginError      a plugin is missing, broken, or given wrong parameters
+    ├── UserError            a mistake of the user: printed without a traceback, exit code 2
+    │   ├── SpecError        a YAML document is malformed or not allowed
+    │   │   └── CombinedSpecError  several such mistakes at once
+    │   ├── PluginError      a plugin is missing, broken, or has wrong parameters
     │   ├── PromptError      a template does not compile or render
     │   ├── DataError        data or results cannot be read or written
-    │   │   ├── NotFittedError  parameters are not there, or are those of other agents
-    │   │   └── StorageError the journal cannot be written any more: the run stops and can be resumed
-    │   └── SetupError       a package, server, model or file the run needs is not there
-    ├── BudgetSpentError     what the run may spend is spent: its episode waits for a later run
-    └── EngineError          one model request failed: becomes a Move with an error
+    │   │   ├── NotFittedError  calibrated parameters are missing, or are those of other agents
+    │   │   └── StorageError the journal can no longer be written: the run stops and can be resumed
+    │   └── SetupError       a package, server, model or file that the run needs is missing
+    ├── BudgetSpentError     the run's budget is used up: its episode waits for a later run
+    └── EngineError          one model request failed: it becomes a Move with an error
         ├── ContextLengthError   the prompt does not fit; the episode goes on
-        ├── RequestError         still failing after every retry; the episode goes on
-        │   └── RefusedError     refused for what it says: asking again would not help
-        └── EngineFatalError     nothing more can be asked of this engine: the run stops and can be resumed
+        ├── RequestError         it failed after every retry; the episode goes on
+        │   └── RefusedError     the engine refused its content: another try would not help
+        └── EngineFatalError     the engine is unusable: the run stops and can be resumed
 
-What a model writes never raises: see `harness.api.Parsed`.
+Model text never raises: see `harness.api.Parsed`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: a file, and in it a line and a column counted from 1 (0: unknown)."""
+    """A file, and a line and column in it, counted from 1 (0: unknown)."""
 
     file: str
     line: int = 0
@@ -40,17 +40,17 @@ class Place:
 
 
 class HarnessError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors that the harness raises on purpose."""
 
 
 class UserError(HarnessError):
-    """A mistake that a person can mend.
+    """A mistake that the user can correct.
 
     Args:
-        message: what is wrong, naming what was found.
+        message: what is wrong, and what was found.
         place: the file, line and column to look at.
         hint: what to do about it.
-        at: the parameter that it is about (and where in it), for who knows the place of parameters.
+        at: the parameter in question (and where in it), for callers that know the place of parameters.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class UserError(HarnessError):
 
 
 class SpecError(UserError):
-    """A YAML document is malformed or says something it must not."""
+    """A YAML document is malformed, or says something that is not allowed."""
 
 
 class CombinedSpecError(SpecError):
-    """Several at once. `each` holds their texts, every one once."""
+    """Several mistakes at once. `each` holds their texts, each text once."""
 
     def __init__(self, each: Iterable[str]) -> None:
         self.each = tuple(dict.fromkeys(each))
@@ -79,7 +79,7 @@ class CombinedSpecError(SpecError):
 
 
 class PluginError(UserError):
-    """A plugin is missing, broken, or was given wrong parameters."""
+    """A plugin is missing, broken, or has wrong parameters."""
 
 
 class PromptError(UserError):
@@ -91,11 +91,11 @@ class DataError(UserError):
 
 
 class NotFittedError(DataError):
-    """Calibrated parameters are not there, or are about other agents or words: `harness fit` writes them."""
+    """Calibrated parameters are missing, or belong to other agents or prompts. `harness fit` writes them."""
 
 
 class StorageError(DataError):
-    """The journal cannot be written any more (disk full, folder gone). What was written stays readable."""
+    """The journal can no longer be written (disk full, folder gone). Everything written so far stays readable."""
 
 
 class SetupError(UserError):
@@ -103,10 +103,10 @@ class SetupError(UserError):
 
 
 class BudgetSpentError(HarnessError):
-    """The run's budget allows nothing new to be asked.
+    """The run's budget allows no new request.
 
     Args:
-        by: which part of it: `max_calls`, `max_tokens_total` or `max_time` (seconds).
+        by: the part that is used up: `max_calls`, `max_tokens_total` or `max_time` (seconds).
         at: its value.
     """
 
@@ -128,19 +128,19 @@ class ContextLengthError(EngineError):
 
 
 class RequestError(EngineError):
-    """The request failed after every retry; another time it may go well."""
+    """The request failed after every retry. Another time it may succeed."""
 
     kind = "request"
 
 
 class RefusedError(RequestError):
-    """The request was refused for what it says (its content, its form), by an engine that is well."""
+    """A working engine refused the request because of its content or form."""
 
     kind = "refused"
 
 
 class EngineFatalError(EngineError):
-    """The engine is gone (dead process, bad credentials, no server): stop asking, resume later."""
+    """The engine is unusable (dead process, bad credentials, no server): the run stops and can be resumed."""
 
     kind = "fatal"
 

@@ -52,14 +52,14 @@ OnScore = Callable[[EpisodeScore | None, int], None]
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: where it is, what it was, its numbers.
+    """A finished run: its folder, its spec and its results.
 
     Attributes:
-        folder: the run's folder; every file in it is described in docs/reference/results.md.
-        meta: run.json.
+        folder: the run's folder; docs/reference/results.md describes every file in it.
+        meta: the content of run.json.
         spec: the resolved spec.
-        scores: one entry an episode, in plan order.
-        metrics: name → metric, as the spec lists them.
+        scores: one entry per episode, in the order of the plan.
+        metrics: name → metric, in the order of the spec.
     """
 
     folder: Path
@@ -155,13 +155,14 @@ def evaluate(
     project: Project | None = None,
     **options: Any,
 ) -> Run:
-    """Run a spec, or finish a run that was interrupted, and return its results.
+    """Run a spec, or resume an interrupted run, and return its results.
 
     Args:
         spec: a spec's file or name, its content as a mapping, or a loaded `Spec`.
         model: an engine, the name of one (with `model_args`), or None for the spec's baseline policy.
+        model_args: the fields of an engine that is given by name.
         overrides: `path=value` changes to the spec.
-        limit: at most this many cases a condition.
+        limit: at most this many cases per condition.
         seed: overrides the spec's `seed`.
         repeats: overrides the spec's `repeats`.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
@@ -169,8 +170,8 @@ def evaluate(
         options: how to run, by the fields of `harness.runtime.options.Options`: `output_path`, `max_calls`, ….
 
     Raises:
-        UserError: and its kinds, for every mistake a person can mend.
-        RunStoppedError: an engine gave up, or the run's budget is spent (`BudgetReachedError`).
+        UserError: or one of its subclasses, for every mistake that you can correct.
+        RunStoppedError: an engine is unavailable, or the run reached a budget (`BudgetReachedError`).
         TypeError: an option that does not exist.
     """
     unknown = next((name for name in options if name not in NAMES), None)

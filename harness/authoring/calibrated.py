@@ -1,7 +1,7 @@
-"""Protocols with parameters that are estimated beforehand, on questions they are never evaluated on.
+"""Protocols with calibrated parameters, estimated on questions that the evaluation never asks.
 
-`harness fit` plays `questioning()` on the calibration rows, hands what was played to `fit`, and writes what that gives
-to the file `calibration`; an evaluation reads the file, checks it, and hands it to `adopt`. See
+`harness fit` plays `questioning()` on the calibration rows, passes the results to `fit`, and writes the parameters to
+the file `calibration`. An evaluation reads the file, checks it, and passes it to `adopt`. See
 `harness.config.calibration`.
 """
 
@@ -32,22 +32,24 @@ class Played:
 
 
 class Fitted(Protocol):
-    """A protocol whose parameters come from a file. Without one it plays with defaults that favour nobody."""
+    """A protocol whose parameters come from a file. Without a file it uses defaults that favor no agent."""
 
     calibration: str | None = None
 
     @abstractmethod
     def members(self, case: Case) -> tuple[str, ...]:
-        """The seats that the parameters are about."""
+        """The agents that the parameters are about."""
 
     @abstractmethod
     def questioning(self) -> Mapping[str, Any]:
-        """The protocol, as a spec writes it, that asks the agents on calibration rows: nobody hears anybody."""
+        """The protocol, as in a spec, that asks the agents the calibration rows. In it agents do not see one another's
+        replies.
+        """
 
     @abstractmethod
     def fit(self, played: Sequence[Played]) -> Facts:
-        """The parameters, as JSON."""
+        """Return the parameters, as JSON."""
 
     @abstractmethod
     def adopt(self, parameters: Facts) -> None:
-        """Take parameters over. Raises `PluginError` for those that cannot be used."""
+        """Load parameters. Raises `PluginError` if they are unusable."""

@@ -1,8 +1,7 @@
-"""Players that are told the right answer, in order to simulate players of a declared skill.
+"""Informed policies: they know the right answer, in order to simulate agents of a declared skill.
 
-No other player ever sees a case's `target`. What a told one takes part in is no measurement of anything but of the
-protocol around it: `harness.config.plan` finds out where such players sit, and every score, table and run record
-says so.
+No other player ever sees a case's `target`. A run with an informed policy measures only the protocol around it.
+`harness.config.plan` finds out which agents they play, and every score, table and run record is marked.
 """
 
 from __future__ import annotations
@@ -18,44 +17,46 @@ WORD = "simulated"
 
 
 class Simulant(Policy):
-    """A policy that the harness tells the case, target and all, right after it is made.
+    """An informed policy. The harness calls `told` with the case, target included, right after it creates the policy.
 
-    Where nobody tells it (checks of plugins) it must be content with staying idle. `label` says in a few words what is
-    simulated, for tables; "" for nothing to add.
+    Checks of plugins do not call it; then the policy must do nothing. `label` describes the simulation in a few words,
+    for tables; "" adds nothing.
     """
 
     label: str = ""
 
     @abstractmethod
     def told(self, seat: str, case: Case, seed: int) -> None:
-        """Called before the first `choose`, and again where a second run of a case begins.
+        """Receive the case. Called before the first `choose`, and again when a second run of the case begins.
 
         Args:
-            seat: where it sits.
+            seat: the agent that this policy plays.
             case: the question, with its right answer.
-            seed: the same for all seats and for all conditions that play this case in this repeat.
+            seed: the same for all agents and all conditions that play this case in this repeat.
         """
 
     def check(self, seats: Collection[str]) -> None:
-        """Called before anything is played, with all seats of all conditions in which such a player sits.
+        """Check parameters that name agents. Called before any episode, with all agents of all conditions that such a
+        policy plays.
 
         Raises:
-            PluginError: for a parameter that names none of them.
+            PluginError: for a parameter that names no agent.
         """
 
 
 def seed_of(seed: int, task: Task, case: Case, repeat: int) -> int:
-    """What players of a case are told as their seed: free of the condition, so that all methods meet the same panel.
+    """The seed for the informed policies of a case. It does not depend on the condition, so all methods face the same
+    panel.
 
-    The question is in it: rows of two splits may have the same ids, and a panel that is calibrated on one of them must
-    not know how it will fare on the other.
+    It depends on the question: rows of two splits may have the same ids, and a panel that is calibrated on one of them
+    must not know how it will do on the other.
     """
     question = task.question_of(case).text if isinstance(task, QuestionTask) else ""
     return derive_seed(seed, "simulated", case.id, question, repeat)
 
 
 def named(label: str) -> str:
-    """What tables call simulated players.
+    """The name of simulated players in tables.
 
     >>> named("weak experts"), named("")
     ('simulated (weak experts)', 'simulated')

@@ -1,4 +1,4 @@
-"""What all protocols share that put one question to several seats: who they are, how they are asked, what is told."""
+"""What all protocols share in which several agents answer one question: the agents, their turns, and the outcome."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ None where the reader was shown something composed of what several wrote.
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a seat answered (DarkForest, Section 3.2: the observation o_i = (a_i, z_i, c_i, v_i, q_i)).
+    """An agent's answer (DarkForest, Section 3.2: the observation o_i = (a_i, z_i, c_i, v_i, q_i)).
 
     Attributes:
-        seat: whose.
-        answer: a_i; None if nothing could be read (v_i = 0).
-        candidate: z_i, one text for all answers that are the same; None without an answer.
+        seat: the agent.
+        answer: a_i; None if the reply was unreadable (v_i = 0).
+        candidate: z_i, one text for all equal answers; None without an answer.
         confidence: c_i, from 0 to 1; None if none was stated.
-        malformed: q_i, whether the reply could be read but is not in the form that was asked for.
-        text: the reply as it was written; of a policy, which writes none, its answer; "" if there is neither.
+        malformed: q_i, whether the reply was readable but not well-formed.
+        text: the reply as written; for a policy, which writes none, its answer; "" if there is neither.
     """
 
     seat: str
@@ -58,16 +58,16 @@ class Opinion:
 
 @dataclass(kw_only=True)
 class Panel(Protocol):
-    """A question is put to a panel of seats.
+    """A protocol in which several agents answer one question.
 
     Attributes:
-        agents: how many seats the panel has (Agent-0, Agent-1, …); None: the seats of the case. For cases of one seat.
-        confidence: whether members say how sure they are: not at all, in a last line ("line"), or in one JSON object
-            with reasoning, answer and confidence ("json").
+        agents: the size of the panel (Agent-0, Agent-1, …), for cases of one agent; None: the agents of the case.
+        confidence: whether members state a confidence: not at all, in a last line ("line"), or in one JSON object with
+            reasoning, answer and confidence ("json").
         repairs: how often an unreadable answer is asked for again.
 
     Class attributes:
-        roles: the parameters that name a seat of `others`; none of them may be empty.
+        roles: the parameters that name an agent of `others`; none of them may be empty.
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = None
@@ -86,7 +86,7 @@ class Panel(Protocol):
                 raise PluginError(f"{role} is empty: no seat has that name", hint=hint, at=(role,))
 
     def others(self) -> tuple[str, ...]:
-        """Seats that the protocol needs besides the panel, by name; those that sit on the panel are not added."""
+        """The names of agents that the protocol needs besides the panel. Members of the panel are not added."""
         return ()
 
     def members(self, case: Case) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Panel(Protocol):
         return tuple(f"Agent-{i}" for i in range(self.agents))
 
     def seats(self, case: Case) -> tuple[str, ...]:
-        """The panel, and whoever else is needed."""
+        """The panel and the other agents that the protocol needs."""
         return tuple(dict.fromkeys((*self.members(case), *self.others())))
 
     def ask(
@@ -116,14 +116,14 @@ class Panel(Protocol):
         fresh: bool = False,
         more: Facts | None = None,
     ) -> Turn:
-        """A turn in which a seat answers the question. `more` goes into the brief, which opens a thread."""
+        """A turn in which an agent answers the question. `more` joins the context, which starts a conversation."""
         own = seat if seat in case.seats else case.seats[0]
         brief = {**task.brief(case, own), "confidence": self.confidence, **(more or {})}
         reply = Considered(ballot(task, case, own), self.confidence)
         return Turn(seat, name, view or {}, reply, brief, self.repairs, fresh, tuple(crossing))
 
     def read(self, task: Task, case: Case, move: Move) -> Opinion:
-        """What a move of such a turn says."""
+        """Read the move of such a turn."""
         answer, confidence, malformed = considered(move.action)
         found = candidate(task, case, answer)
         if found is None:
@@ -146,8 +146,10 @@ class Panel(Protocol):
         proposal: Action = None,
         **facts: Any,
     ) -> Outcome:
-        """What an episode came to. The seats' own answers are those of the last round. `sent` is `Traffic.sent`; a
-        panel whose members see nothing of one another has none."""
+        """The outcome of an episode. The agents' own answers are those of the last round.
+
+        `sent` is `Traffic.sent`. A panel whose members see nothing of one another has none.
+        """
         told = {
             "history": [[opinion.answer for opinion in opinions] for opinions in history],
             "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
@@ -161,12 +163,12 @@ class Panel(Protocol):
 
 
 def unanimous(opinions: Sequence[Opinion]) -> bool:
-    """Whether everybody gave an answer, and the same one."""
+    """Whether all gave an answer, and the same one."""
     return len({opinion.candidate for opinion in opinions}) == 1 and opinions[0].candidate is not None
 
 
 def leading(opinions: Sequence[Opinion]) -> Action:
-    """The answer most often given, the first given of several; None if there is none."""
+    """The most frequent answer, the first one of several; None if there is none."""
     counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
     if not counts:
         return None
@@ -180,5 +182,5 @@ def _in_words(answer: Action, confidence: float | None) -> str:
 
 
 def shown(opinions: Sequence[Opinion]) -> list[Mapping[str, Any]]:
-    """Opinions as templates get them: text, answer, confidence, and nobody's name."""
+    """Opinions as templates get them: text, answer and confidence, without names."""
     return [{"text": o.peer_text, "answer": o.answer, "confidence": o.confidence} for o in opinions]

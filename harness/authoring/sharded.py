@@ -1,6 +1,7 @@
-"""Sharded tasks: a global input cut into one shard an agent, and a question about the whole (SILO-Bench, Section 3).
+"""Sharded tasks: an input cut into one shard per agent, and a question about the whole (SILO-Bench, Section 3).
 
-Subclass `ShardedTask` and say how the input is drawn and how it is solved; cases, briefs, answers and grades follow.
+Subclass `ShardedTask` and define how the input is drawn and how it is solved. Cases, contexts, answers and grades
+follow.
 """
 
 from __future__ import annotations
@@ -23,27 +24,27 @@ Credit = Literal["number", "exact", "entries", "cells", "sequence"]
 
 @dataclass(kw_only=True)
 class ShardedTask(QuestionTask):
-    """One problem on inputs that are cut into shards, of which every agent holds one.
+    """A problem whose input is cut into shards, of which every agent holds one.
 
     An instance depends on the problem, `agents`, `items`, `domain`, the seed and its own number, and on nothing else.
 
     Attributes:
-        agents: N, how many shards there are and how many agents hold one each.
-        items: k, how many items a shard has.
-        samples: how many instances.
-        domain: "paper" draws as the paper's release does; "hardened" makes problems that can be guessed without
-            any communication harder to guess; where there is nothing to harden both are the same.
-        whole: one single agent holds the whole input: the baseline of the relative coordination cost (Section 4.1).
+        agents: N, the number of shards and of agents.
+        items: k, the number of items per shard.
+        samples: the number of instances.
+        domain: "paper" draws as the paper's release does. "hardened" makes problems that can be guessed without
+            communication harder to guess; for other problems both are the same.
+        whole: one agent alone holds the whole input: the baseline of the relative coordination cost (Section 4.1).
 
     Class attributes:
         problem: its id.
         level: I, II or III (Section 3.2).
-        question: the description that agents are given; a format string over `n`, `items` and what `draw` makes known.
-        question_alone: the same for N = 1; None where `question` says nothing wrong then.
+        question: the description for agents; a format string over `n`, `items` and what `draw` makes known.
+        question_alone: the same for N = 1; None if `question` is right then too.
         form: the form of an answer.
-        digits: decimals that are asked for; None where answers are exact.
+        digits: the decimals that the task asks for; None if answers are exact.
         segments: whether every agent answers for its own part.
-        credit: what a wrong answer earns: see `credit_for`.
+        credit: the credit for a wrong answer: see `credit_for`.
     """
 
     agents: Annotated[int, Range(ge=1, le=10_000)] = 5
@@ -82,7 +83,7 @@ class ShardedTask(QuestionTask):
 
     @abstractmethod
     def draw(self, rng: random.Random, n: int) -> tuple[Sequence[Any], Facts]:
-        """A new input in n shards (JSON values: lists, texts, or mappings of lists), and what everybody is told.
+        """A new input in n shards (JSON values: lists, texts, or mappings of lists), and what is known to all agents.
 
         Raises:
             PluginError: if parameters do not go together.
@@ -90,10 +91,12 @@ class ShardedTask(QuestionTask):
 
     @abstractmethod
     def solve(self, shards: Sequence[Any], known: Facts) -> Any:
-        """The right answer, unrounded; with `segments` a list of one a shard. From its arguments alone."""
+        """The right answer, unrounded; with `segments` a list of one per shard. It depends on its arguments alone."""
 
     def needs(self, agent: int, shards: Sequence[Any], known: Facts) -> Sequence[int]:
-        """Whose data decide the agent's answer, as bits by number; any one of several sets does. All by default."""
+        """The agents whose data decide this agent's answer, as bits by number; any one of several sets is enough. All
+        by default.
+        """
         return [(1 << len(shards)) - 1]
 
     def segmented(self, known: Facts) -> bool:
@@ -117,15 +120,15 @@ class ShardedTask(QuestionTask):
             yield self._case(sample, seed)
 
     def example(self) -> Case:
-        """An instance for two agents: what is told is the same at every size."""
+        """An instance for two agents. The text of a task is the same at every size."""
         return replace(self, agents=min(self.agents, 2))._case(0, 0)
 
     def source(self) -> tuple[object, ...]:
-        """What an input depends on, besides the seed and its number; problems of one source are put on one input."""
+        """What an input depends on, besides seed and number. Problems with the same source get the same inputs."""
         return ("sharded", self.problem, self.agents, self.items, self.domain)
 
     def labels(self, shards: Sequence[Any]) -> Facts:
-        """What result tables can group by."""
+        """Labels for tables."""
         return {"level": self.level}
 
     def _case(self, sample: int, seed: int) -> Case:
@@ -168,7 +171,7 @@ class ShardedTask(QuestionTask):
         return self.question_alone if self.agents == 1 and self.question_alone is not None else self.question
 
     def reply(self, case: Case, seat: str) -> Reply:
-        """A value of the problem's form; who is asked alone may reason first, and announces it."""
+        """A value of the problem's form. An agent that is asked alone may reason first, and announces its answer."""
         return Answer(self.form, "Final answer:" if self.alone else None)
 
     def question_of(self, case: Case) -> Question:
@@ -177,18 +180,18 @@ class ShardedTask(QuestionTask):
         return Question(f"{brief['task']}\n{brief['shard']}")
 
     def canonical(self, case: Case, action: Action) -> str:
-        """One text for answers that are the same to `digits` decimals, for counting votes."""
+        """One text for answers that are equal to `digits` decimals, for counting votes."""
         return json.dumps(_rounded(normalise(action), self.digits), sort_keys=True)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard.
 
-        `success` is the share of agents with the right answer, `partial` their mean credit. The failure modes are 0 or
-        1 for the whole run, never 1 for a run without a wrong answer, and None where the protocol does not keep account
-        of who knew what: `premature`, somebody submitted before it could know the data it needs; `consensus`, different
-        answers were submitted to one question (None if every agent answers for its own part); `computation`, somebody
-        who could know all it needs submitted a wrong answer; `timeout`, somebody submitted nothing. Where one agent has
-        the whole input, also `GRADES`: what became of a panel's answers (`panel_grades`).
+        `success` is the share of agents with the right answer, `partial` their mean credit. A failure mode is 0 or 1
+        for the whole run, never 1 for a run without a wrong answer, and None if the protocol does not record which
+        agent knew what: `premature`, an agent submitted before it could know the data that it needs; `consensus`,
+        agents submitted different answers to one question (None if every agent answers for its own part);
+        `computation`, an agent that could know all it needs submitted a wrong answer; `timeout`, an agent submitted
+        nothing. If one agent has the whole input, also `GRADES`: what became of a panel's answers (`panel_grades`).
         """
         # Who has the whole input can have a panel answer for it: then the panel's answer counts.
         alone = len(case.seats) == 1 and outcome.facts.get("history") is not None
@@ -244,12 +247,12 @@ class ShardedTask(QuestionTask):
 
 
 def shown(shard: Any) -> str:
-    """A shard as agents are shown it: JSON."""
+    """A shard as agents see it: JSON."""
     return json.dumps(shard, ensure_ascii=False)
 
 
 def joined(shards: Sequence[Any]) -> Any:
-    """The whole that the shards are parts of: texts and lists one after the other, mappings entry by entry.
+    """The whole input of these shards: texts and lists concatenated, mappings merged entry by entry.
 
     >>> joined([{"rows": [1]}, {"rows": [2]}])
     {'rows': [1, 2]}
@@ -263,11 +266,11 @@ def joined(shards: Sequence[Any]) -> Any:
 
 
 def credit_for(kind: Credit, answer: Any, truth: Any, digits: int | None = None) -> float:
-    """What an answer in normal form earns, from 0 to 1 (Section 3.3, P).
+    """The credit for an answer in normal form, from 0 to 1 (Section 3.3, P).
 
-    "number": 1 within one per cent of the truth. "exact": 1 if the same. "entries": share of the places of a list, or
-    keys of a mapping, that are right. "cells": the same for a list of lists, cell by cell. "sequence": length of the
-    longest common subsequence over that of the truth; what is too much costs nothing here.
+    "number": 1 within one per cent of the right value. "exact": 1 if equal. "entries": share of right places of a list,
+    or keys of a mapping. "cells": the same for a list of lists, cell by cell. "sequence": length of the longest common
+    subsequence over that of the right answer; extra entries cost nothing here.
     """
     if kind == "number":
         numbers = (int, float)

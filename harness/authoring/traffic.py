@@ -1,4 +1,4 @@
-"""Who sent how much to whom in an episode: what protocols record for `harness messages`."""
+"""How many messages each agent sent to each other in an episode: what protocols record for `harness messages`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ EVERY_OTHER = "*"
 
 
 class Traffic:
-    """Counts messages as they are sent; `sent` is the fact of that name.
+    """Counts messages as agents send them. `sent` is the fact of that name.
 
     Attributes:
-        sent: sender → receiver → [messages, characters]. Every agent is a sender, perhaps of nothing.
+        sent: sender → receiver → [messages, characters]. Every agent is a sender, even without messages.
     """
 
     def __init__(self, agents: Iterable[str]) -> None:
         self.sent: dict[str, dict[str, list[int]]] = {agent: {} for agent in agents}
 
     def note(self, sender: str, receivers: Sequence[str], text: str) -> None:
-        """A message to each of these; one entry where they are all the others."""
+        """Count a message to each of these readers; one entry if they are all other agents."""
         everyone = len(self.sent) > 2 and len(receivers) == len(self.sent) - 1
         for receiver in (EVERY_OTHER,) if everyone else receivers:
             entry = self.sent[sender].setdefault(receiver, [0, 0])
@@ -28,5 +28,5 @@ class Traffic:
 
     @property
     def characters(self) -> int:
-        """Of all messages."""
+        """The number of characters of all messages."""
         return sum(length for receivers in self.sent.values() for _, length in receivers.values())

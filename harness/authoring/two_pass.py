@@ -1,4 +1,4 @@
-"""A second run of a protocol, in which every seat knows its own answer of the first (MAS-Bench, Appendix F.5)."""
+"""A second run of a protocol, in which every agent knows its own answer of the first (MAS-Bench, Appendix F.5)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FACTS = ("first", "final_from")
 
 
 def in_phases(phases: Phases, play: Callable[[], Play]) -> Play:
-    """Play once, or twice (Algorithm 3); the last run's outcome counts.
+    """Play once, or twice (Algorithm 3). The outcome of the last run counts.
 
-    In the second run every seat begins a new conversation. Its brief has one fact more, `previous`: its own answer of
-    the first run, None if it gave none. Nothing else is carried over.
+    In the second run every agent starts a new conversation. Its context has one more fact, `previous`: its own answer
+    of the first run, None if it gave none. Nothing else carries over.
     """
     first: Facts | None = None
     previous: Facts | None = None

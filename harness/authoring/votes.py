@@ -1,4 +1,4 @@
-"""Counting votes: answers that are the same, how much stands behind each, and who wins."""
+"""Counting votes: which answers are equal, how much weight each has, and which one wins."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Ties = Literal["first", "random", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How a vote went.
+    """The result of a vote.
 
     Attributes:
-        answer: the winner as most of its votes write it, of several such ways the first; None if there is none.
-        weights: canonical answer → what stands behind it, in order of first appearance.
+        answer: the winner, as most of its votes write it (the first of several such ways); None if there is none.
+        weights: canonical answer → its weight, in order of first appearance.
         tied: whether several answers led.
     """
 
@@ -33,10 +33,10 @@ class Count:
 
 
 def candidate(task: Task, case: Case, action: Action) -> str | None:
-    """One text for all answers that are the same: the task's own, if it has one.
+    """One text for all equal answers: the task's own, if it has one.
 
-    None where there is no answer: nothing was said, nothing is left in that text (of an empty box, of a program that is
-    one comment), or making it hits a bug. This decides what an answer is for votes, panels and replies alike.
+    None if there is no answer: an empty reply, nothing left in the text (an empty box, a program of one comment), or a
+    bug while it is computed. This decides what counts as an answer for votes, panels and replies alike.
     """
     return guarded("canonical", task, lambda: _compared(task, case, action), lambda bug: None)
 
@@ -50,7 +50,7 @@ def _compared(task: Task, case: Case, action: Action) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Ballot(Reply):
-    """A task's form of answer, in which what `candidate` takes for no answer cannot be read.
+    """A task's form of answer, in which text that `candidate` does not accept as an answer is unreadable.
 
     Attributes:
         inner: the task's form.
@@ -91,7 +91,7 @@ class Ballot(Reply):
 
 
 def ballot(task: Task, case: Case, seat: str) -> Ballot:
-    """The form in which a seat answers the question of a case."""
+    """The form in which an agent answers the question of a case."""
     return Ballot(task.reply(case, seat), functools.partial(_compared, task, case))
 
 
@@ -103,7 +103,7 @@ def majority(
     ties: Ties = "first",
     rng: random.Random | None = None,
 ) -> Count:
-    """The answer with most weight behind it; what is no answer (`candidate`) is no vote."""
+    """The answer with the largest weight. What is no answer (`candidate`) is no vote."""
     behind: dict[str, float] = {}
     ways: dict[str, dict[str, float]] = {}
     written: dict[str, Action] = {}
@@ -125,7 +125,7 @@ def majority(
 
 
 def how(count: Count) -> str:
-    """In a word how a vote came to its answer, or why it has none."""
+    """One word for how a vote arrived at its answer, or why it has none."""
     if not count.weights:
         return "no candidate"
     return "tie" if count.tied else "vote" if count.answer is not None else "no weight"
