@@ -1,12 +1,12 @@
-"""The reply forms most benchmarks share: how what a model wrote becomes an action.
+"""Reply forms that most benchmarks share. A reply form parses model text into an action.
 
-All of them read in linear time, never raise, and come in two readings:
+All of them take linear time, never raise, and have two modes of parsing:
 
-- ``tolerant`` (the default) accepts every reply whose meaning is plain;
-- ``reference`` accepts what the benchmark's own code accepts, quirks included, for comparison with published
-  numbers. Where that code can crash or take quadratic time, this reading refuses the reply instead.
+- `tolerant` (the default) accepts every reply whose meaning is clear;
+- `reference` accepts what the benchmark's own code accepts, quirks included, for comparison with published numbers.
+  Where that code can crash or take quadratic time, this mode refuses the reply instead.
 
-Those of data sets have one reading: `Boxed`, `Letter`, `Label`, `Number`, `FreeText`, and `json_fields` for replies
+The forms of data sets have one mode: `Boxed`, `Letter`, `Label`, `Number`, `FreeText`, and `json_fields` for replies
 that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 

@@ -1,4 +1,4 @@
-"""Answers that are values: numbers, lists, tables; text made into a JSON value the same way for every comparison."""
+"""Answers that are values: numbers, lists, tables. Text becomes a JSON value in the same way for every comparison."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TAG = re.compile(r"[\w+.#-]*+\s*+")  # what may stand behind the opening fence:
 
 
 def normalise(value: Any) -> Any:
-    """`value` in the one form in which answers are compared; total.
+    r"""Return `value` in the normal form in which answers are compared. Total: any value has one.
 
-    Text is stripped, a code fence and matching quotes around it are dropped, and it is read as JSON, else as a
-    Python literal, else stays text. Tuples become lists, keys text, "true" and "false" in any case truth values,
-    whole floats integers; what is not finite becomes text, which no number equals. All of it holds inside lists and
-    mappings too. What JSON cannot hold, and what is nested too deeply, becomes None.
+    Text loses surrounding blanks, a code fence and matching quotes; it is read as JSON, otherwise as a Python literal,
+    otherwise it stays text. Tuples become lists, keys text, "true" and "false" in any case truth values, whole floats
+    integers. Values that are not finite become text, which equals no number. All of this holds inside lists and
+    mappings too. Values that JSON cannot hold, and values nested too deeply, become None.
 
-    >>> normalise("```json\\n{0: 2.0, 1: 'True'}\\n```")
+    >>> normalise("```json\n{0: 2.0, 1: 'True'}\n```")
     {'0': 2, '1': True}
     """
     return _normal(value, _UNWRAPS, MAX_DEPTH)
@@ -36,8 +36,8 @@ def normalise(value: Any) -> Any:
 def same(answer: Any, truth: Any, digits: int | None = None) -> bool:
     """Whether two values in normal form are the same answer.
 
-    Numbers are compared exactly, or, with `digits` decimals asked for, within half a unit of the last one, so that
-    every way of rounding is right. A truth value is never a number.
+    Numbers are compared exactly or, if the task asks for `digits` decimals, within half a unit of the last one, so that
+    any rounding is right. A truth value is never a number.
     """
     if isinstance(truth, bool) or isinstance(answer, bool):
         return answer is truth
@@ -121,11 +121,11 @@ def _key(key: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of answer.
+    """The form of an answer.
 
     Attributes:
-        words: what it is, in words for the one who answers.
-        schema: the same as JSON Schema, of which `type`, `items`, `additionalProperties` and `enum` are used.
+        words: the form in words, for the agent.
+        schema: the form as JSON Schema, of which `type`, `items`, `additionalProperties` and `enum` are used.
     """
 
     words: str
@@ -158,7 +158,7 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def one_of(names: Sequence[str]) -> Form:
-    """The form of an answer that is one of some names."""
+    """The form of an answer that is one of several names."""
     return Form("one word", {"type": "string", "enum": list(names)})
 
 
@@ -175,20 +175,22 @@ TABLE = Form("a JSON object of numbers", {"type": "object", "additionalPropertie
 
 @dataclass(frozen=True, slots=True)
 class Answer(Reply):
-    """A final answer given as text; the action is its normal form. What has another form than is asked for (`1,202` for
-    a number, a sentence for a name) is a slip, and refused with the reason, so that who wrote it can mend it.
+    """A final answer given as text. The action is its normal form.
+
+    An answer of another form than the task asks for (`1,202` for a number, a sentence for a name) is refused with the
+    reason, so that the agent can correct it.
 
     Attributes:
-        form: what is asked for.
-        marker: what announces the answer in a longer reply, in any case; the last one counts. A reply without it is
-            the answer itself, on a single line if it is a text.
+        form: the form that the task asks for.
+        marker: what announces the answer in a longer reply, in any case; the last one counts. A reply without it is the
+            answer itself, on a single line if it is text.
     """
 
     form: Form
     marker: str | None = None
 
     def parse(self, text: str) -> Parsed:
-        """The value that `text` is. An error only where there is none."""
+        """The value of `text`. An error only if there is none."""
         said = _behind(self.marker, text)
         value = normalise(text if said is None else said)
         names = self.form.schema.get("enum")
@@ -214,8 +216,10 @@ def _behind(marker: str | None, text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Integers(Reply):
-    """A list of exactly `length` integers, as JSON or a Python literal; nothing else is one: no truth values, no text,
-    no numbers with a fraction (MAS-Bench, Appendix F.4)."""
+    """A list of exactly `length` integers, as JSON or a Python literal (MAS-Bench, Appendix F.4).
+
+    Truth values, text and numbers with a fraction are no integers.
+    """
 
     length: int
 

@@ -18,14 +18,14 @@ _TAG = re.compile(r"<\s{0,3}([A-Za-z]\w{0,60})((?:\s[^<>]*+|/)?)>")
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A call that can be made.
+    """A call that an agent can make.
 
     Attributes:
         name: the element's name.
-        arguments: attributes that must be there.
-        body: what the text between the tags is called; None for a call without one, such as `<wait/>`.
-        optional: attributes that may be left out; they are then "".
-        line: as a command in a fence, its argument takes the rest of the first line, and the body begins on the next.
+        arguments: required attributes.
+        body: the name of the text between the tags; None for a call without one, such as `<wait/>`.
+        optional: attributes that may be missing; they are then "".
+        line: for a command in a fence: its argument takes the rest of the first line, and the body starts on the next.
     """
 
     name: str
@@ -36,25 +36,25 @@ class Verb:
 
     @property
     def usage(self) -> str:
-        """How it is written."""
+        """The syntax of the call."""
         given = "".join(f' {name}="…"' for name in (*self.arguments, *self.optional))
         return f"<{self.name}{given}/>" if self.body is None else f"<{self.name}{given}>{self.body}</{self.name}>"
 
 
 @dataclass(frozen=True, slots=True)
 class Calls(Reply):
-    """Any number of calls, in the order in which they are written; all other text is not read.
+    """Any number of calls, in the order in which they are written. Other text is ignored.
 
-    The action is a list of mappings {"call": name, argument: text, …}. A call that is not as it should be stays in
-    the list with an "error" that says why, so that whoever made it can be told; what has the form of a call and no
-    known name does so too. A text without any call is an error. An argument may also be an element of its own between
-    the tags. Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
+    The action is a list of mappings {"call": name, argument: text, …}. An invalid call stays in the list with an
+    "error" that says why, so that the protocol can report it to the agent; so does text in the form of a call with an
+    unknown name. A text without any call is an error. An argument may also be an element of its own between the tags.
+    Calls beyond `limit` are counted, not kept: the last entry is then {"call": "", "skipped": number}.
 
     Attributes:
-        verbs: what can be called.
+        verbs: the calls that an agent can make.
         limit: how many calls are kept.
-        rest: what a seat does that does nothing: the name of a verb without arguments.
-        body: how many characters constrained decoding lets a body have. Parsing knows no such bound.
+        rest: the name of a verb without arguments that does nothing.
+        body: how many characters constrained decoding allows in a body. Parsing has no such bound.
     """
 
     verbs: tuple[Verb, ...]
@@ -64,7 +64,7 @@ class Calls(Reply):
 
     @property
     def idle(self) -> Action:
-        """The resting call alone."""
+        """The call that does nothing."""
         return [{"call": self.rest}]
 
     def allows(self, action: Action) -> bool:
@@ -100,7 +100,7 @@ class Calls(Reply):
         return Parsed(found)
 
     def constraint(self) -> Mapping[str, Any]:
-        """One to `limit` calls, one a line."""
+        """One to `limit` calls, one per line."""
         one = "|".join(_pattern(verb, self.body) for verb in self.verbs)
         return {"regex": f"(({one})\\n){{1,{self.limit}}}"}
 
@@ -120,7 +120,9 @@ class Calls(Reply):
 
 
 def well_formed(action: Action, verbs: Sequence[Verb], limit: int) -> bool:
-    """Whether an action is a list of at most `limit` calls of these verbs, each with all that it needs and no more."""
+    """Whether an action is a list of at most `limit` calls of these verbs, each with exactly the arguments that it
+    needs.
+    """
     known = {verb.name: verb for verb in verbs}
     return (
         isinstance(action, list)

@@ -18,18 +18,18 @@ from ._text import BLANK, DECORATION, WRAPPING, Parsing, end_of
 class Choice(Reply):
     """One of finitely many texts, written after a marker or as the whole reply.
 
-    The tolerant reading looks for the marker in any case, and with two or more hashes before it if it has
-    hashes. The last marker that is followed by an option counts; quotes, bold, brackets, a colon or line
-    breaks may stand between. Case is ignored unless options differ in nothing else. An option ends at a
-    word boundary: "Group 12" is not "Group 1", "None" is not "No", "1.0" is not "1". One of several ("Yes or No") is
-    none. Without such a marker an option is read that is the whole reply or is said plainly otherwise: in a JSON
-    object, an element, behind "Final Answer:", on a last line of its own (`plain_option`).
+    The tolerant mode looks for the marker in any case, and with two or more hashes before it if it has hashes. The last
+    marker that is followed by an option counts; quotes, bold, brackets, a colon or line breaks may stand between. Case
+    is ignored unless options differ in nothing else. An option ends at a word boundary: "Group 12" is not "Group 1",
+    "None" is not "No", "1.0" is not "1". A list of several ("Yes or No") is no option. Without such a marker, an option
+    counts that is the whole reply or is stated clearly in another way: in a JSON object, an element, after "Final
+    Answer:", on a last line of its own (`plain_option`).
 
     Attributes:
-        options: the legal actions, in the order in which they are shown.
+        options: the legal actions, in the order in which the prompt lists them.
         marker: what announces the answer, e.g. "### Final Answer ###"; None if the reply is the answer.
-        parsing: "reference" takes the first exact marker that is followed, after blanks only, by an option,
-            and there the first option, in order, that the text begins with.
+        parsing: "reference" takes the first exact marker that is followed, after blanks only, by an option, and there
+            the first option, in order, with which the text begins.
     """
 
     options: tuple[str, ...] = field()
@@ -37,7 +37,7 @@ class Choice(Reply):
     parsing: Parsing = "tolerant"
 
     def parse(self, text: str) -> Parsed:
-        """The option that `text` gives."""
+        """The option that `text` states."""
         if self.parsing == "reference":
             found = self._first_prefix(text, self.marker or "")
         else:

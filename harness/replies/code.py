@@ -1,4 +1,4 @@
-"""Python programs: what a model wrote → program text, and program text + prompt → a whole program."""
+"""Python programs: from a reply to program text, and from program text and prompt to a whole program."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ _TOP = re.compile(r"(?:async )?def |class |@|import |from |if __name__|print\(")
 
 @dataclass(frozen=True, slots=True)
 class Code(Reply):
-    """A Python program, or the rest of one that the prompt began.
+    """A Python program, or the continuation of one that the prompt began.
 
-    Looked for in this order: a JSON object with the program as `completion`, `code`, `answer` or `solution`; a fenced
-    block; the reply, without paragraphs of prose if what is left is a whole program. Of several blocks the last that
-    defines the entry point counts, because a later one mends an earlier one; if none does (or it is not known) the
-    first, because what follows a program is how to use it. Blocks in other languages count only if there are no others.
-    Indentation is kept: it tells a body from a whole function, see `assemble`. No line of code is left out because it
-    is broken: what a model wrote is what is graded.
+    The program is looked for in this order: a JSON object with the program as `completion`, `code`, `answer` or
+    `solution`; a fenced block; the reply, without paragraphs of prose if the rest is a whole program. Of several blocks
+    the last one that defines the entry point counts, because later blocks correct earlier ones. If none does (or it is
+    unknown) the first one counts, because examples follow the program. Blocks in other languages count only if there
+    are no others. Indentation is kept, because it distinguishes a body from a whole function: see `assemble`. No line
+    of code is left out because it is broken: the task grades what the model wrote.
 
     Attributes:
-        entry_point: the function that is asked for, if known.
+        entry_point: the function that the task asks for, if known.
     """
 
     entry_point: str | None = None
@@ -187,11 +187,12 @@ def _trimmed(text: str) -> str:
 
 
 def assemble(prompt: str, code: str, entry_point: str) -> str:
-    """A whole program from a prompt that ends within the function `entry_point`, and what continues or replaces it.
+    """Return a whole program from a prompt that ends within the function `entry_point`, and the text that continues or
+    replaces it.
 
-    A text that defines the function replaces it; what the prompt has before it (imports, helpers) stays. Any other is
-    the function's body, whatever became of its indentation: as it should be, the first line's stripped off, all of it
-    at the margin, or of another width. What follows a body at the margin stays there. Never raises; linear time.
+    A text that defines the function replaces it; whatever the prompt has before it (imports, helpers) stays. Any other
+    text is the function's body, whatever its indentation: correct, missing on the first line, missing everywhere, or of
+    another width. Text after a body at the margin stays there. Never raises; linear time.
     """
     code = _spaced(_trimmed(_with_plain_breaks(code)))
     lines = logical(code)

@@ -25,13 +25,13 @@ UNKNOWN = "unknown command"
 
 
 def fenced(text: str) -> list[str]:
-    """The contents of all closed fences, without the first line's tag and line breaks at the end.
+    r"""Return the contents of all closed fences, without the first line's tag and line breaks at the end.
 
-    Exactly what the paper's expression ```` ```(?:[^\\n`]*\\n)?(.*?)``` ```` finds, in linear time: a fence on one line
-    works; text behind an opening fence, on its line, is a tag and lost if a line break follows; a fence that is never
-    closed holds nothing.
+    These are exactly the matches of the paper's expression ```` ```(?:[^\n`]*\n)?(.*?)``` ````, in linear time: a fence
+    on one line works; text after an opening fence, on its line, is a tag and is lost if a line break follows; a fence
+    that is never closed has no content.
 
-    >>> fenced("First ```\\nwait\\n``` and ```text\\nlist_files\\n\\n```")
+    >>> fenced("First ```\nwait\n``` and ```text\nlist_files\n\n```")
     ['wait', 'list_files']
     """
     found, at = [], 0
@@ -48,22 +48,22 @@ def fenced(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Commands(Reply):
-    """Any number of commands, in the order in which they are written; text outside of fences is not read.
+    """Any number of commands, in the order in which they are written. Text outside of fences is ignored.
 
-    A command is its verb, then its arguments, each a word, then its body: all that is left, line breaks included. Of a
-    verb with `line` the argument is the rest of the first line and the body what stands below; the last argument of
-    one without a body is all that is left.
+    A command is its verb, then its arguments, each a word, then its body: all the rest, line breaks included. For a
+    verb with `line`, the argument is the rest of the first line, and the body is the text below. The last argument of a
+    verb without a body is all the rest.
 
-    The action is that of `Calls`: a list of mappings {"call": name, argument: text, …}. A command that is not as it
-    should be stays in the list with an "error" that says why; one that nobody knows, an empty one too, with the error
-    `UNKNOWN` and its first line as the name. A text without a closed fence is an error. Commands beyond `limit` are
-    counted, not kept: the last entry is then {"call": "", "skipped": number}.
+    The action is that of `Calls`: a list of mappings {"call": name, argument: text, …}. An invalid command stays in the
+    list with an "error" that says why. An unknown or empty command has the error `UNKNOWN` and its first line as the
+    name. A text without a closed fence is an error. Commands beyond `limit` are counted, not kept: the last entry is
+    then {"call": "", "skipped": number}.
 
     Attributes:
-        verbs: the commands there are.
+        verbs: the known commands.
         limit: how many are kept.
-        rest: what a seat does that does nothing: the name of a verb without arguments.
-        body: how many characters constrained decoding lets a body have. Parsing knows no such bound.
+        rest: the name of a verb without arguments that does nothing.
+        body: how many characters constrained decoding allows in a body. Parsing has no such bound.
     """
 
     verbs: tuple[Verb, ...]
@@ -73,7 +73,7 @@ class Commands(Reply):
 
     @property
     def idle(self) -> Action:
-        """The resting command alone."""
+        """The command that does nothing."""
         return [{"call": self.rest}]
 
     def allows(self, action: Action) -> bool:
@@ -98,17 +98,17 @@ class Commands(Reply):
 
 
 def usage(verb: Verb) -> str:
-    """How a command is written; `<…>` stands for what must be given, `[…]` for what may be.
+    r"""The syntax of a command; `<…>` is required, `[…]` is optional.
 
     >>> usage(Verb("write_file", ("path",), "content", line=True))
-    'write_file <path>\\n<content>'
+    'write_file <path>\n<content>'
     """
     given = "".join(f" <{name}>" for name in verb.arguments) + "".join(f" [{name}]" for name in verb.optional)
     return verb.name + given + ("" if verb.body is None else f"\n<{verb.body}>" if verb.line else f" <{verb.body}>")
 
 
 def written(call: Mapping[str, Any], verbs: Sequence[Verb]) -> str:
-    """A call of one of the verbs as the text between fences that reads as it."""
+    """Return a call of one of the verbs as the text between fences that parses to it."""
     verb = next(verb for verb in verbs if verb.name == call["call"])
     words = [str(call[name]) for name in (*verb.arguments, *verb.optional) if call.get(name)]
     body = "" if verb.body is None else ("\n" if verb.line else " ") + str(call.get(verb.body, ""))

@@ -1,4 +1,4 @@
-"""An answer together with how sure its writer is of it: what a panel's members are asked for."""
+"""An answer with a confidence, as members of a panel give it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _TAIL = 4_000
 class Considered(Reply):
     """An answer in the form `inner`, and a confidence from 0 to 1 (DarkForest, Section 3.2).
 
-    The action is {"answer": `inner`'s action, "confidence": number or None, "malformed": whether the reply could be
-    read but is not in the form that was asked for}. A plain answer is legal too: policies need not know of confidence.
+    The action is {"answer": `inner`'s action, "confidence": number or None, "malformed": whether the reply was readable
+    but not well-formed}. A plain answer is legal too, because policies need not state a confidence.
 
-    "line": "Confidence: 0.85", on a line of its own or at the end of one, is taken out before `inner` reads the rest;
-    the last one that is a number counts, and nothing within code fences is one. "json": the answer is the text of the
-    field `answer`; a reply without such an object is read as plain text, and malformed. A reply without a confidence is
-    not malformed for that: what is missing is told apart from what is wrong.
+    "line": "Confidence: 0.85", on a line of its own or at the end of one, is removed before `inner` reads the rest. The
+    last one that is a number counts, and none within code fences does. "json": the answer is the text of the field
+    `answer`; a reply without such an object is read as plain text, and is malformed. A missing confidence does not make
+    a reply malformed.
     """
 
     inner: Reply
@@ -63,7 +63,7 @@ class Considered(Reply):
         return sure and isinstance(action["malformed"], bool) and self.inner.allows(action["answer"])
 
     def parse(self, text: str) -> Parsed:
-        """The answer with its confidence; an error only where the inner form finds no answer."""
+        """The answer with its confidence; an error only if the inner form finds no answer."""
         if self.style == "json":
             return self._object(text)
         stated = None
@@ -72,12 +72,12 @@ class Considered(Reply):
         return self._read(text, stated, text)
 
     def exact(self, text: str) -> bool:
-        """Whether a text that can be read keeps to the form."""
+        """Whether a readable text is well-formed."""
         parsed = self.parse(text)
         return parsed.error is None and not parsed.action["malformed"]
 
     def constraint(self) -> Mapping[str, Any] | None:
-        """The inner form's, with the line behind it where that is a regular expression; or a JSON schema."""
+        """The inner form's, followed by the line if it is a regular expression; or a JSON schema."""
         if self.style == "json":
             options = self.inner.options
             answer = {"enum": [str(option) for option in options]} if options else {"type": "string", "maxLength": 2000}
@@ -120,7 +120,7 @@ class Considered(Reply):
 
 
 def considered(action: Action) -> tuple[Action, float | None, bool]:
-    """(answer, confidence, malformed) of an action of `Considered`; a plain answer has no confidence."""
+    """Return (answer, confidence, malformed) of an action of `Considered`. A plain answer has no confidence."""
     if _is_considered(action):
         return action["answer"], action["confidence"], action["malformed"]
     return action, None, False

@@ -1,4 +1,4 @@
-"""Whether two mathematical answers are the same: by their normal forms, or by what they mean."""
+"""Whether two mathematical answers are equal: by their normal forms, or by their meaning."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _DIGITS = re.compile(r"\d{400}")
 
 
 def math_equal(a: str, b: str, *, strict: bool = False, seconds: float = SECONDS) -> bool:
-    r"""Whether two answers are the same. Symmetric; no text raises.
+    r"""Whether two answers are equal. Symmetric; no text raises.
 
-    Answers with the same normal form (`math_canonical`) are; with `strict`, only these. Otherwise the library
-    `math-verify` says whether they mean the same: `(x+1)^2` and `x^2+2x+1`, `1,2` and `2,1`, `30\%` and 0.3.
+    Answers with the same normal form (`math_canonical`) are equal; with `strict`, only these. Otherwise the library
+    `math-verify` decides whether they mean the same: `(x+1)^2` and `x^2+2x+1`, `1,2` and `2,1`, `30\%` and 0.3.
 
-    The library stops itself by signals, which work in the main thread only and not within long arithmetic (`9^{9^9}`).
-    So it runs in one process beside this one, which the system ends when a comparison takes more than `seconds` of
-    processor time or two gigabytes; that pair is then not the same. Calls of several threads wait for each other, and
-    a call waits for its comparison (milliseconds as a rule): do not call it on an event loop with hostile texts.
-    What was asked once is remembered.
+    The library interrupts itself by signals, which work only in the main thread and not within long arithmetic
+    (`9^{9^9}`). So it runs in one process beside this one, which the system ends when a comparison takes more than
+    `seconds` of processor time or two gigabytes; that pair is then unequal. Calls of several threads wait for one
+    another, and a call waits for its comparison (usually milliseconds): do not call it on an event loop with hostile
+    texts. Results are cached.
 
     Raises:
-        SetupError: the extra `math` is not installed, it does not start, or the system has no processor-time
-            limits (Windows).
+        SetupError: the extra `math` is not installed, it does not start, or the system has no processor-time limits
+            (Windows).
     """
     if not strict:
         _check_setup()

@@ -61,11 +61,11 @@ def json_fields(text: str, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def confidence(value: Any) -> float | None:
-    """A stated confidence as a number from 0 to 1; None if it is none.
+    """Return a stated confidence as a number from 0 to 1; None if it is none.
 
-    A number, or a text that is one. Up to 1 it is taken as it is, from 10 to 100 it is a percentage (85 → 0.85); with a
-    percent sign it always is (1% → 0.01), "8/10" and "8 out of 10" are shares. Numbers between 1 and 10 may mean
-    either, and are none; so are negative ones, those above 100, nan and truth values.
+    A number, or text with one. Up to 1 it is taken as it is; from 10 to 100 it is a percentage (85 → 0.85), and with a
+    percent sign it always is (1% → 0.01); "8/10" and "8 out of 10" are shares. Numbers between 1 and 10 are ambiguous
+    and count as none; so do negative ones, those above 100, nan and truth values.
 
     >>> [confidence(c) for c in (0.9, "85%", 85, "1%", "8/10", "0,85", 1.2, "nan", -0.1, True)]
     [0.9, 0.85, 0.85, 0.01, 0.8, 0.85, None, None, None, None]

@@ -1,4 +1,4 @@
-"""An answer in free words."""
+"""An answer in free text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class FreeText(Reply):
     """The reply itself, without blanks around it.
 
     Attributes:
-        marker: what announces the answer, exactly as written here; the last one counts, and a reply without it is none.
-            None if the whole reply is the answer.
-        stop: lines that end the answer; what stands from the first of them on is left out.
+        marker: what announces the answer, exactly as written here; the last one counts, and a reply without it has no
+            answer. None if the whole reply is the answer.
+        stop: lines that end the answer; text from the first of them on is left out.
     """
 
     marker: str | None = None
@@ -44,5 +44,5 @@ class FreeText(Reply):
         return Parsed(error=f"nothing stands behind {self.marker!r}" if self.marker else "the answer is empty")
 
     def constraint(self) -> Mapping[str, Any] | None:
-        """None: any text will do."""
+        """None: any text is allowed."""
         return None

@@ -1,4 +1,4 @@
-"""One of some labels: yes or no, the classes of a classification, letters."""
+"""One of several labels: yes or no, the classes of a classification, letters."""
 
 from __future__ import annotations
 
@@ -38,30 +38,31 @@ _TAIL = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Label(Reply):
-    """One of some labels; the action is the label as it is spelled in `labels`.
+    """One of several labels. The action is the label as `labels` spells it.
 
-    Labels are compared without case, doubled blanks, marks around them, and joined parts ("unilateral_change"); if all
-    labels are single letters, with their own rules (see below). If yes and no are labels and true and false are not,
-    true means yes and false means no, and the other way round.
+    Labels are compared without case, doubled blanks, marks around them, and joined parts ("unilateral_change"); single
+    letters have rules of their own (see below). If yes and no are labels and true and false are not, true means yes and
+    false means no, and the other way round.
 
     The rules, in order:
 
-    1. behind the last label of an answer that one follows ("Final Answer: yes", "**Answer:** (B)", "the answer
+    1. after the last announcement of an answer that a label follows ("Final Answer: yes", "**Answer:** (B)", "the
+    answer
        is yes"); words such as "option" may stand between;
     2. in a JSON object: its "answer", "final_answer", "preferred_answer" or "label";
     3. the whole reply, or its first word or words before a mark ("Yes, because …");
     4. the last line, or its beginning before a mark ("No. …");
-    5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not one of an enumeration
-       ("yes or no"); yes and no only where the clause ends with them ("there is no evidence" is no answer).
+    5. the last label that stands as a word anywhere, is not denied ("not relevant") and is not part of an enumeration
+       ("yes or no"); yes and no only at the end of a clause ("there is no evidence" is no answer).
 
-    Between 2 and 3 an element `<answer>no</answer>` counts, and a line that announces a label (`plain_option`). A
-    "no" that goes on as "no evidence" is none.
+    Between rules 2 and 3, an element `<answer>no</answer>` counts, and a line that announces a label (`plain_option`).
+    A "no" that continues as in "no evidence" is no answer.
 
     Letters count in upper case or in brackets, an A or I not as a word of a sentence, by rules 1 to 4 and, in the last
     line only, in brackets or bold; digits by rules 1 to 4.
 
     Attributes:
-        labels: the labels there are.
+        labels: the labels.
     """
 
     labels: tuple[str, ...]
@@ -76,7 +77,7 @@ class Label(Reply):
         return self.labels
 
     def parse(self, text: str) -> Parsed:
-        """The label that `text` gives."""
+        """The label that `text` states."""
         set_ = _set(self.labels)
         found = next((found for said in labelled(text) if (found := set_.stated(said))), None)
         found = (

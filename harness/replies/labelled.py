@@ -1,4 +1,4 @@
-"""One of several options, on a line that its label begins: `ACTION: WAIT`."""
+"""One of several options, on a line that starts with a label: `ACTION: WAIT`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ WINDOW = 400
 class Labelled(Reply):
     """One of finitely many words, announced by a label and a colon.
 
-    The tolerant reading takes the last label that an option follows; quotes, bold, brackets or line breaks may
-    stand between, case is ignored, and the parts of `GRAB_LEFT` may be joined by blanks, hyphens or an escaped
-    underscore. A line of nothing but all options is the prompt's own template, echoed, and does not count; nor does
-    one of several ("GRAB_LEFT or WAIT"). Without such a label an option is read that is said plainly otherwise: in a
-    JSON object, an element, on a line of its own (`plain_option`).
+    The tolerant mode takes the last label that an option follows; quotes, bold, brackets or line breaks may stand
+    between, case is ignored, and the parts of `GRAB_LEFT` may be joined by blanks, hyphens or an escaped underscore. A
+    line with nothing but all options echoes the prompt's own template and does not count; nor does a list of several
+    ("GRAB_LEFT or WAIT"). Without such a label, an option counts that is stated clearly in another way: in a JSON
+    object, an element, on a line of its own (`plain_option`).
 
     Attributes:
-        options: the legal actions, in the order in which they are shown.
+        options: the legal actions, in the order in which the prompt lists them.
         label: what announces the answer.
-        idle: the option of a seat that does nothing.
+        idle: the option of an agent that does nothing.
         parsing: "reference" is DPBench's own code: in capitals, the first label that a word follows at once (also
-            inside a longer word: REACTION:); that word, or the whole text if there is no such label, is searched
-            for one option after the other, so "not GRAB_RIGHT" is GRAB_RIGHT.
+            inside a longer word: REACTION:); that word, or the whole text if there is no such label, is searched for
+            one option after the other, so "not GRAB_RIGHT" is GRAB_RIGHT.
     """
 
     options: tuple[str, ...] = field()
@@ -44,7 +44,7 @@ class Labelled(Reply):
     parsing: Parsing = "tolerant"
 
     def parse(self, text: str) -> Parsed:
-        """The option that `text` gives."""
+        """The option that `text` states."""
         found = self._reference(text) if self.parsing == "reference" else self._tolerant(text)
         if found is not None:
             return Parsed(found)

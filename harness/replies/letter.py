@@ -23,26 +23,26 @@ _TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Letter(Reply):
-    r"""The letter of one of up to 26 options; the action is the upper-case letter.
+    r"""The letter of one of up to 26 options. The action is the upper-case letter.
 
-    The rules; of 1 and 2 what stands last in the reply counts, then 3, then 4:
+    The rules; of 1 and 2 the last match in the reply counts, then 3, then 4:
 
     1. a statement: "answer is (B)", "Answer: B", "the correct option is B", "\boxed{B}", with a few words between
        ("is definitely B"); also with the option's own text instead of the letter ("Answer: Paris");
     2. the last line, if it is the letter alone (B, (B), **B.**), or the letter with its option's text;
     3. the last (B), **B** or "option B" in the last line that is not denied ("not (B)", "(B) is wrong"); in a reply of
-       one line also the letter it begins with ("B. Because …");
+       one line also the letter with which it begins ("B. Because …");
     4. the option's text, exactly, as the whole reply or its last line.
 
-    Between 2 and 3 stands what is said plainly otherwise: in a JSON object, an element `<answer>B</answer>`, on a line
-    of its own (`plain_option`). Only upper-case letters that stand alone count, but for `(b)` behind a label, a `b`
-    that ends the line there, `\boxed{b}`, and where the letter is all there is; an A or I that goes on as a sentence
-    ("is A proton") is a word. A statement that names several ("B or C") or denies one ("is not B") is none, nor is one
-    of several at the end ("both (A) and (B)").
+    Between rules 2 and 3, a clear statement in another way counts: in a JSON object, an element `<answer>B</answer>`,
+    on a line of its own (`plain_option`). Only upper-case letters that stand alone count, except for `(b)` after a
+    label, a `b` that ends the line there, `\boxed{b}`, and a reply that is only the letter; an A or I that continues as
+    a sentence ("is A proton") is a word. A statement that names several ("B or C") or denies one ("is not B") is none,
+    and neither is one of several at the end ("both (A) and (B)").
 
     Attributes:
-        choices: the options' texts in order, or how many there are if texts do not matter.
-        work: whether constrained decoding leaves room for work before the answer; what is free is not read otherwise.
+        choices: the options' texts in order, or their number if texts do not matter.
+        work: whether constrained decoding leaves room for work before the answer. Free text is parsed in the same way.
     """
 
     choices: tuple[str, ...] | int
@@ -59,7 +59,7 @@ class Letter(Reply):
         return tuple(ascii_uppercase[: self.choices if isinstance(self.choices, int) else len(self.choices)])
 
     def parse(self, text: str) -> Parsed:
-        """The letter that `text` gives."""
+        """The letter that `text` states."""
         find = letters("".join(self.options))
         line = last_line(text)
         found = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
@@ -77,7 +77,7 @@ class Letter(Reply):
         return _ASKED.search(text) is not None
 
     def constraint(self) -> Mapping[str, Any]:
-        """Any work, if there is to be room for it, then "The answer is (X)." at the end."""
+        """Any work, if there is room for it, then "The answer is (X)." at the end."""
         free = r"(.|\n)*" if self.work else ""
         return {"regex": rf"{free}The answer is \([{self.options[0]}-{self.options[-1]}]\)\."}
 

@@ -27,22 +27,21 @@ _STRICT = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Messages(Reply):
-    """A flat JSON object: neighbor → message. A neighbor who is left out gets nothing; `{}` is silence.
+    """A flat JSON object: neighbor → message. A neighbor without a key gets no message; `{}` is silence.
 
-    The tolerant reading takes every object in the text that has a neighbor's name among its keys, in lists and
-    other objects too. Objects to different neighbors are one set of messages. An object that writes again to a
-    neighbor begins a new set, and the last set counts. An empty object is silence where there is no other, or
-    where it stands alone at the end. Raw and escaped line breaks and trailing commas are allowed, other keys are
-    left out, `null` is no message, any other value that is not a string becomes its JSON text. Case and outer blanks
-    of a name do not matter.
+    The tolerant mode takes every object in the text that has a neighbor's name among its keys, also in lists and other
+    objects. Objects to different neighbors form one set of messages. An object that writes to the same neighbor again
+    starts a new set, and the last set counts. An empty object is silence if there is no other, or if it stands alone at
+    the end. Raw and escaped line breaks and trailing commas are allowed, other keys are left out, `null` is no message,
+    and any other value that is not a string becomes its JSON text. Case and outer blanks of a name do not matter.
 
     Attributes:
         to: the neighbors, in order.
-        max_chars: a longer message is cut to this many characters; None for no limit.
-        parsing: "reference" first turns every backslash-n into a line break (so that JSON with an escaped
-            line break is refused), then takes the first object that reaches from a brace to the last closing
-            brace, has no key outside `known`, and strings only.
-        known: the names that the reference reading accepts as keys; those that are not in `to` get nothing.
+        max_chars: longer messages are cut to this many characters; None for no limit.
+        parsing: "reference" first turns every backslash-n into a line break (so JSON with an escaped line break is
+            refused), then takes the first object that reaches from a brace to the last closing brace, has no key
+            outside `known`, and strings only.
+        known: the names that the reference mode accepts as keys; those that are not in `to` get nothing.
     """
 
     to: tuple[str, ...]
@@ -64,8 +63,11 @@ class Messages(Reply):
         return Parsed({name: valid(message)[: self.max_chars] for name, message in found.items()})
 
     def dropped(self, text: str) -> int:
-        """How many messages in `text` the tolerant reading does not send: those of earlier sets, and those to names
-        that no neighbor has. 0 for the reference reading, which takes one object or none."""
+        """How many messages in `text` the tolerant mode does not send.
+
+        These are messages of earlier sets, and those to unknown names. 0 for the reference mode, which takes one object
+        or none.
+        """
         return 0 if self.parsing == "reference" else _sets(self.to, text[-MAX_TEXT:])[1]
 
     def constraint(self) -> Mapping[str, Any]:

@@ -26,25 +26,28 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Number(Reply):
-    """A number. The action is a JSON number: an integer if it is whole (1e3 and 12.0 are), else the nearest float, so
-    that equal answers are equal values (1/2 and 0.50) and graders can set a tolerance.
+    r"""A number.
 
-    Read are a sign, thousands separators, a decimal point, an exponent, a fraction a/b or \\frac{a}{b}, a currency sign
-    (left out). The rules, in order; the last statement counts:
+    The action is a JSON number: an integer if it is whole (1e3 and 12.0 are), otherwise the nearest float, so equal
+    answers are equal values (1/2 and 0.50) and graders can set a tolerance.
 
-    1. behind "####", in a box, behind "the answer is" or "Answer:": the first number of the line, or the first behind
-       its last equals sign;
+    A sign, thousands separators, a decimal point, an exponent, a fraction a/b or \frac{a}{b}, and a currency sign (left
+    out) are read. The rules, in order; the last statement counts:
+
+    1. after "####", in a box, after "the answer is" or "Answer:": the first number of the line, or the first after its
+    last
+       equals sign;
     2. the last number of the last line.
 
     Attributes:
-        percent: what a percent sign means. False: nothing, 12% is 12, for questions that ask for percent. True: a
+        percent: the meaning of a percent sign. False: none, 12% is 12, for questions that ask for percent. True: a
             hundredth, 12% is 0.12, and 12 without a sign stays 12.
     """
 
     percent: bool = False
 
     def parse(self, text: str) -> Parsed:
-        """The number that `text` gives."""
+        """The number that `text` states."""
         for said in self._statements(text):
             value = self._first(said.rpartition("=")[2])
             value = self._first(said) if value is None else value

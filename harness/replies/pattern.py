@@ -1,4 +1,4 @@
-"""What a regular expression finds in a reply, as lm-eval's regex filter does."""
+"""The match of a regular expression in a reply, as in lm-eval's regex filter."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reading what a model wrote, behind one guard: no text of a model ever costs an episode.
+"""Parsing of model text behind one guard: no text of a model ever costs an episode.
 
-All that reads a model's text does so through here. What raises becomes a reply that cannot be read: a model must not be
-able to take its own episodes out of the numbers by a text that hits a bug.
+All code that reads a model's text does so through here. If it raises, the reply becomes unreadable: a model must not be
+able to remove its own episodes from the numbers by a text that triggers a bug.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _PLAIN = (str, int, float, bool, type(None))
 
 
 def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
-    """What a form reads in a text. Raises nothing but `SetupError`: a bug of the form is a parse failure of the text.
+    """Parse a text with a form. Raises nothing but `SetupError`: a bug of the form is a parse failure of the text.
 
     Args:
         reply: the form, built in or of a plugin.
         text: as the model wrote it.
-        max_chars: a longer text is not given to the form at all.
+        max_chars: a longer text is not passed to the form at all.
     """
     if len(text) > max_chars:
         return Parsed(error=f"too long: {len(text):,} characters, at most {max_chars:,} are read")
@@ -45,12 +45,12 @@ def read(reply: Reply, text: str, max_chars: int = MAX_CHARS) -> Parsed:
 
 
 def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callable[[str], T]) -> T:
-    """What `act` returns; where it raises, what `otherwise` makes of a line about the bug, which is written down.
+    """Return the result of `act`; if it raises, record the bug and return the result of `otherwise`.
 
     Args:
-        stage: what is done, in a word.
+        stage: a word for what is done.
         plugin: whose code it is.
-        act: works on what a model wrote.
+        act: works on model text.
         otherwise: takes the kind of the bug, its message and its place.
     """
     try:
@@ -70,7 +70,7 @@ def guarded(stage: str, plugin: object, act: Callable[[], T], otherwise: Callabl
 
 
 def note_bugs(note: Note) -> None:
-    """From now on `note` is called for every bug in this task, and in tasks and threads that begin in it."""
+    """Call `note` from now on for every bug in this task, and in tasks and threads that start in it."""
     _note.set(note)
 
 

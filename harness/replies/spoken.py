@@ -21,18 +21,18 @@ _CONSTRAINED = 200
 
 @dataclass(frozen=True, slots=True)
 class Said(Reply):
-    """One line for the others, after its label. The action is the text, or None for silence.
+    """One line for the other agents, after its label. The action is the text, or None for silence.
 
-    The tolerant reading takes the last label's line, or the line below if the label stands alone, without the
-    quotes and brackets around it; blanks and control characters become single blanks, so that a message never
-    breaks out of the line in which it is shown. none, n/a, - and the like are silence.
+    The tolerant mode takes the last label's line, or the line below if the label stands alone, without quotes and
+    brackets around it. Blanks and control characters become single blanks, so a message never breaks out of the line in
+    which other agents see it. none, n/a, - and the like are silence.
 
     Attributes:
         label: what announces the message.
-        max_chars: a longer message is cut to this many characters; None for no limit.
-        parsing: "reference" is DPBench's own code: the first label, in any case and also inside a word; the rest
-            of the line (of the next one that is not empty), up to `until:`; quotes stay, so that "None" in quotes
-            is a message.
+        max_chars: longer messages are cut to this many characters; None for no limit.
+        parsing: "reference" is DPBench's own code: the first label, in any case and also inside a word; the rest of the
+            line (of the next one that is not empty), up to `until:`; quotes stay, so that "None" in quotes is a
+            message.
         until: the label of what may follow on the same line.
     """
 
@@ -63,7 +63,7 @@ class Said(Reply):
         return f"{literal(self.label)}: [^\\n]{{1,{self.max_chars or _CONSTRAINED}}}"
 
     def span(self, text: str) -> tuple[int, int]:
-        """Where the message stands in `text`; (-1, -1) without a label."""
+        """The position of the message in `text`; (-1, -1) without a label."""
         if self.parsing == "reference":
             match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
             return (match.end(), self.line_end(text, match.end(), match.end() + 1)) if match else (-1, -1)
@@ -86,7 +86,7 @@ class Said(Reply):
         return found.start() if found else end
 
     def message(self, raw: str) -> str | None:
-        """What was said, from the text between label and end of line."""
+        """The message, from the text between label and end of line."""
         if self.parsing == "reference":
             said = raw.strip()
             return None if said.lower() in ("none", "n/a", "-", "") else valid(said)[: self.max_chars]
@@ -102,9 +102,9 @@ class Said(Reply):
 class Spoken(Reply):
     """An action and, before it, a message: {"act": action, "message": text or None}.
 
-    A reply without a message is silent. Of one without a readable action the message counts all the same, and the
-    idle act. In the tolerant reading nothing that stands in the message's line is taken
-    for the action, unless its label stands nowhere else (then the reply is a single line).
+    A reply without a message is silent. If the action is unreadable, the message still counts, with the idle act. The
+    tolerant mode does not look for the action in the message's line, unless its label stands nowhere else (the reply is
+    then a single line).
 
     Attributes:
         act: the form of the action.
@@ -116,13 +116,13 @@ class Spoken(Reply):
 
     @property
     def options(self) -> tuple[Action, ...] | None:
-        """The legal actions with nothing said."""
+        """The legal actions without a message."""
         acts = self.act.options
         return None if acts is None else tuple({"act": act, "message": None} for act in acts)
 
     @property
     def idle(self) -> Action:
-        """The idle act, in silence."""
+        """The idle act without a message."""
         return {"act": self.act.idle, "message": None}
 
     def allows(self, action: Action) -> bool:
