@@ -1,4 +1,4 @@
-"""Tasks that ask a question: what one agent, or a panel, can answer; and what became of a panel's answers."""
+"""Tasks whose cases are questions that one agent or a panel can answer, and what became of a panel's answers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.api import Action, Case, Outcome, Task
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a case asks.
+    """The question of a case.
 
     Attributes:
         text: the question by itself, without solved examples before it.
-        choices: the options among which an answer is chosen; None where it is free.
+        choices: the options of a multiple-choice question; None if the answer is free.
     """
 
     text: str
@@ -27,12 +27,12 @@ class Question:
 class QuestionTask(Task):
     """A task whose every case is a question that one agent can answer alone.
 
-    Panels put it to several agents. `canonical` says which answers are the same.
+    Panels ask several agents. `canonical` decides which answers are equal.
     """
 
     @abstractmethod
     def question_of(self, case: Case) -> Question:
-        """What the case asks: two cases of the same question are the same one, whatever their ids."""
+        """The question of a case. Cases with the same question are equal, whatever their ids."""
 
 
 GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
@@ -40,14 +40,14 @@ GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong"
 
 
 def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str, float | None]:
-    """How much of what the panel knew its answer kept (DarkForest, Section 1 and Figure 1).
+    """How much of the panel's knowledge its answer kept (DarkForest, Section 1 and Figure 1).
 
-    `available`: 1 if some first answer is right, the bound of what choosing among them can reach. `lost`: 1 if one was
+    `available`: 1 if some first answer is right, which bounds what a choice among them can reach. `lost`: 1 if one was
     and the group's answer is not; `gained`: 1 if none was and the group's is. `to_right`, `to_wrong`: how many answers
     became right, or ceased to be, from one round to the next. `first`: the share of first answers that are right.
     `ever`: 1 if an answer of any round is right. `proposal`: 1 if the coordinator's own answer is right.
 
-    All are None where the protocol records no `history`. `right` is asked once for each different answer.
+    All are None if the protocol records no `history`. `right` is called once for each different answer.
     """
     history: Sequence[Sequence[Action]] = outcome.facts.get("history") or ()
     if not history:

@@ -1,6 +1,5 @@
-"""Before anything runs: whether plugins keep their promises (`conformance`, for your tests and `harness validate`),
-and what a
-plan will ask for (`estimate`)."""
+"""What runs before a run: conformance of plugins and plans (`conformance`, for your tests and `harness validate`), and
+an estimate of what a plan will request (`estimate`)."""
 
 from .conformance import (
     Drive,

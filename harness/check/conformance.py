@@ -1,7 +1,7 @@
-"""Conformance: does a plugin keep its contract, does a plan hold together? No model, no engine.
+"""Conformance: whether a plugin keeps its contract, and whether a plan fits together. No model, no engine.
 
-`examine` is what `harness validate` runs. The `check_*` functions are for plugin authors: call them in a test;
-each returns the list of broken promises, empty if there are none.
+`harness validate` runs `examine`. The `check_*` functions are for the tests of plugin authors: each returns the list of
+violations, empty if there are none.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MAX_TURNS = 100_000
 
 @dataclass(frozen=True)
 class Drive:
-    """One episode played by hand: batches of (turn, move), and what came out."""
+    """One episode driven by hand: batches of (turn, move), and the outcome."""
 
     batches: list[list[tuple[Turn, Move]]]
     outcome: Outcome
@@ -73,7 +73,7 @@ def drive(
     answer: Callable[[Turn], Action] = lambda turn: turn.reply.idle,
     seed: int = 0,
 ) -> Drive:
-    """Play one episode with a function in every seat (by default: everybody stays idle).
+    """Play one episode with a function for every agent (by default all agents are idle).
 
     Raises `RuntimeError` for a protocol without end, `TypeError` for one without outcome, and whatever plugins raise.
     """
@@ -99,10 +99,10 @@ def drive(
 
 
 def examine(plan: Plan) -> list[SpecError]:
-    """Play every condition's example case with idle seats and render every template for every group.
+    """Play every condition's example case with idle agents, and render every template for every group.
 
-    Finds template variables nobody gives (also in branches not taken), missing templates, protocols and tasks
-    that fail on their own example. Returns all problems, each once.
+    Finds template variables that no turn provides (also in branches that are not taken), missing templates, and
+    protocols and tasks that fail on their own example. Returns all problems, each once.
     """
     found: dict[str, SpecError] = {}
     seen: set[tuple[Any, ...]] = set()
@@ -208,7 +208,7 @@ def _listed(value: Any) -> Any:
 
 
 def check_task(task: Task, seed: int = 0) -> list[str]:
-    """Cases repeat for a seed, seats are unique, facts are JSON, the target stays hidden, grading is total."""
+    """Cases repeat for a seed, agents are unique, facts are JSON, the target stays hidden, grading is total."""
     broken = []
     first, again = list(task.cases(2, seed)), list(task.cases(2, seed))
     if first != again:
@@ -281,7 +281,7 @@ def check_reply(reply: Reply) -> list[str]:
 
 
 def check_protocol(protocol: Protocol, task: Task) -> list[str]:
-    """Same seed, same batches; ends; asks only seats there are; views are JSON; facts are as declared."""
+    """Same seed, same batches; it ends; it asks only existing agents; views are JSON; facts are as declared."""
     case = task.example()
     one, two = drive(protocol, task, case), drive(protocol, task, case)
     broken = []
@@ -304,8 +304,10 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
 
 
 def check_world(task: SteppedTask, seed: int = 0, steps: int = 60) -> list[str]:
-    """Views are pure and JSON, `step` leaves the old state as it was, the same actions give the same game, seats
-    that do nothing are lived with, and `facts` are as the task declares."""
+    """Views are pure and JSON, `step` changes no old state, the same actions give the same game.
+
+    It also accepts agents that do nothing, and its `facts` are as the task declares.
+    """
     case = task.example()
     broken = []
 
@@ -380,8 +382,7 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
 
 
 def check_metric(metric: Metric) -> list[str]:
-    """Gives a number (a `RatioMetric`: two) or None for an episode that holds next to nothing, and aggregates nothing
-    and one."""
+    """It returns a number (a `RatioMetric`: two) or None for an almost empty episode, and aggregates none and one."""
     broken = []
     empty = Episode("e", "c", "x", 0, {}, {}, [], Outcome(), dict.fromkeys(metric.needs))
     ratio = isinstance(metric, RatioMetric)

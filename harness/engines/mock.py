@@ -1,4 +1,4 @@
-"""A function in the model's place: for tests, dry runs and measuring the harness itself."""
+"""A function instead of a model: for tests, dry runs and measuring the harness itself."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Answer = str | Completion
 
 @plugin
 class Mock(Engine, CountsTokens, Describes):
-    """Answers with a fixed text, or in Python with any function; no model.
+    """Answers with a fixed text, or in Python with any function.
 
         Mock(function=lambda request: request.thread.messages[-1]["content"].upper())
 
     Args:
-        model: the name shown in tables.
-        text: what it always says.
-        latency: seconds each answer takes.
+        model: the name in tables.
+        text: the text of every reply.
+        latency: seconds per reply.
         function: request → text or Completion, plain or async; may raise `EngineError`s as a real engine would.
     """
 

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat API."""
+"""Any server with OpenAI's chat API."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
     """Any OpenAI-compatible chat server: vLLM serve, SGLang, llama.cpp, Ollama, a provider.
 
     Args:
-        model: the name the server knows the model by.
+        model: the model's name at the server.
         base_url: e.g. `http://localhost:8000/v1`; several servers of the same model: a list; None: OpenAI's own (or
             `OPENAI_BASE_URL`).
-        api_key_env: the environment variable that holds the key; servers without keys need none.
-        timeout: seconds for one try.
-        max_retries: tries after the first, on 429, 5xx, timeouts, broken connections and unreadable replies.
+        api_key_env: the environment variable with the key; servers without keys need none.
+        timeout: seconds for one attempt.
+        max_retries: attempts after the first, on 429, 5xx, timeouts, broken connections and unreadable responses.
         backoff: seconds before the first retry; doubles each time, with jitter.
         max_backoff: the longest wait in seconds, also for a server's Retry-After.
         max_connections: the most requests in flight at once, at each server.
-        structured: how constraints travel: `openai` as `response_format` (JSON schemas only), `vllm` as
+        structured: how constraints are sent: `openai` as `response_format` (JSON schemas only), `vllm` as
             `structured_outputs` (JSON, choice, regex, grammar), `none` not at all.
         send_seed: False for servers that refuse `seed`.
-        tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens that
-            cross from agent to agent, which no server does.
+        tokenizer: the model's tokenizer, a name on the hub or a folder (package transformers): counts the tokens of
+            texts that pass between agents, which no server does.
         extra_body: sent with every request as it is.
     """
 
@@ -101,7 +101,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
     # ------------------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Make the client and see that the server is there; of several, at least one.
+        """Create the client and check that the server is available; of several, at least one.
 
         Raises:
             SetupError: no `openai` package, no key, no server, a refused key, or a model that the server does not have.
@@ -133,7 +133,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             await replica.client.close()
 
     def report(self) -> Facts:
-        """Requests, tries after the first, requests given up; of several servers also each one's."""
+        """Requests, retries and failures; with several servers also those of each."""
         each = self._replicas.report() or self._closed
         sums = {name: sum(one[name] for one in each) for name in ("retries", "failures")}
         return {"requests": self._requests, **sums, **({"replicas": each} if len(each) > 1 else {})}
@@ -229,11 +229,11 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
     # ------------------------------------------------------------------------------ one request
 
     async def complete(self, request: Request) -> Completion:
-        """Ask, and ask again while that may help.
+        """Send a request, and retry while a retry may help.
 
         Raises:
-            ContextLengthError, RefusedError, RequestError, EngineFatalError: as `Engine` says.
-            SetupError: a generation word or a constraint that cannot be sent.
+            ContextLengthError, RefusedError, RequestError, EngineFatalError: as for `Engine`.
+            SetupError: a sampling parameter or a constraint that cannot be sent.
         """
         if not self._replicas.all:
             raise EngineFatalError("the engine is not started, or closed")

@@ -1,4 +1,4 @@
-"""A recorded run in the model's place: the same answers again, with no model."""
+"""A recorded run instead of a model."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Row = Mapping[str, Any]
 
 @plugin
 class Replay(Engine, Reports):
-    """Answers from a recorded run: every request gets what was answered to the same request then.
+    """Answers from a recorded run: every request gets the reply to the same request in that run.
 
     Args:
         path: a run's folder (its `journal*.jsonl`), or a file that `--log_requests` wrote.
-        model: the name shown in tables; empty: the recorded run's, so that its tables come out the same.
+        model: the name in tables; empty: the recorded run's, so that its tables come out the same.
     """
 
     path: str

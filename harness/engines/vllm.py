@@ -1,4 +1,4 @@
-"""vLLM in this very process."""
+"""vLLM in this process."""
 
 from __future__ import annotations
 

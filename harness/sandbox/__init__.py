@@ -1,18 +1,18 @@
-"""Run programs that a model wrote, and grade them by execution, as if every one were hostile.
+"""Run programs that a model wrote, and grade them by execution. Every program is treated as hostile.
 
 `check` grades a HumanEval-like program: it passes if the data set's own `check(candidate)` returns (Chen et al. 2021,
 "Evaluating Large Language Models Trained on Code", section 2.1). `execute` runs a plain program.
 
 Every program has processes of its own: no network, no new processes or threads, limits on wall and processor time,
-memory, files and output, an empty environment, a folder of its own that is removed afterwards, nothing else to read
-but Python's standard library. Whatever the program does (exit, crash, loop, patch, lie) is data: a status, never an
-exception here. `report()` says what this machine offers for it; where something is missing, nothing is run, but by
-bubblewrap or on the word of the person who gives the command (`using`).
+memory, files and output, an empty environment, a folder of its own that is removed afterwards, and nothing else to read
+but Python's standard library. Whatever the program does (exit, crash, loop, patch, lie) is data: a status, and never an
+exception here. `report()` describes what this machine offers. If something is missing, nothing runs, unless you choose
+bubblewrap or weaker protection (`using`).
 
-The verdict is never the program's own. It runs in one process, the data set's test in another; calls and results cross
-as plain data (numbers, text, lists, dicts, …). So a program cannot exit early with success, patch the test, return an
-object that equals everything, or swallow an assertion. Objects that are no plain data equal nothing. The memory of the
-process that knows what is expected is closed before the program's first line runs.
+The verdict is never the program's own. The program runs in one process and the data set's test in another; calls and
+results cross as plain data (numbers, text, lists, dicts, …). So a program cannot exit early with success, patch the
+test, return an object that equals everything, or swallow an assertion. Objects that are no plain data equal nothing.
+The memory of the process that knows the expected results is closed before the program's first line runs.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _provider: ContextVar[str] = ContextVar("harness sandbox", default="process")
 
 @contextlib.contextmanager
 def using(provider: str) -> Iterator[None]:
-    """Let this provider build the fence of every program that is run inside the `with`, in this thread or task.
+    """Use this provider for every program that runs inside the `with`, in this thread or task.
 
     Raises:
-        SetupError: if no provider is called so; what it needs is looked at when a program is to run.
+        SetupError: if there is no such provider. Its requirements are checked when a program is about to run.
     """
     report(provider)
     before = _provider.set(provider)
@@ -93,7 +93,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a program is right, how its check ended, and in words why (at most some 2,000 characters)."""
+    """Whether a program is right, how its check ended, and why, in words (at most about 2,000 characters)."""
 
     passed: bool
     status: Status
@@ -102,7 +102,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a program ended, and what it wrote to standard output and error, bounded."""
+    """How a program ended, and its bounded output."""
 
     status: ExecutionStatus
     output: str
@@ -165,10 +165,10 @@ def _verdict(said: bytes, stopped: str, solver: Process, checker: Process, limit
 
 
 def execute(program: str, limits: Limits = Limits(), protections: Protections | None = None) -> Execution:
-    """Run a plain program, as `python FILE` would, with nothing to read from standard input.
+    """Run a plain program, as `python FILE` would, with empty standard input.
 
     Raises:
-        SetupError: if this machine cannot confine programs. Nothing the program does raises.
+        SetupError: if this machine cannot confine programs. Nothing that the program does raises.
     """
     fenced = _protections(protections)
     if len(program) > limits.source:

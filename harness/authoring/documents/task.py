@@ -1,4 +1,4 @@
-"""Tasks declared over a data set's rows with lm-eval's words: where rows come from, what is asked, what is right."""
+"""Tasks over a data set's rows, declared with lm-eval's keys: where rows come from, what is asked, what is right."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(kw_only=True)
 class DatasetTask(QuestionTask):
-    """Questions from the rows of a data set, each with a right answer and one seat (panels are the protocol's).
+    """Questions from the rows of a data set, each with a right answer and one agent (protocols add panels).
 
     Templates (`doc_to_…`, `labels`, `process_docs`) are a column's name or Jinja over the columns.
 
     Attributes:
         dataset_path: a data set on the hub, a local folder, or json, csv, parquet with `data_files`.
-        dataset_name: which configuration of it.
+        dataset_name: its configuration.
         dataset_kwargs: more for `datasets.load_dataset`, e.g. revision, data_files.
         data_files: a local file, several, or split → file or files; JSON, JSONL, CSV, TSV or Parquet.
         data_dir: the folder of local files (`--data_dir`); without `data_files` the split's name finds them.
-        test_split: whose rows are asked; if None, those of `validation_split`.
-        training_split, validation_split: where examples come from, in this order, unless `fewshot_split` says so.
+        test_split: the rows that are asked; if None, those of `validation_split`.
+        training_split, validation_split: where examples come from, in this order, unless `fewshot_split` is set.
         fewshot_split: where examples come from.
-        num_fewshot: how many solved examples stand before a question.
-        fewshot_config: `sampler`: "first_n", or "default": drawn anew for each question; `samples`: rows written out;
+        num_fewshot: how many solved examples precede a question.
+        fewshot_config: `sampler`: "first_n", or "default", a new draw for each question; `samples`: rows written out;
             `same`: a column in which examples and question must agree.
         process_docs: `where`: rows for which it renders to nothing, false or 0 are left out; `set`: new column →
             template.
         doc_to_text: the question.
-        doc_to_target: the right answer; with choices its index, its letter or its text. Any one of a list will do.
-        doc_to_choice: the options: a list, a column that holds one, or a template that renders to one.
-        list_choices: whether options stand below the question, "A. one", where an answer is one of their letters; false
-            where `doc_to_text` shows them.
-        doc_to_id: what names a row; by default its column id, task_id or question_id, else its number.
-        description: stands before everything: a template.
+        doc_to_target: the right answer; with choices its index, its letter or its text. Any one of a list is right.
+        doc_to_choice: the options: a list, a column with one, or a template that renders to one.
+        list_choices: whether the prompt lists the options below the question, "A. one", if an answer is one of their
+            letters; false if `doc_to_text` shows them.
+        doc_to_id: the id of a row; by default its column id, task_id or question_id, otherwise its number.
+        description: precedes everything: a template.
         target_delimiter: between an example's question and its answer.
         fewshot_delimiter: between examples.
-        answer: how an answer is written: `form`, and the form's own parameters. If None, `output_type` and
-            `filter_list` say so, as in lm-eval: "multiple_choice" is the form letter, a regex filter the form pattern,
-            all else text.
+        answer: the form of an answer: `form`, and the form's own parameters. If None, `output_type` and `filter_list`
+            decide, as in lm-eval: "multiple_choice" is the form letter, a regex filter the form pattern, and everything
+            else text.
         output_type, filter_list: see `answer`.
-        instruction: how the answer is to be written, in words, after the question; by default the form's own.
+        instruction: how to write the answer, in words, after the question; by default the form's own.
         metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
-        labels: what result tables can group by: label → template.
+        labels: labels for tables: label → template.
         metadata, tag, should_decontaminate, doc_to_decontamination_query: lm-eval's; not used.
     """
 
@@ -143,7 +143,7 @@ class DatasetTask(QuestionTask):
     # ------------------------------------------------------------------------- for each benchmark
 
     def form(self) -> Form:
-        """How an answer is written."""
+        """The form of an answer."""
         if self.answer is not None:
             return form_of(self.answer)
         if self.output_type == "multiple_choice":
@@ -155,13 +155,13 @@ class DatasetTask(QuestionTask):
         return measures_of(self.metric_list or [self._form.metric])
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any] | None:
-        """A row before templates see it; None leaves it out. What `process_docs` cannot say in YAML goes here."""
+        """Change a row before templates see it; None leaves it out. Override it if `process_docs` is not enough."""
         return doc
 
     # ---------------------------------------------------------------------------------------- rows
 
     def rows(self, split: str, seed: int) -> Iterable[tuple[Place, Row]]:
-        """The rows of a split as they are; a task that makes its own overrides this."""
+        """The rows of a split, unchanged. A task that generates its rows overrides this."""
         return self._source.rows(split)
 
     def docs(self, split: str, seed: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -189,10 +189,10 @@ class DatasetTask(QuestionTask):
         return self.test_split or self.validation_split or "test"
 
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
-        """One case a row, in the order of the file.
+        """One case per row, in the order of the file.
 
         Raises:
-            DataError: for no rows, rows of one id, and rows that make no question.
+            DataError: for no rows, two rows with one id, and rows without a question.
         """
         for measure in self._measures.values():
             measure.ready()  # what is not installed is told before anything is asked
@@ -211,7 +211,7 @@ class DatasetTask(QuestionTask):
             raise DataError(f"{self._source} has no rows in the split {self.split!r}{what}")
 
     def example(self) -> Case:
-        """The first row where data are at hand; else made-up columns, so that nothing is fetched to check a spec."""
+        """The first row if the data are at hand, otherwise invented columns, so checks download nothing."""
         if self._source.local:
             return next(iter(self.cases(1, 0)))
         templates = (self._description, self._text, self._target, self._choice, self._id)
@@ -346,9 +346,9 @@ class DatasetTask(QuestionTask):
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Every metric of `metric_list`, `score` (the first of them), and how many answers there were.
 
-        Graded is the group's answer; where each seat, or each of several samples, counts by itself, their mean.
-        `samples`: how many answers were asked for, `correct`: how many of them score 1, `answered`: the share of them
-        that could be read. No answer scores 0. `GRADES`: what became of a panel's answers (`panel_grades`).
+        The group's answer is graded. If each agent, or each of several samples, counts by itself, the grade is their
+        mean. `samples`: how many answers the run asked for; `correct`: how many of them score 1; `answered`: the share
+        of readable ones. No answer scores 0. `GRADES`: what became of a panel's answers (`panel_grades`).
         """
         samples, history = outcome.facts.get("samples"), outcome.facts.get("history")
         each = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
