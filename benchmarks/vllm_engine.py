@@ -53,7 +53,7 @@ def work_vllm(passes: int, most: int) -> list[Row]:
 async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from harness.engines.vllm import VLLM
-    from tests.tiny_model import make
+    from tests.helpers.tiny_model import make
 
     engine = VLLM(pretrained=str(make(folder / "tiny")), **ARGUMENTS)
     kept = _kept(engine)
@@ -106,7 +106,7 @@ async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]
 
     from harness.engines._load import Listener, Load, listen_only
     from harness.engines._priority import PriorityGate
-    from tests.tiny_model import make
+    from tests.helpers.tiny_model import make
 
     load = Load(256)
     listener = Listener(load, PriorityGate(load.admits), 0)

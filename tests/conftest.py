@@ -13,7 +13,7 @@ import pytest
 
 from harness.api import Completion, Request, Thread, derive_seed
 from harness.engines.vllm import VLLM
-from tests.naming import Names
+from tests.helpers.naming import Names
 
 T = TypeVar("T")
 hypothesis.settings.register_profile("harness", deadline=None)  # a busy machine is no bug
@@ -66,7 +66,7 @@ def request(text: str, *, key: object = 0, constraint: dict[str, Any] | None = N
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a tiny random chat model (needs torch and transformers)."""
-    from tests.tiny_model import make
+    from tests.helpers.tiny_model import make
 
     return make(tmp_path_factory.mktemp("tiny") / "tiny-random-chat")
 

@@ -23,21 +23,13 @@ from harness.errors import BudgetSpentError, DataError
 from harness.evaluation import execute
 from harness.runtime.options import Options
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
-from tests.fake_openai import FakeOpenAI, status
-from tests.journals import as_killed, sealed
+from tests.helpers.fake_openai import FakeOpenAI, status
+from tests.helpers.journals import as_killed, sealed
+from tests.helpers.toy import TOY, results, run
 from tests.test_shared_calls import SPEC
 
-TOY = project.find(Path(__file__).parent / "toy")
 BUILTIN = project.builtin()
 Dice = TOY.load("engines", "dice")
-
-
-def run(folder: Path, model: Any = None, overrides: tuple[str, ...] = (), **more: Any) -> harness.Run:
-    return harness.evaluate("toy", model, overrides=overrides, output_path=folder, project=TOY, **more)
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
 
 
 def meta(folder: Path) -> dict[str, Any]:

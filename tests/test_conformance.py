@@ -13,10 +13,10 @@ from harness.api import Case, Metric, Move, Outcome, Policy, Protocol, Task
 from harness.authoring.worlds import SteppedTask, World
 from harness.config import project, resolve, spec
 from harness.engines.mock import Mock
+from tests.helpers.toy import TOY
 
 ROOT = Path(__file__).parent.parent
 BUILTIN = project.builtin()
-TOY = project.find(Path(__file__).parent / "toy")
 
 
 def names(kind: str) -> list[str]:

@@ -22,7 +22,7 @@ from harness import evaluation
 from harness.cli import main
 from harness.cli.parser import parser
 from harness.config import project, spec
-from tests.fake_openai import FakeOpenAI
+from tests.helpers.fake_openai import FakeOpenAI
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

@@ -12,13 +12,12 @@ import pytest
 import harness
 from harness import storage
 from harness.api import Request, Thread
-from harness.config.project import find
 from harness.engines.gate import Gate, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError
 from harness.runtime.runner import RunStoppedError
-from tests.fake_openai import (
+from tests.helpers.fake_openai import (
     Body,
     FakeOpenAI,
     Fault,
@@ -33,8 +32,8 @@ from tests.fake_openai import (
     status,
     unreadable,
 )
+from tests.helpers.toy import TOY, results
 
-TOY = find(Path(__file__).parent / "toy")
 PASSING = [
     status(429, "slow down", headers={"Retry-After": "0"}),
     status(408),
@@ -90,10 +89,6 @@ def calm(request: Request) -> str:
     if seed % 10 == 9:
         raise ContextLengthError("too long")
     return said(seed)
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
 
 
 def recorded(folder: Path) -> list[int]:

@@ -16,7 +16,7 @@ from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, PluginError, SpecError
 from harness.evaluation import rescored
 from harness.runtime.runner import RunStoppedError
-from tests.journals import as_killed, edited
+from tests.helpers.journals import as_killed, edited
 
 TOY = Path(__file__).parent / "toy"
 

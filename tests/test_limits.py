@@ -23,9 +23,9 @@ from harness.evaluation import rescored
 from harness.runtime.players import ModelPlayer
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from harness.storage import UNFINISHED
-from tests.journals import as_killed
+from tests.helpers.journals import as_killed
+from tests.helpers.toy import TOY, results
 
-TOY = project.find(Path(__file__).parent / "toy")
 BUILTIN = project.builtin()
 Dice = TOY.load("engines", "dice")
 TASK = TOY.load("tasks", "pick")()
@@ -38,10 +38,6 @@ def run(
     """The toy run: two or three seats, three rounds, one re-ask; every call of the dice takes 11 tokens."""
     written = f"limits={json.dumps(limits)}"
     return harness.evaluate("toy", model, overrides=(written, *overrides), output_path=folder, project=TOY, **more)
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
 
 
 def taken(folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:

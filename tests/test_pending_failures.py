@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 import harness
 from harness import storage
 from harness.api import Completion, Move, Request
-from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import RequestError
 from harness.runtime.runner import RunStoppedError
-from tests.journals import as_killed, sealed
+from tests.helpers.journals import as_killed, sealed
+from tests.helpers.toy import TOY
 
-TOY = find(Path(__file__).parent / "toy")
 RESUME = {"k": storage.RESUME}
 
 

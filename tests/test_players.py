@@ -2,20 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Completion, Move, Request, Turn
-from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, PolicyPlayer
+from tests.helpers.toy import TOY
 
-TOY = find(Path(__file__).parent / "toy")
 TASK = TOY.load("tasks", "pick")()
 CASE = TASK.example()
 

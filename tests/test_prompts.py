@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.config.project import find
 from harness.config.prompts import PromptSet
 from harness.errors import PromptError
-
-TOY = find(Path(__file__).parent / "toy")
+from tests.helpers.toy import TOY
 
 
 def make(folder: Path, **templates: str) -> PromptSet:

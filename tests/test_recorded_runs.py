@@ -1,29 +1,18 @@
 """Runs that are there already: scored again, or replayed, without a model."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import harness
 from harness.api import Request
-from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.evaluation import rescored
-from tests.journals import as_killed
+from tests.helpers.journals import as_killed
+from tests.helpers.toy import TOY, results, run
 
 ROOT = Path(__file__).parent
-TOY = find(ROOT / "toy")
 Dice = TOY.load("engines", "dice")
-
-
-def run(folder: Path, model: Any = None, overrides: tuple[str, ...] = (), **more: Any) -> harness.Run:
-    return harness.evaluate("toy", model, overrides=overrides, output_path=folder, project=TOY, **more)
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
 
 
 def test_rescoring_needs_no_model_and_gives_the_same(tmp_path: Path) -> None:

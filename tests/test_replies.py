@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.replies import Choice, Messages, messages
-from tests.linear import steps
+from tests.helpers.linear import steps
 
 MARKER = "### Final Answer ###"
 YES_NO = Choice(("Yes", "No"), MARKER)

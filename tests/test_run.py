@@ -12,24 +12,15 @@ import harness
 from harness import storage
 from harness.api import Request
 from harness.config import spec
-from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
 from harness.evaluation import rescored
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
-from tests.journals import as_killed
+from tests.helpers.journals import as_killed
+from tests.helpers.toy import TOY, results, run
 
 ROOT = Path(__file__).parent
-TOY = find(ROOT / "toy")
 Dice = TOY.load("engines", "dice")
-
-
-def run(folder: Path, model: Any = None, overrides: tuple[str, ...] = (), **more: Any) -> harness.Run:
-    return harness.evaluate("toy", model, overrides=overrides, output_path=folder, project=TOY, **more)
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
 
 
 def test_a_run_leaves_everything_a_reader_needs(tmp_path: Path) -> None:
@@ -376,7 +367,7 @@ def test_words_of_lm_eval_win_over_the_specs_own(tmp_path: Path) -> None:
 
 
 def test_a_run_may_go_on_at_another_address_but_not_with_another_model(tmp_path: Path) -> None:
-    from tests.fake_openai import FakeOpenAI
+    from tests.helpers.fake_openai import FakeOpenAI
 
     with FakeOpenAI(lambda body: "a") as one:
         run(tmp_path / "r", "openai", model_args={"model": "fake", "base_url": one.url})

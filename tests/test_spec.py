@@ -8,11 +8,10 @@ import pytest
 
 import harness
 from harness.config import spec
-from harness.config.project import find
 from harness.errors import SpecError
 from harness.report import render
+from tests.helpers.toy import TOY
 
-TOY = find(Path(__file__).parent / "toy")
 GOOD = "name: s\ntask: pick\nprotocol: rounds\nprompts: toy/base\nmetrics: [agreed]\n"
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness import storage
 from harness.api import Completion, Move, Outcome
 from harness.errors import DataError, StorageError
-from tests.journals import sealed
+from tests.helpers.journals import sealed
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),

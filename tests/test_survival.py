@@ -8,14 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness.config.project import find
+from tests.helpers.toy import TOY, results
 
 ROOT = Path(__file__).parent
-TOY = find(ROOT / "toy")
-
-
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT.parent)}

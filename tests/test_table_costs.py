@@ -16,13 +16,11 @@ from harness import evaluate
 from harness.api import Episode, Metric
 from harness.cli import main
 from harness.config import spec
-from harness.config.project import find
 from harness.errors import SpecError
 from harness.evaluation import Run, rescored
 from harness.report import RunScores, leaderboard, render
 from harness.tables import EpisodeScore, Price, Prices, Table, TableSpec, build, check, read_prices
-
-TOY = find(Path(__file__).parent / "toy")
+from tests.helpers.toy import TOY
 
 
 class Mean(Metric):

@@ -20,7 +20,7 @@ from harness.errors import StorageError
 from harness.printable import clean, clean_name, csv_cell
 from harness.report.messages import Traffic, written
 from harness.storage import Journal, write_atomically
-from tests.fake_openai import FakeOpenAI, status
+from tests.helpers.fake_openai import FakeOpenAI, status
 
 TOY = Path(__file__).parent / "toy"
 DRIVES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

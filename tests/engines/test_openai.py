@@ -17,7 +17,7 @@ from harness.api import Completion, Thread
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
 from tests.conftest import request
-from tests.fake_openai import (
+from tests.helpers.fake_openai import (
     FakeOpenAI,
     Fault,
     drip,

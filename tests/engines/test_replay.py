@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness.api import Completion, Request, Thread
 from harness.engines.replay import Replay
 from harness.errors import ContextLengthError, DataError, EngineFatalError, RequestError, SetupError
-from tests.journals import sealed
+from tests.helpers.journals import sealed
 
 
 def move(episode: str, seat: str, turn: int, *texts: str, **more: Any) -> dict[str, Any]:

@@ -14,15 +14,14 @@ import pytest
 import harness
 from harness.api import Request, Thread
 from harness.cli import main
-from harness.config.project import find
 from harness.engines._replicas import Replica, Replicas
 from harness.engines.openai import OpenAI
 from harness.errors import EngineFatalError, RequestError, SetupError
 from tests.engines import test_openai
-from tests.fake_openai import FakeOpenAI, Fault, garbage, reset, status
+from tests.helpers.fake_openai import FakeOpenAI, Fault, garbage, reset, status
+from tests.helpers.toy import TOY
 
 T = TypeVar("T")
-TOY = find(Path(__file__).parents[1] / "toy")
 DEAD = status(500, "EngineCore encountered an issue. See stack trace (above) for the root cause.")
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness.api import Thread
 from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import RequestError, SetupError
-from tests.tiny_model import TEMPLATE, make_tokenizer
+from tests.helpers.tiny_model import TEMPLATE, make_tokenizer
 
 pytestmark = pytest.mark.vllm  # transformers comes with it
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness import storage
 from harness.evaluation import Run
-from tests.vllm_kit import evaluate
+from tests.helpers.vllm_kit import evaluate
 
 pytestmark = pytest.mark.vllm
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.engines._reasoning import split_reasoning
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
-from tests.fake_openai import chat
+from tests.helpers.fake_openai import chat
 
 OVERFLOWS = [
     "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",  # OpenAI

@@ -21,7 +21,7 @@ from harness.report import FORMATS, RunScores, draw, leaderboard, page, render
 from harness.runtime.players import PolicyPlayer
 from harness.tables import EpisodeScore, TableSpec
 from tests.documents.documents_kit import BUILTIN
-from tests.journals import as_killed
+from tests.helpers.journals import as_killed
 
 NOTE = "simulated: players were told the right answer"
 PANEL = {"use": "simulated", "label": "weak experts", "accuracy": 0.6}

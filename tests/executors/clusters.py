@@ -22,10 +22,6 @@ def run(folder: Path, model: Any = None, executor: Any = RAY, **more: Any) -> ha
     return harness.evaluate("toy", model, output_path=folder, project=TOY, executor=executor, **more)
 
 
-def results(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md")}
-
-
 def recorded(folder: Path) -> Counter[tuple[str, str, int]]:
     """How often each move of each episode is in the journals."""
     lines = [line for path in storage.journals(folder) for _, line in storage.lines(path)]

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import harness
 from harness.config import resolve, spec
 from harness.config.plan import Plan
-from harness.config.project import find
 from harness.engines.mock import Mock
 from harness.executors._worker import Brief, Worker
 from harness.runtime.options import Options
 from harness.runtime.sources import code
+from tests.helpers.toy import TOY
 
-TOY = find(Path(__file__).parent.parent / "toy")
 Dice = TOY.load("engines", "dice")
 
 

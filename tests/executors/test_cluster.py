@@ -20,8 +20,9 @@ from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import rescored
 from harness.runtime.runner import RunStoppedError
-from tests.executors.clusters import RAY, killing, recorded, results, run
+from tests.executors.clusters import RAY, killing, recorded, run
 from tests.executors.hired import TOY, Dice
+from tests.helpers.toy import results
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 ROOT = Path(__file__).parent.parent

@@ -11,10 +11,11 @@ from harness import storage
 from harness.api import Request
 from harness.engines.mock import Mock
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
-from tests.executors.clusters import RAY, killing, recorded, results, run
+from tests.executors.clusters import RAY, killing, recorded, run
 from tests.executors.hired import Dice
-from tests.fake_openai import FakeOpenAI, status
-from tests.journals import as_killed
+from tests.helpers.fake_openai import FakeOpenAI, status
+from tests.helpers.journals import as_killed
+from tests.helpers.toy import results
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 

@@ -16,7 +16,7 @@ from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
-from tests.journals import as_killed
+from tests.helpers.journals import as_killed
 from tests.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, rounds
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "mas_p2p.txt"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness import check
 from harness.api import Reply
 from harness.replies import Boxed, FreeText, Label, Letter, Number, json_fields
-from tests.linear import steps
+from tests.helpers.linear import steps
 
 FORMS: dict[str, Reply] = {
     "boxed": Boxed(),

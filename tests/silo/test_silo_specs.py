@@ -15,7 +15,7 @@ from harness.errors import RequestError, UserError
 from harness.evaluation import Run
 from harness.report import load_published
 from harness.tables import Table
-from tests.journals import as_killed
+from tests.helpers.journals import as_killed
 
 BUILTIN = project.builtin()
 ONE = ["matrix.agents=[3]", "matrix.problem=[global_maximum]", "protocol.max_rounds=4"]
