@@ -1,263 +1,90 @@
 """Jinja for templates of strangers: sandboxed, and bounded in time and size.
 
-Jinja's own sandbox keeps templates from Python's inside, not from asking for too much: nested loops, macros that call
-themselves twice, `"%1000000000d"`, `x ~ x` in a loop. Here every block, call, filter and container counts as a step,
-and a step on long values as many. What operators, methods and filters would make of texts and whole numbers is measured
-before they make it.
+Jinja's own sandbox keeps templates from Python's inside, not from asking for too much. A template is finite, so only
+what repeats takes long: loops, calls, includes. They take steps from one supply, and so does work on long values. Only
+what multiplies makes large values of small ones: its result is estimated beforehand. Other results are measured.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import itertools
 import re
-import string
 import threading
 import time
+import types
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from typing import Any
 
 import jinja2
-from jinja2 import nodes
-from jinja2.compiler import CodeGenerator, Frame
+from jinja2 import nodes, pass_eval_context
 from jinja2.environment import Template
+from jinja2.runtime import LoopContext, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 MAX_SOURCE = 200_000
 MAX_TEXT = 10_000_000
 MAX_BITS = 10_000
 MAX_WIDTH = 9_999
+MAX_SHORT = 100_000
+"""Characters of a text whose filter takes quadratic time."""
 MAX_STEPS = 1_000_000
-"""A step is a block, a call, a filter, or 256 characters that one of them reads or makes."""
+"""A step is a call, an include, four expressions in a turn of a loop, or 256 characters that are read or made."""
 SECONDS = 2.0
 """Of a thread's CPU time: a template of a hundredth of that is slow. What is stopped here would hardly have ended."""
 HINT = f"A template has {MAX_TEXT:,} characters, {MAX_STEPS:,} steps and {SECONDS:g} s, no more."
 
+_METHODS = (types.MethodType, types.BuiltinMethodType)
 _EVERY = 256
 _ENTRY = 10
 """Characters that an entry of a list counts for."""
-_FREE_WIDTH = re.compile(rf"\d{{{len(str(MAX_WIDTH)) + 1},}}")
-_SET_WIDTH = re.compile(r"%[^a-zA-Z%]*\*")
 
 
 class TemplateLimitError(Exception):
     """A template asks for more than it may."""
 
 
-class _Meter:
-    """What the rendering that is under way may still do; `_LOCK` is held meanwhile."""
+# ------------------------------------------------------------------------------------------ steps
 
-    __slots__ = ("deadline", "due", "left")
 
-    def __init__(self) -> None:
-        self.left, self.due, self.deadline = MAX_STEPS, MAX_STEPS, float("inf")
+class _Supply:
+    """The steps that the rendering under way may still take; `lock` is held meanwhile."""
 
-    def start(self) -> None:
-        """A full budget."""
-        self.left, self.due = MAX_STEPS, MAX_STEPS - _EVERY
-        self.deadline = time.thread_time() + SECONDS
+    lock = threading.RLock()
+    steps: Iterator[bool] = iter(())
 
-    def take(self, steps: int) -> None:
-        """Count steps. Raises `TemplateLimitError` where they or the time are spent."""
-        self.left -= steps
-        if self.left < self.due:
-            self.due = self.left - _EVERY
-            if self.left < 0:
-                raise TemplateLimitError(f"it takes more than {MAX_STEPS:,} steps")
-            if time.thread_time() > self.deadline:
+    def renew(self) -> None:
+        """A full supply. Taken from by iterators, so that a turn of a loop costs no call of Python's."""
+        self.steps = itertools.chain.from_iterable(self._rations())
+
+    def take(self, count: int) -> None:
+        """Raises `TemplateLimitError` where the steps or the time are spent."""
+        deque(itertools.islice(self.steps, count), 0)
+
+    @staticmethod
+    def _rations() -> Iterator[Iterator[bool]]:
+        deadline = float("inf")
+        for _ in range(MAX_STEPS // _EVERY):
+            yield itertools.repeat(True, _EVERY)
+            now = time.thread_time()
+            if now > deadline:
                 raise TemplateLimitError(f"it takes more than {SECONDS:g} s")
+            deadline = min(deadline, now + SECONDS)
+        raise TemplateLimitError(f"it takes more than {MAX_STEPS:,} steps")
 
 
-_METER = _Meter()
-_LOCK = threading.RLock()
+_SUPPLY = _Supply()
 
 
-class _Counting(CodeGenerator):
-    """Compiles templates whose blocks count, and whose operators measure what they make."""
-
-    def blockvisit(self, block: Iterable[nodes.Node], frame: Frame) -> None:
-        block = list(block)
-        pieces = sum(len(node.nodes) for node in block if isinstance(node, nodes.Output))
-        self.writeline(f"environment.tick({1 + pieces})")
-        super().blockvisit(block, frame)
-
-    def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802
-        if node.test is not None:  # rows that it leaves out run no block
-            tick = nodes.Call(nodes.EnvironmentAttribute("tick"), [], [], None, None)
-            node.test = nodes.And(tick, node.test)
-        super().visit_For(node, frame)
-
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802
-        self.write("environment.joined((")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("), context.eval_ctx.autoescape)")
-
-    def visit_List(self, node: nodes.List, frame: Frame) -> None:  # noqa: N802
-        self._measured(super().visit_List, node, frame)
-
-    def visit_Dict(self, node: nodes.Dict, frame: Frame) -> None:  # noqa: N802
-        self._measured(super().visit_Dict, node, frame)
-
-    def visit_Tuple(self, node: nodes.Tuple, frame: Frame) -> None:  # noqa: N802
-        if node.ctx == "load":
-            self._measured(super().visit_Tuple, node, frame)
-        else:
-            super().visit_Tuple(node, frame)
-
-    def _measured(self, visit: Callable[[Any, Frame], None], node: nodes.Node, frame: Frame) -> None:
-        self.write("environment.measured(")
-        visit(node, frame)
-        self.write(")")
+def _counted(values: Iterable[Any], price: int = 1) -> Iterator[Any]:
+    """The same values, each for so many steps."""
+    return itertools.compress(values, itertools.islice(_SUPPLY.steps, 0, None, price))
 
 
-class _Template(Template):
-    """A template whose rendering starts with a full budget."""
-
-    def render(self, *args: Any, **kwargs: Any) -> str:
-        with _LOCK:
-            _METER.start()
-            return super().render(*args, **kwargs)
-
-    def make_module(self, *args: Any, **kwargs: Any) -> Any:
-        module = super().make_module(*args, **kwargs)
-        module._body_stream = [_concat(module._body_stream)]
-        return module
-
-
-def _concat(pieces: Iterable[str]) -> str:
-    """All pieces as one text, given up as soon as they are too long."""
-    parts, length, left = [], 0, iter(pieces)
-    while batch := list(itertools.islice(left, 1024)):
-        length += sum(map(len, batch))
-        _room(length)
-        parts.append("".join(batch))
-    if length >= _EVERY:
-        _METER.take(length >> 8)
-    return "".join(parts) if len(parts) != 1 else parts[0]
-
-
-class BoundedEnvironment(ImmutableSandboxedEnvironment):
-    """A sandbox whose templates end, and whose texts have a length.
-
-    Args:
-        options: those of `jinja2.Environment`.
-    """
-
-    code_generator_class = _Counting
-    template_class = _Template
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
-    concat = staticmethod(_concat)
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(undefined=jinja2.StrictUndefined, **options)
-        del self.globals["lipsum"]
-        for name in _ABSENT:
-            self.filters.pop(name, None)
-        for name, function in self.filters.items():
-            self.filters[name] = _counted(name, function)
-
-    def evaluate(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a compiled expression gives, within a budget of its own."""
-        with _LOCK:
-            _METER.start()
-            return function(*args)
-
-    def add_filter(self, name: str, function: Callable[..., Any]) -> None:
-        """A filter of one's own, counted like the others."""
-        self.filters[name] = _counted(name, function)
-
-    def preprocess(self, source: str, name: str | None = None, filename: str | None = None) -> str:
-        """The source, unless it is too long. Raises `TemplateSyntaxError`."""
-        if len(source) > MAX_SOURCE:
-            message = f"longer than {MAX_SOURCE:,} characters"
-            raise jinja2.TemplateSyntaxError(message, 1, name, filename)
-        return super().preprocess(source, name, filename)
-
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        parsed: nodes.Template = self._told(super()._parse, name, filename, source, name, filename)
-        return parsed
-
-    def _compile(self, source: str, filename: str) -> Any:
-        return self._told(super()._compile, None, filename, source, filename)
-
-    def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
-        _METER.start()  # constants are folded with the same filters
-        code: str = self._told(super()._generate, name, filename, source, name, filename, defer_init)
-        return code
-
-    def _told(self, step: Callable[..., Any], name: str | None, filename: str | None, *args: Any) -> Any:
-        try:
-            return step(*args)
-        except jinja2.TemplateSyntaxError:
-            raise
-        except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
-            what = "nested too deeply" if isinstance(error, (RecursionError, MemoryError)) else str(error)
-            raise jinja2.TemplateSyntaxError(what, 1, name, filename) from None
-
-    # --------------------------------------------------------------- what compiled templates call
-
-    def tick(self, steps: int = 1) -> bool:
-        """A block begins that has so many pieces."""
-        _METER.take(steps)
-        return True
-
-    def measured(self, value: Any) -> Any:
-        """A value that was made, unless it is too large."""
-        _METER.take(1 + (_weight(value) >> 8))
-        return value
-
-    def joined(self, parts: tuple[Any, ...], escape: bool) -> Any:
-        """What `~` makes of its operands."""
-        from jinja2.runtime import markup_join, str_join
-
-        _room(sum(len(part) if isinstance(part, str) else _weight(part) for part in parts))
-        return self.measured(markup_join(parts) if escape else str_join(parts))
-
-    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
-        """A call in a template, counted and measured."""
-        _METER.take(1)
-        owner = getattr(__obj, "__self__", None)
-        if owner is not None and not isinstance(owner, type(__self)):
-            _check_method(owner, __obj.__name__, args, kwargs)
-        return _checked(super().call(__context, __obj, *args, **kwargs))
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """`+`, `*`, `**` or `%` of operands whose result is not too large."""
-        if operator == "**" and isinstance(left, int) and isinstance(right, int):
-            _bits(left.bit_length() * max(right, 0))
-        elif operator == "*":
-            for one, times in ((left, right), (right, left)):
-                if isinstance(times, int) and isinstance(one, int):
-                    _bits(one.bit_length() + times.bit_length())
-                elif isinstance(times, int) and hasattr(one, "__len__"):
-                    _room(_weight(one) * max(times, 0))
-        elif operator == "%" and isinstance(left, str):
-            _check_percent(left, right)
-        elif operator == "+" and hasattr(left, "__len__") and hasattr(right, "__len__"):
-            _room(_weight(left) + _weight(right))
-        return _checked(super().call_binop(context, operator, left, right))
-
-    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """`str.format`, unless widths or repeats make its text too long."""
-        wrapped = super().wrap_str_format(value)
-        if wrapped is None:
-            return None
-        text, format_text = value.__self__, wrapped
-
-        @functools.wraps(format_text)
-        def bounded(*args: Any, **kwargs: Any) -> str:
-            fields = [(spec or "") for _, name, spec, _ in string.Formatter().parse(text) if name is not None]
-            if any("{" in spec or _FREE_WIDTH.search(spec) for spec in fields):
-                raise TemplateLimitError(f"a field is wider than {MAX_WIDTH:,}, or its width is not written out")
-            _room(len(text) + len(fields) * (MAX_WIDTH + _weight([args, kwargs])))
-            return format_text(*args, **kwargs)
-
-        return bounded
-
-
-# -------------------------------------------------------------------------------------- measures
+# --------------------------------------------------------------------------------------- measures
 
 
 def _room(length: int) -> None:
@@ -274,149 +101,249 @@ def _weight(value: Any) -> int:
     """The characters and entries of a value with all that is in it, as often as it is there."""
     if isinstance(value, (str, bytes)):
         return len(value)
-    if not isinstance(value, (list, tuple, set, frozenset, Mapping)):
-        return 1
-    if set(map(type, value)) <= {str} and not isinstance(value, Mapping):  # what most lists in prompts are
-        return sum(map(len, value)) + _ENTRY * (1 + len(value))
     total, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, (str, bytes)):
             total += len(one)
         elif isinstance(one, Mapping):
-            waiting += one.keys()
-            waiting += one.values()
-        elif isinstance(one, (list, tuple, set, frozenset)):
+            waiting += itertools.chain(one.keys(), one.values())
+        elif isinstance(one, (list, tuple, set, frozenset, range)):
             waiting += one
         total += _ENTRY
         _room(total + _ENTRY * len(waiting))
     return total
 
 
-def _checked(value: Any) -> Any:
-    """A result, unless it is too large; what is made bit by bit is counted as it comes."""
-    if isinstance(value, bool) or value is None or (type(value) is str and len(value) < _EVERY):
+def _measured(value: Any) -> Any:
+    """A value that was made, unless it is too large; what is made bit by bit is counted as it comes."""
+    if type(value) is str and len(value) < _EVERY:
         return value
-    if isinstance(value, int):
-        _bits(value.bit_length())
-    elif isinstance(value, (str, bytes, list, tuple, set, frozenset, Mapping)):
+    if isinstance(value, (str, bytes, list, tuple, set, frozenset, dict)):
         weight = _weight(value)
         _room(weight)
-        _METER.take(weight >> 8)
+        _SUPPLY.take(weight // _EVERY)
+    elif isinstance(value, int):
+        _bits(value.bit_length())
     elif isinstance(value, Iterator):
-        return _ticking(value)
+        return _counted(value)
     return value
 
 
-def _ticking(values: Iterator[Any]) -> Iterator[Any]:
-    for value in values:
-        _METER.take(1)
-        yield value
+@pass_eval_context
+def _joined(context: nodes.EvalContext, parts: tuple[Any, ...]) -> Any:
+    """What `~` makes of its operands."""
+    _room(sum(len(part) if isinstance(part, str) else _weight(part) for part in parts))
+    return _measured(markup_join(parts) if context.autoescape else str_join(parts))
 
 
-def _check_percent(text: str, values: Any) -> None:
-    if _FREE_WIDTH.search(text) or _SET_WIDTH.search(text):
-        raise TemplateLimitError(f"a field is wider than {MAX_WIDTH:,}, or its width is not written out")
-    _room(len(text) + text.count("%") * (MAX_WIDTH + _weight(values)))
+def _concat(pieces: Iterable[str]) -> str:
+    """All pieces as one text, given up as soon as they are too long."""
+    text, length, left = "", 0, iter(pieces)
+    while True:
+        batch = list(itertools.islice(left, 4096))
+        length += sum(map(len, batch))
+        _room(length)
+        text += "".join(batch)
+        if len(batch) < 4096:
+            return text
 
 
-_NUMBER_METHODS = frozenset({"bit_length", "bit_count", "is_integer", "conjugate", "as_integer_ratio", "hex"})
+# ------------------------------------------------------------------------------- what multiplies
 
-
-def _check_method(owner: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Refuse what a method of a text or number would make, if that is too large."""
-    given = (*args, *kwargs.values())
-    if isinstance(owner, str):
-        if name == "translate":
-            raise TemplateLimitError("str.translate is not there; use replace")
-        if name == "replace" and len(args) >= 2 and isinstance(args[0], str):
-            _room(len(owner) + owner.count(args[0]) * _weight(args[1]))
-        elif name == "join" and args and hasattr(args[0], "__len__"):
-            _room(_weight(args[0]) + len(args[0]) * len(owner))
-        elif name == "join":
-            raise TemplateLimitError("str.join wants a list; put `| list` behind it")
-        elif name == "expandtabs":
-            _room(len(owner) + owner.count("\t") * max((n for n in given if isinstance(n, int)), default=8))
-        elif name in ("center", "ljust", "rjust", "zfill"):
-            _width(given)
-    elif (isinstance(owner, (bytes, bytearray)) and name != "decode") or (
-        isinstance(owner, (int, float)) and name not in _NUMBER_METHODS
-    ):
-        raise TemplateLimitError(f"{type(owner).__name__}.{name} is not there")
-    elif isinstance(owner, type) and owner in (int, bytes, bytearray, str):
-        raise TemplateLimitError(f"{owner.__name__}.{name} is not there")
-    elif name == "strftime" and any(isinstance(one, str) and re.search(r"%[^%a-zA-Z]*\d{3,}", one) for one in given):
-        raise TemplateLimitError("a field of strftime is too wide")
-
-
-def _width(values: Iterable[Any]) -> None:
-    if any(isinstance(one, int) and abs(one) > MAX_WIDTH for one in values):
-        raise TemplateLimitError(f"a width of more than {MAX_WIDTH:,}")
-
-
-# --------------------------------------------------------------------------------------- filters
-
-# Of chance, and of pages: no use in a prompt, and slow on long texts.
-_ABSENT = ("random", "pprint", "urlize", "xmlattr", "filesizeformat")
-_WIDTHS = frozenset({"center", "indent", "wordwrap", "batch", "slice", "round", "tojson", "truncate"})
+_TIMES = frozenset({"replace", "join", "wordwrap", "expandtabs", "indent", "tojson"})
+"""Filters and methods whose results may hold an argument, or as many spaces, again and again."""
+_WIDTHS = frozenset({"center", "ljust", "rjust", "zfill", "to_bytes", "batch", "slice", "round", "truncate"})
 _SHORT = frozenset({"wordwrap", "striptags"})
-MAX_SHORT = 100_000
-"""Characters of a text whose filter takes quadratic time."""
+_GUARDED = frozenset({*_TIMES, *_WIDTHS, *_SHORT, "format", "strftime", "sum", "translate"})
+_ABSENT = ("lipsum", "random", "pprint", "urlize", "xmlattr", "filesizeformat")
+"""Of chance, and of pages: no use in a prompt, and slow on long texts."""
+_FREE_PERCENT = re.compile(r"%[^a-zA-Z%]*(\*|\d{5,})")
+_FREE_BRACES = re.compile(r"\{[^{}]*:[^{}]*(\{|\d{5,})")
 
 
-def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that counts, and is measured before it is applied."""
-    passed = int(getattr(function, "jinja_pass_arg", None) is not None)
-
-    if name not in _GUARDED:
-
-        @functools.wraps(function)
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            value = args[passed]
-            _METER.take(1 + (len(value) >> 8) if type(value) in (str, list) else 1)
-            result = function(*args, **kwargs)
-            return result if type(result) is str and len(result) < _EVERY else _checked(result)
-
-        return counted
-
-    @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        value, *rest = args[passed:]
-        _METER.take(1 + (len(value) >> 8 if hasattr(value, "__len__") else 0))
-        given = (*rest, *kwargs.values())
-        if name in _WIDTHS:
-            _width(given)
-        if name in _SHORT and isinstance(value, str) and len(value) > MAX_SHORT:
-            raise TemplateLimitError(f"{name} takes at most {MAX_SHORT:,} characters")
-        if name == "join" and isinstance(value, Iterator):
-            value = list(value)
-        if name in _GROWTH:
-            _room(_GROWTH[name](value, given))
-        if name == "format":
-            _check_percent(str(value), kwargs or tuple(rest))
-        if name == "sum" and not all(isinstance(one, (int, float, str)) for one in given):
-            raise TemplateLimitError("sum adds numbers")
-        return _checked(function(*args[:passed], value, *rest, **kwargs))
-
-    return guarded
+def _check(name: str, value: Any, given: list[Any]) -> None:
+    """Refuse a filter or method of `_GUARDED` whose result would be too large. Raises `TemplateLimitError`."""
+    if name in _TIMES:
+        times = _weight(value) if name == "tojson" else len(value)
+        for one in given:
+            length = one if type(one) is int else len(one) if hasattr(one, "__len__") else 0
+            _room(times * max(length, 8) // 10)  # a crude estimate; the result will be measured
+    if name in _WIDTHS and any(isinstance(one, int) and abs(one) > MAX_WIDTH for one in given):
+        raise TemplateLimitError(f"a width of more than {MAX_WIDTH:,}")
+    if name in _SHORT and len(value) > MAX_SHORT:
+        raise TemplateLimitError(f"{name} takes at most {MAX_SHORT:,} characters")
+    if name in ("format", "strftime"):
+        _check_fields(str(value if name == "format" else given[0]), "%", _FREE_PERCENT, given)
+    elif name == "translate" or (name == "sum" and not all(isinstance(one, (int, float, str)) for one in given)):
+        raise TemplateLimitError("there is no translate, use replace; and sum adds numbers")
 
 
-def _longest(given: Iterable[Any]) -> int:
-    return max((_weight(one) for one in given), default=0)
+def _check_fields(text: str, mark: str, free: re.Pattern[str], values: Any) -> None:
+    if free.search(text):
+        raise TemplateLimitError(f"a field is wider than {MAX_WIDTH:,}, or its width is not written out")
+    _room(len(text) + text.count(mark) * (MAX_WIDTH + _weight(values)))
 
 
-_GROWTH: dict[str, Callable[[Any, tuple[Any, ...]], int]] = {
-    "replace": lambda value, given: (
-        len(str(value)) + (str(value).count(str(given[0])) if given else 0) * _longest(given[1:2])
-    ),
-    "join": lambda value, given: (_weight(value) + len(value) * _longest(given)) if hasattr(value, "__len__") else 0,
-    "indent": lambda value, given: (
-        len(str(value))
-        + (str(value).count("\n") + 1) * max([4, *(g for g in given if type(g) is int), _longest(given)])
-    ),
-    "tojson": lambda value, given: _weight(value) * (1 + max((g for g in given if type(g) is int), default=0)),
-    "wordwrap": lambda value, given: len(str(value)) * (1 + _longest(given)),
-    "batch": lambda value, given: _longest(given) * MAX_WIDTH,
-    "slice": lambda value, given: _longest(given) * MAX_WIDTH,
-}
-_GUARDED = frozenset({*_GROWTH, *_WIDTHS, *_SHORT, "format", "sum"})
+def _filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter whose work and result are measured."""
+    at = int(getattr(function, "jinja_pass_arg", None) is not None)
+
+    def checked(value: Any, *given: Any, **named: Any) -> Any:
+        if not hasattr(value, "__len__") and (name in _TIMES or name in _SHORT):
+            value = list(value) if isinstance(value, Iterator) else str(value)
+        _check(name, value, [*given, *named.values()])
+        return value
+
+    @wraps(function)
+    def bounded(*args: Any, **kwargs: Any) -> Any:
+        value = args[at]
+        if type(value) in (str, list) and len(value) >= _EVERY:
+            _SUPPLY.take(len(value) // _EVERY)
+        if name in _GUARDED:
+            args = (*args[:at], checked(*args[at:], **kwargs), *args[at + 1 :])
+        result = function(*args, **kwargs)
+        return result if type(result) is str and len(result) < _EVERY else _measured(result)
+
+    return bounded
+
+
+# ------------------------------------------------------------------------------- the environment
+
+_COUNTED, _MEASURED, _JOINED = "(counted)", "(measured)", "(joined)"
+"""Filters that no template can name."""
+
+
+class _Guarded(NodeTransformer):
+    """Puts these filters around what repeats, and around what makes values without a call."""
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        price = 1 + sum(1 for _ in node.find_all(nodes.Expr)) // 4
+        node.iter = _filtered(node.iter, _COUNTED, nodes.Const(price))
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(nodes.Tuple(node.nodes, "load", lineno=node.lineno, environment=node.environment), _JOINED)
+
+    def visit_List(self, node: nodes.List | nodes.Dict | nodes.Tuple) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return node if isinstance(node, nodes.Tuple) and node.ctx != "load" else _filtered(node, _MEASURED)
+
+    visit_Dict = visit_Tuple = visit_List  # noqa: N815
+
+
+def _filtered(node: Any, name: str, *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno, environment=node.environment)
+
+
+class _Template(Template):
+    """A template whose rendering starts with a full supply."""
+
+    def render(self, *args: Any, **kwargs: Any) -> str:
+        with _SUPPLY.lock:
+            _SUPPLY.renew()
+            return super().render(*args, **kwargs)
+
+    def make_module(self, *args: Any, **kwargs: Any) -> Any:
+        module = super().make_module(*args, **kwargs)
+        module._body_stream = [_concat(module._body_stream)]
+        return module
+
+
+class BoundedEnvironment(ImmutableSandboxedEnvironment):
+    """A sandbox whose templates end, and whose texts have a length.
+
+    Args:
+        options: those of `jinja2.Environment`.
+    """
+
+    template_class = _Template
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    concat = staticmethod(_concat)
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(undefined=jinja2.StrictUndefined, **options)
+        for name in _ABSENT:
+            self.globals.pop(name, None)
+            self.filters.pop(name, None)
+        self.filters = {name: _filter(name, function) for name, function in self.filters.items()}
+        self.filters |= {_COUNTED: _counted, _MEASURED: _measured, _JOINED: _joined}
+
+    def evaluate(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What a compiled expression gives, with a supply of its own."""
+        with _SUPPLY.lock:
+            _SUPPLY.renew()
+            return function(*args)
+
+    def add_filter(self, name: str, function: Callable[..., Any]) -> None:
+        """A filter of one's own, measured like the others."""
+        self.filters[name] = _filter(name, function)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        with _as_syntax_errors(name, filename):
+            if len(source) > MAX_SOURCE:
+                raise ValueError(f"longer than {MAX_SOURCE:,} characters")
+            return super()._parse(source, name, filename)
+
+    def _generate(self, source: nodes.Template, name: Any, filename: Any, defer_init: bool = False) -> str:
+        with _as_syntax_errors(name, filename), _SUPPLY.lock:
+            _SUPPLY.renew()  # constants are folded with the same filters
+            return super()._generate(_Guarded().visit(source), name, filename, defer_init)
+
+    def _compile(self, source: str, filename: str) -> Any:
+        with _as_syntax_errors(None, filename):
+            return super()._compile(source, filename)
+
+    # What compiled templates call:
+
+    def _load_template(self, name: str, *args: Any) -> Template:
+        next(_SUPPLY.steps, None)  # includes may include each other
+        return super()._load_template(name, *args)
+
+    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+        """A call in a template, counted and measured."""
+        next(_SUPPLY.steps)
+        owner = getattr(__obj, "__self__", None)
+        if isinstance(__obj, LoopContext):
+            args = (_counted(args[0]), *args[1:])
+        elif owner is not None and __obj.__name__ in _GUARDED:
+            args = tuple(list(one) if isinstance(one, Iterator) else one for one in args)
+            _check(__obj.__name__, owner, [*args, *kwargs.values()])
+        return _measured(super().call(__context, __obj, *args, **kwargs))
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """`+`, `*`, `**` or `%` of operands whose result is not too large."""
+        if operator == "%" and isinstance(left, str):
+            _check_fields(left, "%", _FREE_PERCENT, right)
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            _bits(left.bit_length() * right)
+        elif operator == "*":
+            for one, times in ((left, right), (right, left)):
+                if isinstance(times, int) and hasattr(one, "__len__"):
+                    _room(_weight(one) * max(times, 0))
+        return _measured(super().call_binop(context, operator, left, right))
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """`str.format`, unless widths or repeats make its text too long."""
+        format_text = super().wrap_str_format(value) if isinstance(value, _METHODS) else None
+        if format_text is None:
+            return None
+
+        @wraps(format_text)
+        def bounded(*args: Any, **kwargs: Any) -> str:
+            text = str(value.__self__).replace("{{", "").replace("}}", "")
+            _check_fields(text, "{", _FREE_BRACES, [args, kwargs])
+            return format_text(*args, **kwargs)
+
+        return bounded
+
+
+@contextlib.contextmanager
+def _as_syntax_errors(name: str | None, filename: str | None) -> Iterator[None]:
+    try:
+        yield
+    except (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError) as error:
+        what = "nested too deeply" if isinstance(error, (RecursionError, MemoryError)) else str(error)
+        raise jinja2.TemplateSyntaxError(what, 1, name, filename) from None
