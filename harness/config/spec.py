@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from harness.config import schema, yamls
@@ -98,7 +99,7 @@ def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys
         SpecError: with file, line and column, all problems at once.
     """
     file = str(project.spec(reference))
-    return _changed(*_merged(file, project, ()), file, overrides, keys)
+    return _changed(_extended(yamls.read(Path(file)), project, (file,)), overrides, keys)
 
 
 def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
@@ -107,27 +108,17 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
         text = json.dumps(data, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise SpecError(f"a spec is plain data: {error}", place=Place("<dict>")) from None
-    document = yamls.parse(text, "<dict>")
-    return _changed(*_extended(document, project, ()), "<dict>", overrides, keys)
+    return _changed(_extended(yamls.parse(text, "<dict>"), project, ()), overrides, keys)
 
 
-def _changed(
-    data: dict[str, Any],
-    places: dict[ValuePath, Place],
-    file: str,
-    overrides: Iterable[str],
-    keys: Mapping[str, Any],
-) -> Spec:
+def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[str, Any]) -> Spec:
+    data, places, file = document.data, document.places, document.file
     for assignment in overrides:
         _assign(data, places, assignment)
     for key, value in keys.items():
         if value is not None:
             data[key] = value
             places[(key,)] = Place(f"--{key} {value}")
-    return _checked(data, places, file)
-
-
-def _checked(data: dict[str, Any], places: dict[ValuePath, Place], file: str) -> Spec:
     data = {key: value for key, value in data.items() if value is not None}  # `baseline:` alone takes it away
     data |= {key: value for key, value in DEFAULTS.items() if key not in data}
     spec = Spec(str(data.get("name", "")), file, data, places)
@@ -165,16 +156,8 @@ def raise_all(errors: Iterable[SpecError]) -> None:
 # ------------------------------------------------------------------------------------------ merging
 
 
-def _merged(file: str, project: Project, via: tuple[str, ...]) -> tuple[dict[str, Any], dict[ValuePath, Place]]:
-    from pathlib import Path
-
-    document = yamls.read(Path(file))
-    return _extended(document, project, (*via, file))
-
-
-def _extended(
-    document: yamls.Document, project: Project, via: tuple[str, ...]
-) -> tuple[dict[str, Any], dict[ValuePath, Place]]:
+def _extended(document: yamls.Document, project: Project, via: tuple[str, ...]) -> yamls.Document:
+    """A spec over those that it extends. `via`: the files that extend one another up to this one."""
     data = document.data
     if data is None:
         needed = ", ".join(schema.SPEC["required"])
@@ -187,12 +170,11 @@ def _extended(
             if key in data:
                 raise SpecError(f"{alias!r} is another word for {key!r}; give one", place=document.place(alias, KEY))
             data[key] = data.pop(alias)
-            moved = {(key, *p[1:]): place for p, place in places.items() if p[:1] == (alias,)}
-            places.update(moved)
+            places |= {(key, *path[1:]): place for path, place in places.items() if path[:1] == (alias,)}
     base = data.pop("extends", None)
     if base is None:
-        _liken(data.get("matrix"), None, document.place)
-        return data, places
+        _fill_in(data.get("matrix"), None, document.place)
+        return yamls.Document(data, document.file, places)
     here = places.get(("extends",), document.place())
     if not isinstance(base, str):
         raise SpecError("extends: names one spec", place=here)
@@ -201,51 +183,38 @@ def _extended(
         raise SpecError(f"extends itself through {' → '.join(via)}", place=here)
     if len(via) >= yamls.MAX_DEPTH:
         raise SpecError(f"extends more than {yamls.MAX_DEPTH} specs, one another", place=here)
-    below, below_places = _merged(file, project, via)
-    _pick(data.get("matrix"), below.get("matrix"), document.place)
-    _liken(data.get("matrix"), below.get("matrix"), document.place)
-    return over(below, data), {**below_places, **places}
+    below = _extended(yamls.read(Path(file)), project, (*via, file))
+    _fill_in(data.get("matrix"), below.data.get("matrix"), document.place)
+    return yamls.Document(over(below.data, data), document.file, {**below.places, **places})
 
 
-def _pick(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
-    """Let a name in `matrix` stand for the mapping of that name among the base's values of the same variable."""
-    if not (isinstance(matrix, dict) and isinstance(base, dict)):
-        return
-    for variable, values in matrix.items():
-        known = base.get(variable)
-        if isinstance(values, list) and isinstance(known, list):
-            named = {value["name"]: value for value in known if isinstance(value, dict) and _is_name(value.get("name"))}
-            for i, value in enumerate(values):
-                if named and len(named) == len(known) and _is_name(value) and value not in named:
-                    message = f"{variable}: no value is called {value!r}"
-                    raise SpecError(
-                        message, place=place_of("matrix", variable, i), hint=near(str(value), map(str, named))
-                    )
-            matrix[variable] = [named.get(value, value) if _is_name(value) else value for value in values]
+def _fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
+    """Complete the swept values of `matrix` from those of the spec it extends.
 
-
-def _liken(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
-    """A swept mapping that says `like: NAME` takes over what it does not say itself from one before it, else from one
-    of the base's; mappings within it merge as those of `extends:` do."""
-    known = base if isinstance(base, dict) else {}
+    A name stands for the base's mapping of that name, where all values there are mappings. A mapping with `like: NAME`
+    takes over what it does not say itself from one before it, else from one of the base's.
+    """
     for variable, values in matrix.items() if isinstance(matrix, dict) else ():
-        below = known.get(variable)
-        named = {str(v.get("name")): v for v in below if isinstance(v, dict)} if isinstance(below, list) else {}
+        below = base.get(variable) if isinstance(base, dict) else None
+        below = below if isinstance(below, list) else []
+        inherited = {str(value.get("name")): value for value in below if isinstance(value, dict)}
+        known = dict(inherited)
         for i, value in enumerate(values if isinstance(values, list) else ()):
-            if not isinstance(value, dict):
-                continue
-            if "like" in value:
-                like = str(value["like"])
-                if like not in named:
-                    message = f"{variable}: no value before this one is called {like!r}"
-                    raise SpecError(message, place=place_of("matrix", variable, i, "like"), hint=near(like, named))
-                own = {k: over(named[like].get(k), v) for k, v in value.items() if k != "like"}
-                values[i] = {**named[like], **own}
-            named[str(values[i].get("name"))] = values[i]
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str | int | float)
+            if isinstance(value, dict):
+                if "like" in value:
+                    like = str(value["like"])
+                    if like not in known:
+                        message = f"{variable}: no value before this one is called {like!r}"
+                        place = place_of("matrix", variable, i, "like")
+                        raise SpecError(message, place=place, hint=near(like, known))
+                    own = {key: over(known[like].get(key), item) for key, item in value.items() if key != "like"}
+                    values[i] = {**known[like], **own}
+                known[str(values[i].get("name"))] = values[i]
+            elif str(value) in inherited:
+                values[i] = inherited[str(value)]
+            elif inherited and len(inherited) == len(below) and isinstance(value, str | int | float):
+                message = f"{variable}: no value is called {value!r}"
+                raise SpecError(message, place=place_of("matrix", variable, i), hint=near(str(value), inherited))
 
 
 def over(base: Any, top: Any) -> Any:
@@ -291,8 +260,7 @@ def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: st
     steps.append(_step(here, keys[-1], keys[:-1], place))
     if keys[0] == "matrix":
         change = {keys[1]: value} if len(keys) == 2 else value
-        _pick(change, data.get("matrix"), lambda *_: place)
-        _liken(change, data.get("matrix"), lambda *_: place)
+        _fill_in(change, data.get("matrix"), lambda *_: place)
         value = change[keys[1]] if len(keys) == 2 else change
     here[steps[-1]] = value
     for below in [path for path in places if path[: len(steps)] == tuple(steps)]:
@@ -324,34 +292,27 @@ def _check_matrix(spec: Spec) -> None:
         message = f"{count:.15g} conditions ({sizes}); at most {MAX_CONDITIONS:,}"
         hint = "Split the spec (extends:), or let the task draw what need not be a condition of its own."
         raise SpecError(message, place=spec.place("matrix"), hint=hint)
-    errors, used = [], set()
+    errors: list[SpecError] = []
+    used = set()
+
+    def refuse(message: str, *path: Hashable, hint: str | None = None) -> None:
+        errors.append(SpecError(message, place=spec.place(*path), hint=hint))
+
     for name, values in matrix.items():
+        here = ("matrix", name)
         if not _NAME.fullmatch(name):
-            message = f"{name!r} cannot be inserted as ${{…}}: a name is made of letters, digits and '_'"
-            errors.append(SpecError(message, place=spec.place("matrix", name, KEY)))
+            refuse(f"{name!r} cannot be inserted as ${{…}}: a name is made of letters, digits and '_'", *here, KEY)
             continue
-        seen: dict[str, int] = {}
         if name in RESERVED:
-            errors.append(
-                SpecError(
-                    f"{name!r} is a column of result rows; call it otherwise",
-                    place=spec.place("matrix", name, KEY),
-                )
-            )
+            refuse(f"{name!r} is a column of result rows; call it otherwise", *here, KEY)
+        seen: dict[str, int] = {}
         for i, value in enumerate(values):
             label = value.get("name") if isinstance(value, dict) else value
             if seen.setdefault(str(label), i) != i:
-                message = f"{name} takes the value {label!r} twice: its episodes would be counted as one"
-                errors.append(SpecError(message, place=spec.place("matrix", name, i)))
+                refuse(f"{name} takes the value {label!r} twice: its episodes would be counted as one", *here, i)
             if isinstance(label, (list, dict)) or (isinstance(value, dict) and label is None):
                 hint = f"{{name: …, key: …}}, used as ${{{name}.key}}"
-                errors.append(
-                    SpecError(
-                        "a swept value is a scalar or a mapping with a name",
-                        place=spec.place("matrix", name, i),
-                        hint=hint,
-                    )
-                )
+                refuse("a swept value is a scalar or a mapping with a name", *here, i, hint=hint)
     body = {k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "prices")}
     found = [(path, text, [*matrix]) for path, text in _texts(body, ())]
     for i, name in enumerate(matrix):
@@ -362,16 +323,13 @@ def _check_matrix(spec: Spec) -> None:
                 continue
             used.add(variable.split(".")[0])
             if path[0] in SHARED:
-                shared = f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it"
-                errors.append(SpecError(shared, place=spec.place(*path)))
+                refuse(f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it", *path)
             if what := _no_variable(variable, matrix, known):
-                errors.append(SpecError(what, place=spec.place(*path)))
+                refuse(what, *path)
     for name in matrix:
         if name not in used and _NAME.fullmatch(name):
             hint = f"Insert it somewhere as ${{{name}}}, or drop it."
-            errors.append(
-                SpecError(f"matrix variable {name!r} is never used", place=spec.place("matrix", name, KEY), hint=hint)
-            )
+            refuse(f"matrix variable {name!r} is never used", "matrix", name, KEY, hint=hint)
     raise_all(errors)
 
 
