@@ -1,9 +1,9 @@
-"""A recorded run instead of a model."""
+"""A recorded run in the model's place: the same answers again, with no model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,13 @@ from typing import Any
 from harness.api import Completion, Engine, Facts, Reports, Request, plugin
 from harness.errors import (
     ContextLengthError,
-    DataError,
     EngineError,
     EngineFatalError,
-    Place,
     RefusedError,
     RequestError,
     SetupError,
 )
-from harness.storage import confirmed
+from harness.storage import lines
 
 _FIELDS = frozenset(f.name for f in fields(Completion))
 _ERRORS: dict[str, type[EngineError]] = {
@@ -31,11 +29,11 @@ Row = Mapping[str, Any]
 
 @plugin
 class Replay(Engine, Reports):
-    """Answers from a recorded run: every request gets the reply to the same request in that run.
+    """Answers from a recorded run: every request gets the answer that the same request got then.
 
     Args:
         path: a run's folder (its `journal*.jsonl`), or a file that `--log_requests` wrote.
-        model: the name in tables; empty: the recorded run's, so that its tables come out the same.
+        model: the name shown in tables; empty: the recorded run's, so that its tables come out the same.
     """
 
     path: str
@@ -53,18 +51,24 @@ class Replay(Engine, Reports):
             SetupError: if there is none at `path`, or nothing in it.
             DataError: if a line other than a file's last is damaged.
         """
-        for file in self._files():
-            journaled = Path(self.path).is_dir()
-            for row in (line for _, line in confirmed(file)) if journaled else _recorded(file):
+        path = Path(self.path)
+        files = sorted(path.glob("journal*.jsonl")) if path.is_dir() else [path] * path.is_file()
+        if not files:
+            raise SetupError(
+                f"{self.path}: no recorded run there",
+                hint="Give path= a folder below results/ with a journal.jsonl in it, or a requests.jsonl.",
+            )
+        for file in files:
+            for _, row in lines(file, sealed=path.is_dir()):
                 self._take(row)
         if not self._answers and not self._errors:
-            raise SetupError(f"{self.path}: no recorded model calls", hint="A run whose seats held policies has none.")
+            raise SetupError(f"{self.path}: no recorded model calls", hint="A run of policies alone has none.")
 
     async def complete(self, request: Request) -> Completion:
         """The recorded answer, or the recorded error raised again.
 
         Raises:
-            EngineFatalError: if the request was never asked in the recorded run.
+            EngineFatalError: if the recorded run made no such request.
         """
         answer = self._answers.get(request.id)
         if answer is not None:
@@ -80,24 +84,12 @@ class Replay(Engine, Reports):
     def report(self) -> Facts:
         return {"recorded_calls": len(self._answers)}
 
-    def _files(self) -> list[Path]:
-        path = Path(self.path)
-        files = sorted(path.glob("journal*.jsonl")) if path.is_dir() else [path]
-        if not files or not files[0].is_file():
-            raise SetupError(
-                f"{self.path}: no recorded run there",
-                hint="Give path= a folder below results/ with a journal.jsonl in it, or a requests.jsonl.",
-            )
-        return files
-
     def _recorded_model(self) -> str:
         path = Path(self.path)
         try:
-            if path.is_dir():
-                return str(json.loads((path / "run.json").read_text("utf-8"))["model"])
-            with path.open(encoding="utf-8") as recorded:  # every line names the model
-                return str(json.loads(next(recorded, ""))["model"])
-        except (OSError, ValueError, KeyError, TypeError):
+            with (path / "run.json" if path.is_dir() else path).open(encoding="utf-8") as recorded:
+                return str(json.loads(recorded.read() if path.is_dir() else next(recorded))["model"])
+        except (OSError, ValueError, KeyError, TypeError, StopIteration):
             return "replay"
 
     def _take(self, row: Row) -> None:
@@ -113,17 +105,3 @@ class Replay(Engine, Reports):
             self._errors.pop(row["id"], None)
         elif "id" in row and row.get("error_kind") in _ERRORS and row["id"] not in self._answers:
             self._errors[row["id"]] = row
-
-
-def _recorded(file: Path) -> Iterator[Row]:
-    """The objects of a file that `--log_requests` wrote. A last line that was torn by a crash is left out."""
-    with file.open(encoding="utf-8", errors="replace") as recorded:
-        for number, line in enumerate(recorded, 1):
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                if line.endswith("\n"):
-                    raise DataError(f"not JSON: {error}", place=Place(str(file), number, 1)) from error
-                return
-            if isinstance(row, dict):
-                yield row

@@ -211,8 +211,8 @@ def _is_intact(raw: bytes) -> bool:
     return raw[-_SEAL:] == b',"crc":"%08x"}\n' % rest
 
 
-def lines(path: Path) -> Iterator[tuple[int, Line]]:
-    """(byte offset, line) of every whole line of a journal.
+def lines(path: Path, *, sealed: bool = True) -> Iterator[tuple[int, Line]]:
+    """(byte offset, line) of every whole line of a journal, or of a file whose lines have no checksum (`sealed`).
 
     Raises `DataError` naming a line that is no JSON object, or not as it was written.
     """
@@ -223,7 +223,7 @@ def lines(path: Path) -> Iterator[tuple[int, Line]]:
                 if not raw.endswith(b"\n"):
                     return  # torn by a kill
                 line = json_object(raw, path, number)
-                if not _is_intact(raw):
+                if sealed and not _is_intact(raw):
                     message = "the line is not as it was written (its checksum differs): the file is damaged"
                     raise DataError(message, place=Place(str(path), number, 1), hint=DAMAGED)
                 yield offset, line
