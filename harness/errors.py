@@ -153,7 +153,7 @@ def near(name: str, choices: Iterable[str]) -> str:
     """
     known = sorted(set(choices))
     if not known:
-        return "There are none."
+        return "None found."
     # "agentsnet/colouring" should also find "coloring": compare whole names, then last parts.
     tails = {k.rsplit("/", 1)[-1]: k for k in known}
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)

@@ -99,16 +99,16 @@ class Run:
 
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with the papers' figures as marked rows."""
-        known = self.compared(published)
-        return [build(table, self.scores, self.metrics, known, self.prices) for table in self.table_specs]
+        figures = self.compared(published)
+        return [build(table, self.scores, self.metrics, figures, self.prices) for table in self.table_specs]
 
     def compared(self, published: Iterable[Published]) -> list[Published]:
         """Published tables; those that this run's tables show say how the run differs from the profile behind them."""
         from harness.report import against
 
         project = find()
-        named = {name for table in self.table_specs for name in table.published}
-        return [against([table], self.spec, project)[0] if table.id in named else table for table in published]
+        cited = {name for table in self.table_specs for name in table.published}
+        return [against([table], self.spec, project)[0] if table.id in cited else table for table in published]
 
     @property
     def prices(self) -> dict[str, Price]:
@@ -118,8 +118,8 @@ class Run:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """Standard result rows: {schema, run, model, condition, labels, metric, value, stderr, n, failed}."""
-        made: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
-        return made
+        result: list[dict[str, Any]] = rows(self.scores, self.metrics, str(self.meta["run"]))
+        return result
 
     @property
     def failed(self) -> list[EpisodeScore]:
@@ -222,8 +222,8 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
     check_execution(plan, options.allow_code_execution, options.sandbox)
     executor = chosen(plan, options)
     executor.check(plan, options)
-    found = survey(plan)
-    _check(plan, found.labels)
+    surveyed = survey(plan)
+    _check(plan, surveyed.labels)
     check_replay(plan)
     adopted = adopt(plan)
     try:
@@ -234,14 +234,16 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        meta = begin(plan, folder, adopted, found.cases, options.resume, options.overwrite)
+        meta = begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite)
         reports: dict[str, Facts] = {}
-        total = len(found.ids)
-        told: OnScore = on_score or (lambda score, total: None)
+        total = len(surveyed.ids)
+        notify: OnScore = on_score or (lambda score, total: None)
 
         async def play() -> list[EpisodeScore]:
-            told(None, total)
-            return await run(plan, found.ids, folder, options, lambda score: told(score, total), reports, executor.play)
+            notify(None, total)
+            return await run(
+                plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play
+            )
 
         try:
             scores = _in_loop(play())
@@ -251,7 +253,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
             now = ended(reported(meta, reports, executor.report()), "stopped", folder)
             if isinstance(end, BudgetReachedError):
                 now["stopped"] = end.stopped
-            with contextlib.suppress(StorageError):  # why it ends is to be told
+            with contextlib.suppress(StorageError):  # the reason for the end matters more
                 storage.write_atomically(folder / META, as_json(now))
             raise
         meta = reported(meta, reports, executor.report())

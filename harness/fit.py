@@ -1,8 +1,8 @@
 """`harness fit`: the agents answer the calibration rows once, and what they get right becomes frozen parameters.
 
 Every file that the spec's protocols name (`calibration:`) is fitted by an ordinary run of an ordinary spec: the same
-seats, a protocol in which nobody hears anybody, and the task with the changes of the spec's `fit:`. It is journaled and
-resumed like any other.
+seats, a protocol in which agents hear nothing of each other, and the task with the changes of the spec's `fit:`. It is
+journaled and resumed like any other.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def fit(
         played = _played(calibrating, where)
         asked = {one.case.id: fingerprint(one.task, one.case) for one in played}
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
-        found = {
+        document = {
             "schema": SCHEMA,
             "harness": __version__,
             "spec": loaded.name,
@@ -89,13 +89,13 @@ def fit(
             "parameters": protocol.fit(played),
         }
         file = _target(project, name)
-        _write(file, json.dumps(found, indent=1, ensure_ascii=False) + "\n", options.overwrite)
+        _write(file, json.dumps(document, indent=1, ensure_ascii=False) + "\n", options.overwrite)
         files[file] = len(played)
     return files
 
 
 def _plan(derived: dict[str, Any], loaded: Spec, project: Project, model: MakeModel, limit: int | None) -> Plan:
-    """The plan of a calibration run; what is wrong with it is told where `fit:` stands."""
+    """The plan of a calibration run; its problems are reported at `fit:`."""
     if limit is not None:
         derived = {**derived, "limit": min(limit, derived.get("limit", limit))}
     try:
@@ -122,11 +122,12 @@ def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
             hint = "Say on which rows, e.g. fit: {task: {test_split: validation}, limit: 100}."
             raise SpecError("there is no fit:, which says what parameters are estimated on", hint=hint)
         derived = _derived(loaded, variant, protocol, condition.task, changes, plan)
-        known = jobs.setdefault(protocol.calibration, (i, derived))[1]
-        if known != derived:
-            key = next(key for key in derived if known.get(key) != derived[key])
+        earlier = jobs.setdefault(protocol.calibration, (i, derived))[1]
+        if earlier != derived:
+            key = next(key for key in derived if earlier.get(key) != derived[key])
             raise SpecError(
-                f"two conditions read {protocol.calibration} and differ in {key}: {known.get(key)} and {derived[key]}",
+                f"two conditions read {protocol.calibration} "
+                f"and differ in {key}: {earlier.get(key)} and {derived[key]}",
                 place=loaded.place("protocol"),
                 hint="Give each its own file, with ${…} in its name.",
             )
@@ -143,17 +144,17 @@ def _derived(
 ) -> dict[str, Any]:
     """The spec of a calibration run."""
     own = {key: variant.data[key] for key in _OWN if key in variant.data}
-    given = variant.data["task"]
+    task_entry = variant.data["task"]
     task_changes = changes.get("task") or {}
-    asked = over({"use": given} if isinstance(given, str) else given, task_changes)
+    task_changed = over({"use": task_entry} if isinstance(task_entry, str) else task_entry, task_changes)
     # null takes away; where there is nothing to take away, as where a spec's parent had it, that is no value either.
-    asked = {key: value for key, value in asked.items() if value is not None or key not in task_changes}
+    task_changed = {key: value for key, value in task_changed.items() if value is not None or key not in task_changes}
     members = set(protocol.members(task.example()))
     seats = {name: _seated(body, members) for name, body in (variant.data.get("seats") or {}).items()}
     assert protocol.calibration is not None
     return {
         "name": f"{loaded.name}-fit-{Path(protocol.calibration).stem}",
-        "task": asked,
+        "task": task_changed,
         "protocol": dict(protocol.questioning()),
         "seats": {name: body for name, body in seats.items() if body is not None},
         "metrics": ["calls", "parse_failures"],
@@ -174,14 +175,14 @@ def _played(plan: Plan, folder: Path) -> list[Played]:
     """What was answered, in plan order."""
     cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
     task = plan.conditions[0].task
-    found: dict[str, Played] = {}
+    played: dict[str, Played] = {}
     for end, batches in storage.batches(*storage.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Mend the cause, and fit again.")
         case = cases[end["e"]]
-        found[end["e"]] = Played(task, case, batches, _right(task, case))
-    return [found[name] for name in cases if name in found]
+        played[end["e"]] = Played(task, case, batches, _right(task, case))
+    return [played[name] for name in cases if name in played]
 
 
 def _score_of(task: Task) -> str:
@@ -215,7 +216,7 @@ def moves(one: Played) -> list[Move]:
 
 
 def _target(project: Project, name: str) -> Path:
-    """Where a file is written: below the project for whoever stands in it, else below the working directory."""
+    """Where a file is written: below the project if that is the working directory, else below the working directory."""
     return project.root / name if Path.cwd().is_relative_to(project.root) else Path(name)
 
 

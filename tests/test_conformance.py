@@ -109,9 +109,8 @@ def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
 
 @functools.cache
 def share(task: str) -> list[tuple[str, dict[str, Any]]]:
-    """Every fitting protocol, with its share of the variants, dealt out among the tasks that give the same."""
-    gives = BUILTIN.load("tasks", task).gives
-    alike = [name for name in names("tasks") if BUILTIN.load("tasks", name).gives == gives]
+    """Every fitting protocol, with its share of the variants, dealt out among the tasks that fit the same ones."""
+    alike = [name for name in names("tasks") if fitting(name) == fitting(task)]
     mine = alike.index(task)
     dealt = []
     for _, group in itertools.groupby(fitting(task), key=lambda variant: variant[0]):

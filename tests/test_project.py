@@ -152,7 +152,7 @@ def test_engines_of_the_core_are_listed() -> None:
 
 
 def test_what_only_the_built_in_project_has_is_hinted_at(tmp_path: Path) -> None:
-    """A project without parents: "There are none" would be no help."""
+    """A project without parents: "None found" would be no help."""
     mine = make(tmp_path / "mine")
     looks = (
         lambda it: it.load("tasks", "arithmetic"),
@@ -165,7 +165,7 @@ def test_what_only_the_built_in_project_has_is_hinted_at(tmp_path: Path) -> None
         ):
             look(mine)
         look(make(tmp_path / "child", "parents: [harness_builtin]\n"))
-    with pytest.raises(UserError, match="There are none"):
+    with pytest.raises(UserError, match="None found"):
         mine.load("tasks", "nothing")
     with pytest.raises(SpecError, match="Did you mean harness_builtin"):
         make(tmp_path / "typo", "parents: [harness_bultin]\n")

@@ -104,7 +104,7 @@ def examine(plan: Plan) -> list[SpecError]:
     Finds template variables that no turn provides (also in branches that are not taken), missing templates, and
     protocols and tasks that fail on their own example. Returns all problems, each once.
     """
-    found: dict[str, SpecError] = {}
+    problems: dict[str, SpecError] = {}
     seen: set[tuple[Any, ...]] = set()
     done: set[tuple[Any, ...]] = set()
     for condition in plan.conditions:
@@ -112,18 +112,18 @@ def examine(plan: Plan) -> list[SpecError]:
             example = condition.task.example()
             # Sweeping a size changes no prompt: what every seat knows and may answer, but for its numbers, tells
             # conditions apart.
-            told = repr([(condition.task.brief(example, s), condition.task.reply(example, s)) for s in example.seats])
-            told = re.sub(r"\d+", "0", told)
+            asked = repr([(condition.task.brief(example, s), condition.task.reply(example, s)) for s in example.seats])
+            asked = re.sub(r"\d+", "0", asked)
         except Exception as error:
             problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
-            found.setdefault(str(error), problem)
+            problems.setdefault(str(error), problem)
             continue
-        key = (type(condition.task), told, id(condition.protocol), *(g.prompts.name for g in condition.groups))
+        key = (type(condition.task), asked, id(condition.protocol), *(g.prompts.name for g in condition.groups))
         if key not in seen:
             seen.add(key)
             for problem in _examine(condition, example, plan, done):
-                found.setdefault(str(problem), problem)
-    return list(found.values())
+                problems.setdefault(str(problem), problem)
+    return list(problems.values())
 
 
 def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
@@ -158,12 +158,14 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
 
 def _untold(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
     """A second run that is asked as the first one was."""
-    told = [(prompts.render("system", brief) if "system" in prompts.files else "") for brief in (before, turn.brief)]
-    told = [
-        text + prompts.render(turn.name, {**brief, **turn.view})
-        for text, brief in zip(told, (before, turn.brief), strict=True)
+    prompts_shown = [
+        (prompts.render("system", brief) if "system" in prompts.files else "") for brief in (before, turn.brief)
     ]
-    if told[0] == told[1]:
+    prompts_shown = [
+        text + prompts.render(turn.name, {**brief, **turn.view})
+        for text, brief in zip(prompts_shown, (before, turn.brief), strict=True)
+    ]
+    if prompts_shown[0] == prompts_shown[1]:
         lacking = sorted(turn.brief.keys() - before.keys())
         message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
         yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
@@ -171,21 +173,21 @@ def _untold(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterab
 
 def _render(prompts: PromptSet, turn: Turn, new: bool, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
     variables = {**turn.brief, **turn.view}
-    wanted: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
+    templates: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
     if new and "system" in prompts.files:
-        wanted.insert(0, ("system", turn.brief))
+        templates.insert(0, ("system", turn.brief))
     if turn.repairs:
-        wanted.append(("retry", {**variables, "error": "…"}))
-    for template, given in wanted:
+        templates.append(("retry", {**variables, "error": "…"}))
+    for template, values in templates:
         try:
-            key = (prompts.name, template, *given)
-            unknown = [] if key in done else prompts.unknown(template, set(given))
+            key = (prompts.name, template, *values)
+            unknown = [] if key in done else prompts.unknown(template, set(values))
             done.add(key)
             for name, at in unknown:
-                message = f"prompt set {prompts.name!r}: nobody gives the variable {name!r}"
-                yield SpecError(message, place=at, hint=near(name, given))
+                message = f"prompt set {prompts.name!r}: undefined variable {name!r}"
+                yield SpecError(message, place=at, hint=near(name, values))
             if not unknown:  # rendering would only find one of them again
-                prompts.render(template, given)
+                prompts.render(template, values)
         except PromptError as error:
             yield SpecError(error.message, place=error.place, hint=error.hint)
 
@@ -249,8 +251,8 @@ def _short_targets(task: Task, seed: int) -> list[str]:
         if case.target is None or len(target) >= LONG_TARGET or not case.seats:
             continue
         targets.add(target)
-        found = {place for place, leaf in _leaves(task.brief(case, case.seats[0])) if leaf == case.target}
-        places = found if places is None else places & found
+        holding = {place for place, leaf in _leaves(task.brief(case, case.seats[0])) if leaf == case.target}
+        places = holding if places is None else places & holding
     if len(targets) < 3:  # too few to tell
         return []
     return [f"the brief holds the target, as {place}" for place in sorted(places or ())]
@@ -387,8 +389,8 @@ def check_metric(metric: Metric) -> list[str]:
     empty = Episode("e", "c", "x", 0, {}, {}, [], Outcome(), dict.fromkeys(metric.needs))
     ratio = isinstance(metric, RatioMetric)
     value = metric.parts(empty) if isinstance(metric, RatioMetric) else metric.measure(empty)
-    found = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
-    if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in found):
+    values_measured = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
+    if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in values_measured):
         broken.append(f"measures {value!r}")
     for numbers in ([], [1.0], [0.0, 1.0]):
         values = [(number, 2.0) for number in numbers] if ratio else numbers

@@ -146,17 +146,17 @@ def _briefs(condition: Condition, case: Case) -> Mapping[str, Facts]:
 
 
 def _within(limits: Limits, asked: Sequence[Turn]) -> tuple[list[Turn], int]:
-    """The turns that limits of calls leave where nobody is asked again, and the most calls that they allow."""
+    """The turns that limits of calls leave where no agent is asked again, and the most calls that they allow."""
     seat, episode = limits.calls_per_seat or LARGEST, limits.calls_per_episode or LARGEST
-    wanted: Counter[str] = Counter()
-    taken: Counter[str] = Counter()
+    calls_wanted: Counter[str] = Counter()
+    calls_made: Counter[str] = Counter()
     left: list[Turn] = []
     for turn in asked:
-        wanted[turn.seat] += 1 + turn.repairs
-        if taken[turn.seat] < seat and len(left) < episode:
-            taken[turn.seat] += 1
+        calls_wanted[turn.seat] += 1 + turn.repairs
+        if calls_made[turn.seat] < seat and len(left) < episode:
+            calls_made[turn.seat] += 1
             left.append(turn)
-    return left, min(episode, sum(min(seat, calls) for calls in wanted.values()))
+    return left, min(episode, sum(min(seat, calls) for calls in calls_wanted.values()))
 
 
 def _driven(condition: Condition, case: Case) -> Drive:

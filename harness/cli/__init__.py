@@ -1,4 +1,4 @@
-"""The command line: `harness <command>`. Parses arguments, calls one short function, tells errors kindly.
+"""The command line: `harness <command>`. Parses arguments, calls one short function, prints errors.
 
 Exit codes: 0 done · 1 the run stopped before its plan did (an engine, the disk, what it may spend), or every episode
 failed · 2 a mistake to mend · 130 stopped with Ctrl-C · 143 stopped with SIGTERM, 129 with SIGHUP, in the same way.
@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
         print("\nstopped.", file=sys.stderr)
         return INTERRUPTED
     except (Exception, SystemExit) as error:
-        return _told(error, options.debug)
+        return _report_error(error, options.debug)
 
 
 @contextlib.contextmanager
@@ -99,8 +99,8 @@ def _forget_terminal() -> None:
     os.close(nowhere)
 
 
-def _told(error: BaseException, debug: bool) -> int:
-    """Tell a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
+def _report_error(error: BaseException, debug: bool) -> int:
+    """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.errors import UserError
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
     from harness.storage.plugin_errors import describe, plugin_frames

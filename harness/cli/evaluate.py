@@ -84,8 +84,8 @@ def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -
 
 def running(options: argparse.Namespace) -> Options:
     """The options of the run that the flags give."""
-    given = {name: getattr(options, name) for name in NAMES}
-    return Options(**{**given, "executor": executor(options)})
+    flags = {name: getattr(options, name) for name in NAMES}
+    return Options(**{**flags, "executor": executor(options)})
 
 
 def executor(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -116,13 +116,13 @@ def load(options: argparse.Namespace) -> spec.Spec:
 
 def pairs(text: str, flag: str) -> dict[str, Any]:
     """`a=1,b=[x,y],c={d: 2}` → a dict; values are YAML, so numbers are numbers. Raises `SpecError`."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in _split(text):
         key, equals, value = part.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key.strip()):
             raise SpecError(f"found {part!r}", place=Place(flag), hint=f"{flag} takes key=value,key=value")
-        found[key.strip()] = yamls.parse(value, flag).data if value else ""
-    return found
+        values[key.strip()] = yamls.parse(value, flag).data if value else ""
+    return values
 
 
 def _split(text: str) -> list[str]:

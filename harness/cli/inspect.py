@@ -34,8 +34,8 @@ def validate(options: argparse.Namespace) -> int:
     for name in names:
         problems, inputs = _problems(name, options.overrides, project, ids)
         failures += bool(problems)
-        told = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        print(f"{name}: {told if problems else 'ok'}")
+        verdict = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        print(f"{name}: {verdict if problems else 'ok'}")
         for line in inputs:
             print(f"  {line}")
         for problem in problems:
@@ -60,21 +60,23 @@ def _problems(
         return list(errors.each), []
     except UserError as error:
         return [str(error)], []
-    found = list(map(str, check.examine(plans[0])))
+    problems = list(map(str, check.examine(plans[0])))
     plan = plans[0]
-    if not found:  # where an example fails there are no labels to check against
+    if not problems:  # where an example fails there are no labels to check against
         labels = _labels(plan)
         for i, table in enumerate(loaded.get("tables", [])):
-            named = table.get("published", ()) if isinstance(table, dict) else ()
-            stems = {str(name).partition("/")[0] for name in ([named] if isinstance(named, str) else named)}
-            known = [name for stem in sorted(stems) for name in ids(stem)]
+            cited = table.get("published", ()) if isinstance(table, dict) else ()
+            stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
+            published_ids = [name for stem in sorted(stems) for name in ids(stem)]
             place = loaded.place("tables", i)
             # A table of the spec that this one extends may be about conditions that this one leaves out.
             inherited = place.file != str(loaded.file)
             among: Mapping[str, Sequence[Any]] = dict.fromkeys(labels, ()) if inherited else labels
-            for problem in check_table(table, among, plan.metrics, known if known or not stems else ids("*")):
-                found.append(str(SpecError(problem, place=loaded.place("tables", i))))
-    return found, inputs
+            for problem in check_table(
+                table, among, plan.metrics, published_ids if published_ids or not stems else ids("*")
+            ):
+                problems.append(str(SpecError(problem, place=loaded.place("tables", i))))
+    return problems, inputs
 
 
 def _published(project: Project, stem: str) -> list[str]:
@@ -144,7 +146,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
-    """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else everybody is idle."""
+    """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else with idle agents."""
     if plan.spec.get("baseline") is None:
         return lambda turn: turn.reply.idle
     seated = resolve.plan(plan.spec, plan.project).conditions
@@ -163,16 +165,16 @@ def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
     return answer
 
 
-def _pick(wanted: str | None, choices: dict[str, Any], word: str) -> Any:
+def _pick(choice: str | None, choices: dict[str, Any], word: str) -> Any:
     if not choices:
         raise DataError(f"there is no {word}")
-    if wanted is None:
+    if choice is None:
         return next(iter(choices.values()))
-    if wanted in choices:
-        return choices[wanted]
-    if wanted.isdecimal() and int(wanted) < len(choices):
-        return list(choices.values())[int(wanted)]
-    raise DataError(f"there is no {word} {wanted!r}", hint=near(wanted, choices))
+    if choice in choices:
+        return choices[choice]
+    if choice.isdecimal() and int(choice) < len(choices):
+        return list(choices.values())[int(choice)]
+    raise DataError(f"there is no {word} {choice!r}", hint=near(choice, choices))
 
 
 def listing(options: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ def published(wanted: bool) -> list[Published]:
 
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables, and on stderr what failed."""
-    show(chosen(run.with_published(published(options.with_published)), options), options.format, run.spec.name)
+    show(readable(run.with_published(published(options.with_published)), options), options.format, run.spec.name)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:
         for text in tracebacks(run.folder):
@@ -43,34 +43,34 @@ def print_tables(run: Run, options: argparse.Namespace) -> None:
             print(f"  The tracebacks are in {log}; --debug prints them.", file=sys.stderr)
 
 
-def named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
+def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str) -> list[Table]:
     """The tables that a name means: a title, or a number in the paper; `specs` are their entries, in the same order.
 
     Raises:
         DataError: naming near matches and all tables there are.
     """
-    found = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
-    if not found:  # part of a title, if only one has it
-        found = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
-    if not found or (len(found) > 1 and not any(entry.called(name) for entry in specs)):
-        known = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
-        listed = "\n".join(f"  {title}{f' ({numbers})' if numbers else ''}" for title, numbers in known.items())
-        what = f"several tables have {name!r} in their title" if found else f"no table is called {name!r}"
-        close = get_close_matches(name.casefold(), [title.casefold() for title in known], n=1)
-        likely = next((title for title in known if close and title.casefold() == close[0]), None)
+    matches = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
+    if not matches:  # part of a title, if only one has it
+        matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
+    if not matches or (len(matches) > 1 and not any(entry.called(name) for entry in specs)):
+        numbers_of = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
+        listed = "\n".join(f"  {title}{f' ({numbers})' if numbers else ''}" for title, numbers in numbers_of.items())
+        what = f"several tables have {name!r} in their title" if matches else f"no table is called {name!r}"
+        close = get_close_matches(name.casefold(), [title.casefold() for title in numbers_of], n=1)
+        likely = next((title for title in numbers_of if close and title.casefold() == close[0]), None)
         raise DataError(f"{what}; there are:\n{listed}", hint=f"Did you mean {likely!r}?" if likely else None)
-    return found
+    return matches
 
 
-def chosen(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:
+def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table]:
     """For reading: no figure data unless asked for, and no table without a single number."""
     if options.format in ("csv", "json", "html"):
         return list(tables)
-    found = [table for table in tables if options.figures or not table.figure]
-    empty = [table for table in found if all(cell.value is None for row in table.rows for cell in row.cells)]
+    candidates = [table for table in tables if options.figures or not table.figure]
+    empty = [table for table in candidates if all(cell.value is None for row in table.rows for cell in row.cells)]
     for table in empty:
         print(f"not shown, without a single number: {table.title}", file=sys.stderr)
-    return [table for table in found if table not in empty]
+    return [table for table in candidates if table not in empty]
 
 
 def show(tables: Sequence[Table], form: str, title: str, file: str | None = None) -> None:

@@ -124,10 +124,10 @@ def _version() -> str:
 
 
 def _command(commands: argparse._SubParsersAction[Parser], name: str, function: str, text: str, needs: str) -> Parser:
-    made = commands.add_parser(name, needs=needs, help=text, description=text[0].upper() + text[1:] + ".")
-    made.set_defaults(function=function)
-    made.add_argument("--debug", action="store_true", help="print whole tracebacks of errors, also those of plugins")
-    return made
+    command = commands.add_parser(name, needs=needs, help=text, description=text[0].upper() + text[1:] + ".")
+    command.set_defaults(function=function)
+    command.add_argument("--debug", action="store_true", help="print whole tracebacks of errors, also those of plugins")
+    return command
 
 
 def _positive(text: str) -> int:
@@ -145,8 +145,8 @@ def _at_least(least: int, text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)([smhd]?)", text, re.ASCII)
-    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]] if found else 0
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,9})?)([smhd]?)", text, re.ASCII)
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]] if match else 0
     if seconds <= 0:
         raise argparse.ArgumentTypeError(f"must be a time above 0 such as 90, 30m, 8h or 2d, found {text!r:.40}")
     return seconds

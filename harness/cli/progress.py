@@ -66,12 +66,12 @@ class _Notes(logging.Handler):
 @contextlib.contextmanager
 def notes(quiet: bool = False) -> Iterator[None]:
     """Show meanwhile what the harness logs: all that a person may want to know, or warnings only."""
-    log, shown = logging.getLogger("harness"), _Notes()
+    log, handler = logging.getLogger("harness"), _Notes()
     before = log.level
     log.setLevel(logging.WARNING if quiet else logging.INFO)
-    log.addHandler(shown)
+    log.addHandler(handler)
     try:
         yield
     finally:
-        log.removeHandler(shown)
+        log.removeHandler(handler)
         log.setLevel(before)

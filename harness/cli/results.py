@@ -7,7 +7,7 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-from harness.cli.output import chosen, named, print_tables, published, show
+from harness.cli.output import print_tables, published, readable, show, tables_named
 from harness.evaluation import Run, rescored, run_folder
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
@@ -35,7 +35,7 @@ def report(options: argparse.Namespace) -> int:
             file.parent.mkdir(parents=True, exist_ok=True)
             draw(table, file)
             print(f"figure: {file}")
-    wanted = named(tables, done.table_specs, options.table) if options.table else chosen(tables, options)
+    wanted = tables_named(tables, done.table_specs, options.table) if options.table else readable(tables, options)
     show(wanted, options.format, done.spec.name, options.output)
     return 0
 
@@ -65,6 +65,6 @@ def leaderboard(options: argparse.Namespace) -> int:
     runs = [Run.load(folder) for folder in options.runs]
     entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices) for run in runs]
     tables = merge(entries, runs[0].compared(published(options.with_published)))
-    wanted = named(tables, runs[0].table_specs, options.table) if options.table else chosen(tables, options)
+    wanted = tables_named(tables, runs[0].table_specs, options.table) if options.table else readable(tables, options)
     show(wanted, options.format, runs[0].spec.name, options.output)
     return 0

@@ -35,19 +35,19 @@ def page(title: str, tables: Iterable[Table], facts: Mapping[str, Any] | None = 
         tables: what to show, in order.
         facts: what to tell about the run: name → any JSON value.
     """
-    told = "".join(f"<dt>{_safe(k)}</dt><dd>{_safe(text(v))}</dd>" for k, v in (facts or {}).items())
+    facts_html = "".join(f"<dt>{_safe(k)}</dt><dd>{_safe(text(v))}</dd>" for k, v in (facts or {}).items())
     sections = "".join(f"<section>{_table(table)}</section>\n" for table in tables)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{_safe(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>{_safe(title)}</h1>\n{f'<dl>{told}</dl>' if told else ''}\n{sections}</body></html>\n"
+        f"<body><h1>{_safe(title)}</h1>\n{f'<dl>{facts_html}</dl>' if facts_html else ''}\n{sections}</body></html>\n"
     )
 
 
 def _table(table: Table) -> str:
     found = grid(table)
-    # A figure is shown as tidy rows, a table row by row: only the latter can be told to be published.
+    # A figure is shown as tidy rows, a table row by row: only the latter shows which row is published.
     published = [False] * len(found.body) if table.figure else [row.published is not None for row in table.rows]
     body = "".join(
         f"<tr{_PUBLISHED if marked else ''}>{_cells(row, found.names)}</tr>\n"

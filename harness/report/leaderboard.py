@@ -43,13 +43,13 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     scores = _merged(runs, names)
     prices, disputed = _prices(runs)
     differences = " ".join(filter(None, (_differences(runs), _versions(runs)))) or None
-    known = {name: prices[model] for (_, model), name in names.items() if model in prices}
-    found = []
+    prices_by_name = {name: prices[model] for (_, model), name in names.items() if model in prices}
+    tables = []
     for entry in runs[0].tables:
-        table = build(entry, scores, runs[0].metrics, published, known)
+        table = build(entry, scores, runs[0].metrics, published, prices_by_name)
         further = (disputed if entry.costs else None, differences)
-        found.append(replace(table, notes=(*table.notes, *filter(None, further))))
-    return found
+        tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
+    return tables
 
 
 def _id(run: RunScores) -> str:
@@ -78,12 +78,12 @@ def _refuse_other_code(runs: Sequence[RunScores]) -> None:
 
     One that only one of them used is of its own players; whatever imports it would have changed with it.
     """
-    known: dict[tuple[str, str], tuple[str, RunScores]] = {}
+    first_hash: dict[tuple[str, str], tuple[str, RunScores]] = {}
     for run in runs:
         for part, what in (("play", "played"), ("task", "graded"), ("metrics", "graded")):
             hashes = (run.run.get("code") or {}).get(part) or {}
             for name, digest in hashes.items():
-                there, other = known.setdefault((part, name), (digest, run))
+                there, other = first_hash.setdefault((part, name), (digest, run))
                 if there == digest:
                     continue
                 again = "Run one of them again in another folder, or make a leaderboard for each."
@@ -96,10 +96,10 @@ def _refuse_other_code(runs: Sequence[RunScores]) -> None:
 
 def _refuse_other_cases(runs: Sequence[RunScores]) -> None:
     """Raises `DataError` where two runs of one spec had other cases: a data file changed between them."""
-    known: dict[str, tuple[str, RunScores]] = {}
+    first_digest: dict[str, tuple[str, RunScores]] = {}
     for run in runs:
         for what, digest in (run.run.get("cases") or {}).items():
-            there, other = known.setdefault(what, (digest, run))
+            there, other = first_digest.setdefault(what, (digest, run))
             if there != digest:
                 raise DataError(
                     f"run {_id(run)} cannot be compared with {_id(other)}: the {what} were not the same",
@@ -108,42 +108,43 @@ def _refuse_other_cases(runs: Sequence[RunScores]) -> None:
 
 
 def _names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
-    """(run's id, model) → its name here: models of the same name in different runs are told apart by the run's id."""
+    """(run's id, model) → its name here: models of the same name in different runs are distinguished by the run's
+    id."""
     models = {_id(run): list(dict.fromkeys(score.model for score in run.scores)) for run in runs}
-    owners = Counter(model for found in models.values() for model in found)
+    owners = Counter(model for names_of_run in models.values() for model in names_of_run)
     return {
         (run, model): f"{model} ({run})" if owners[model] > 1 else model
-        for run, found in models.items()
-        for model in found
+        for run, names_of_run in models.items()
+        for model in names_of_run
     }
 
 
 def _merged(runs: Sequence[RunScores], names: Mapping[tuple[str, str], str]) -> list[EpisodeScore]:
     """All scores, under their models' names here."""
-    found = []
+    merged = []
     for run in runs:
         for score in run.scores:
             name = names[_id(run), score.model]
             label = score.labels.get("model") if name == score.model else name
-            found.append(replace(score, labels={**score.labels, "model": label}))
-    return found
+            merged.append(replace(score, labels={**score.labels, "model": label}))
+    return merged
 
 
 def _prices(runs: Sequence[RunScores]) -> tuple[dict[str, Price], str | None]:
     """Model → the first price that a run gives for it; a note on the models for which another one gives another."""
-    found: dict[str, Price] = {}
+    prices: dict[str, Price] = {}
     source: dict[str, str] = {}
     disputed: dict[str, None] = {}
-    played = {score.model for run in runs for score in run.scores}
+    models_run = {score.model for run in runs for score in run.scores}
     for run in runs:
         for model, price in run.prices.items():
-            if found.setdefault(model, price) != price and model in played:
+            if prices.setdefault(model, price) != price and model in models_run:
                 disputed[model] = None
             source.setdefault(model, _id(run))
     if not disputed:
-        return found, None
+        return prices, None
     listed = ", ".join(f"{model} costs what run {source[model]} says" for model in disputed)
-    return found, f"The runs give different prices: {listed}."
+    return prices, f"The runs give different prices: {listed}."
 
 
 def _differences(runs: Sequence[RunScores]) -> str | None:
@@ -162,7 +163,9 @@ def _differences(runs: Sequence[RunScores]) -> str | None:
 
 def _versions(runs: Sequence[RunScores]) -> str | None:
     """That the runs come from different versions of harness, run by run."""
-    found = {_id(run): text((run.run.get("versions") or {}).get("harness")) for run in runs}
-    if len(set(found.values())) < 2:
+    versions = {_id(run): text((run.run.get("versions") or {}).get("harness")) for run in runs}
+    if len(set(versions.values())) < 2:
         return None
-    return f"The runs come from different versions of harness. {'; '.join(f'{run}: {v}' for run, v in found.items())}."
+    return (
+        f"The runs come from different versions of harness. {'; '.join(f'{run}: {v}' for run, v in versions.items())}."
+    )

@@ -103,10 +103,10 @@ def heat_map(rows: Iterable[Traffic], path: Path) -> None:
     except ImportError as error:
         hint = 'Install it with: pip install "mas-eval-harness[plots]"'
         raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
-    found = list(rows)
-    seats = {seat: i for i, seat in enumerate(found[0].seats)}
+    pairs = list(rows)
+    seats = {seat: i for i, seat in enumerate(pairs[0].seats)}
     matrix = [[0] * len(seats) for _ in seats]
-    for row in found:
+    for row in pairs:
         sender = seats[row.sender]
         for i in range(len(seats)) if row.receiver == EVERY_OTHER else [seats[row.receiver]]:
             matrix[sender][i] += row.messages if i != sender else 0
@@ -115,5 +115,5 @@ def heat_map(rows: Iterable[Traffic], path: Path) -> None:
     figure.colorbar(axis.imshow(matrix, cmap="viridis"), ax=axis, label="messages")
     axis.set_xlabel("receiver")
     axis.set_ylabel("sender")
-    axis.set_title(found[0].episode.replace("$", r"\$"), fontsize="small", wrap=True)
+    axis.set_title(pairs[0].episode.replace("$", r"\$"), fontsize="small", wrap=True)
     figure.savefig(path)

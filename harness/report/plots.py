@@ -82,11 +82,11 @@ def _tick(row: dict[str, Any]) -> str:
 
 
 def _series(tidy: _Tidy) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    series: dict[str, list[dict[str, Any]]] = {}
     for row in tidy:
         name = row["series"] + marks(row)
-        found.setdefault(name, []).append(row)
-    return found
+        series.setdefault(name, []).append(row)
+    return series
 
 
 def _name_ticks(axis: Axes, ticks: Sequence[str]) -> None:

@@ -52,13 +52,15 @@ def against(published: Iterable[Published], run: Spec, project: Project) -> list
         SpecError: for a profile that is no spec of the project.
     """
     profiles: dict[str, Spec] = {}
-    found = []
+    compared = []
     for table in published:
         name = table.profile
         if name is not None and name not in profiles:
             profiles[name] = spec.load(name, project)
-        found.append(table if name is None else replace(table, differs=_differs(table, run, profiles[name], project)))
-    return found
+        compared.append(
+            table if name is None else replace(table, differs=_differs(table, run, profiles[name], project))
+        )
+    return compared
 
 
 def _differs(table: Published, run: Spec, profile: Spec, project: Project) -> str | None:
@@ -86,24 +88,24 @@ _MOST: Final = 8
 
 def _settings(data: Mapping[str, Any], metrics: Collection[str], project: Project) -> dict[str, str]:
     """Dotted path → value as text, of what decides what is played and how it is counted, defaults included."""
-    found: dict[str, str] = {"prompts": text(data.get("prompts"))}
+    settings: dict[str, str] = {"prompts": text(data.get("prompts"))}
 
     def take(path: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, item in value.items():
                 take(f"{path}.{key}", item)
         else:
-            found[path] = "none" if value is None else text(value)
+            settings[path] = "none" if value is None else text(value)
 
     for key, kind in (("task", "tasks"), ("protocol", "protocols")):
-        given = data.get(key)
-        own = dict(given) if isinstance(given, Mapping) else {"use": given}
+        entry_of = data.get(key)
+        own = dict(entry_of) if isinstance(entry_of, Mapping) else {"use": entry_of}
         plugin = project.load(kind, str(own["use"]))
         take(key, {f.name: f.default for f in fields(plugin) if f.init and f.default is not MISSING} | own)
     for entry in data.get("metrics", []):
         if isinstance(entry, Mapping) and entry.get("name", entry.get("use")) in metrics:
             take(f"metric {entry.get('name', entry.get('use'))}", {k: v for k, v in entry.items() if k != "name"})
-    return found
+    return settings
 
 
 def _table(stem: str, entry: Any) -> Published:
@@ -112,7 +114,7 @@ def _table(stem: str, entry: Any) -> Published:
     try:
         records = tuple(_record(record) for record in _typed(fields.get("records"), list, "records"))
         covers = _mapping(fields.get("covers", {}), "covers")
-        made = Published(
+        table = Published(
             id=f"{stem}/{name}",
             source=_typed(fields.get("source"), str, "source"),
             title=_typed(fields.get("title"), str, "title"),
@@ -126,7 +128,7 @@ def _table(stem: str, entry: Any) -> Published:
             raise DataError(f"two figures for {repeated}")
     except DataError as error:
         raise DataError(f"{name}: {error.message}") from error
-    return made
+    return table
 
 
 def _record(entry: Any) -> Record:
@@ -152,8 +154,8 @@ def _number(value: Any, what: str) -> float:
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
-    found: dict[str, Any] = _typed(value, dict, what)
-    return found
+    mapping: dict[str, Any] = _typed(value, dict, what)
+    return mapping
 
 
 def _typed(value: Any, kind: type, what: str) -> Any:

@@ -145,12 +145,12 @@ def marks(row: Mapping[str, Any]) -> str:
     return (" †" if row["published"] else "") + (f" {SIMULATED}" if row.get("uses_ground_truth") else "")
 
 
-def _tabulate(found: Grid, form: str, join: str) -> str:
+def _tabulate(texts: Grid, form: str, join: str) -> str:
     from tabulate import tabulate
 
-    titles = [join.join(level for level in levels if level or join == "\n") for levels in found.header]
-    align = ["left"] * found.names + ["right"] * (len(titles) - found.names)
-    return tabulate(found.body, titles, tablefmt=form, disable_numparse=True, colalign=align if found.body else None)
+    titles = [join.join(level for level in levels if level or join == "\n") for levels in texts.header]
+    align = ["left"] * texts.names + ["right"] * (len(titles) - texts.names)
+    return tabulate(texts.body, titles, tablefmt=form, disable_numparse=True, colalign=align if texts.body else None)
 
 
 def _text(table: Table) -> str:

@@ -66,7 +66,7 @@ def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureF
     with contextlib.chdir(project):
         code, _, err = invoke(capsys, "validate", "s.yaml")
     assert code == 2
-    assert "retry.j2:2:1: prompt set 'typo': nobody gives the variable 'eror'" in err and "Did you mean error" in err
+    assert "retry.j2:2:1: prompt set 'typo': undefined variable 'eror'" in err and "Did you mean error" in err
 
 
 @pytest.mark.parametrize(
