@@ -10,7 +10,7 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -111,8 +111,10 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     if not finished:
         known.pop("stopped", None)  # by a budget; now it goes on
-        began = _killed(known, folder)
-        known |= {"status": "running", "sitting": meta["sitting"], "duration": began, "end": None}
+        # A sitting that was killed lasted until it last wrote to its journal.
+        killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
+        known["duration"] = _duration(known, killed)
+        known |= {"status": "running", "sitting": meta["sitting"], "end": None}
         if rescore:
             known |= {"rescore": True, "code": meta["code"]}
         storage.write_atomically(folder / META, as_json(known))
@@ -121,11 +123,10 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
 
 def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:
     """Whether what is there has to be measured again, since metrics changed. Raises `DataError` for other changes."""
-    other = _other_cases(known, meta["cases"])
-    if other:
+    if other := changed(known.get("cases", meta["cases"]), meta["cases"]):
         score = f"`harness score {shlex.quote(str(folder))}` grades again; or "
         hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or take the change back."
-        raise DataError(f"{_changed_cases(other)} since the run in {folder}", hint=hint)
+        raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
     found = {part: changed(known["code"].get(part, {}), files) for part, files in meta["code"].items()}
     if not any(found.values()):
         return False
@@ -139,14 +140,6 @@ def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path,
     return True
 
 
-def _other_cases(known: Mapping[str, Any], cases: Mapping[str, str]) -> list[str]:
-    return changed(known.get("cases", cases), cases)
-
-
-def _changed_cases(other: Sequence[str]) -> str:
-    return f"the task's {' and '.join(other)} changed"
-
-
 def _remove_run(folder: Path) -> None:
     """Remove what a run wrote, and nothing else."""
     for pattern in _WRITTEN:
@@ -158,26 +151,21 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _since(then: str, until: float) -> float:
-    """Seconds from a time in run.json to a POSIX time; never below 0, whatever was done to the clock."""
-    return max(0.0, until - datetime.fromisoformat(then).timestamp())
-
-
-def _killed(known: Mapping[str, Any], folder: Path) -> float:
-    """Seconds that earlier sittings took; one that was killed lasted until it last wrote to its journal."""
-    before = float(known.get("duration", 0.0))
-    if "sitting" not in known:
+def _duration(meta: Mapping[str, Any], until: float) -> float:
+    """Seconds that all sittings took, of which one that still stands in run.json lasted until a POSIX time."""
+    before = float(meta.get("duration", 0.0))
+    if "sitting" not in meta:
         return before
-    wrote = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
-    return round(before + _since(known["sitting"], wrote), 3)
+    # Never less than nothing, whatever was done to the clock.
+    return round(before + max(0.0, until - datetime.fromisoformat(meta["sitting"]).timestamp()), 3)
 
 
 def ended(meta: Mapping[str, Any], status: str, folder: Path) -> dict[str, Any]:
     """run.json at the end of a sitting: its end, the duration of all sittings (seconds), journals' lengths (bytes)."""
     made = {**meta, "status": status}
-    if (began := made.pop("sitting", None)) is not None:
-        made["end"] = _now()
-        made["duration"] = round(float(made.get("duration", 0.0)) + _since(began, time.time()), 3)
+    if "sitting" in made:
+        made |= {"duration": _duration(made, time.time()), "end": _now()}
+        del made["sitting"]
         with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
             made["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
     return made
@@ -199,10 +187,10 @@ def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], 
 
     Raises `DataError` where the questions are no longer those that were asked.
     """
-    other = _other_cases(meta, cases)
+    other = changed(meta.get("cases", cases), cases)
     if QUESTIONS in other:
         hint = "Answers are to the questions of then: run it in another folder, or take the change back."
-        raise DataError(f"{_changed_cases(other)} since the run in {folder}", hint=hint)
+        raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
     now = code(plan)
     again = {part: now[part] for part in ("task", "metrics")}
     files = {name for part, hashes in again.items() for name in changed(meta["code"].get(part, {}), hashes)}

@@ -8,11 +8,12 @@ listed: its version stands for them (run.json, `versions`).
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ def code(plan: Plan) -> dict[str, Hashes]:
         "metrics": [*plan.metrics.values()],
     }
     names = {project.root: project.name for project in plan.project.lineage()}
-    reader = _Reader()
-    return {part: _named(reader.closure(_modules(plugins)), names) for part, plugins in parts.items()}
+    read = functools.cache(_source)
+    return {part: _named(_closure(_modules(plugins), read), names) for part, plugins in parts.items()}
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -119,24 +120,15 @@ def _modules(plugins: Iterable[object]) -> set[str]:
     return found
 
 
-class _Reader:
-    """Reads every source once."""
-
-    def __init__(self) -> None:
-        self._read: dict[str, _Source | None] = {}
-
-    def closure(self, modules: Iterable[str]) -> Iterator[_Source]:
-        """The sources of modules and of all that they import from their project, each once."""
-        seen: set[str] = set()
-        waiting = list(modules)
-        while waiting:
-            name = waiting.pop()
-            if name in seen:
-                continue
+def _closure(modules: Iterable[str], read: Callable[[str], _Source | None]) -> Iterator[_Source]:
+    """The sources of modules and of all that they import from their project, each once."""
+    seen: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
             seen.add(name)
-            if name not in self._read:
-                self._read[name] = _source(name)
-            if (source := self._read[name]) is not None:
+            if (source := read(name)) is not None:
                 yield source
                 waiting += source.imports
 
