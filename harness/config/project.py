@@ -47,6 +47,8 @@ KINDS = {
     "engines": Kind("engine", "registry/engines", api.Engine),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
+_CORE_ENGINES = Path(__file__).parent.parent / "engines"
+_PATTERNS = {"specs": "*.yaml", "prompts": "prompts.yaml"}
 
 
 class ProjectEntry(TypedDict, total=False):
@@ -67,9 +69,6 @@ class PromptSetEntry(TypedDict, total=False):
 
     description: str | None
     base: str | None
-
-
-_CORE_ENGINES = Path(__file__).parent.parent / "engines"
 
 
 @dataclass(frozen=True)
@@ -110,21 +109,17 @@ class Project:
     # ------------------------------------------------------------------ plugins
 
     def files(self, kind: str) -> dict[str, Path]:
-        """Plugin name → file, nearest project first."""
+        """Name → file of every plugin of a kind, of `specs`, or of `prompts`; nearest project first."""
+        top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
+        homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
         found: dict[str, Path] = {}
-        for home in self._homes(kind):
-            for file in sorted(home.rglob("*.py")):
-                parts = file.relative_to(home).with_suffix("").parts
-                if not any(p.startswith(("_", ".")) for p in parts):
+        for home in [*homes, _CORE_ENGINES] if kind == "engines" else homes:
+            for file in sorted(home.rglob(_PATTERNS.get(kind, "*.py"))):
+                below = file.relative_to(home)
+                parts = (below.parent if kind == "prompts" else below.with_suffix("")).parts
+                if kind not in KINDS or not any(part.startswith(("_", ".")) for part in parts):
                     found.setdefault("/".join(parts), file)
         return found
-
-    def _homes(self, kind: str) -> Iterator[Path]:
-        top, *rest = KINDS[kind].folder.split("/")
-        for project in self.lineage():
-            yield project.folder(top).joinpath(*rest)
-        if kind == "engines":
-            yield _CORE_ENGINES
 
     def listing(self, kind: str) -> list[Listed]:
         """Every plugin of a kind with its one-line description; nothing is imported."""
@@ -138,10 +133,9 @@ class Project:
         return self._loaded[kind, name]
 
     def _import(self, kind: str, name: str, place: Place | None) -> type[Any]:
-        files, word = self.files(kind), KINDS[kind].singular
-        file = files.get(name)
+        word, file = KINDS[kind].singular, self.files(kind).get(name)
         if file is None:
-            hint = self._near(name, _names(self.listing(kind)), lambda other: name in other.files(kind))
+            hint = self._near(name, [listed.name for listed in self.listing(kind)], kind)
             raise PluginError(f"there is no {word} {name!r}", place=place, hint=hint)
         before = len(sys.modules)
         try:
@@ -177,7 +171,11 @@ class Project:
         """A prompt set with its lookup chain."""
         chain, described, wanted = [], "", name
         while wanted:
-            folder = self._prompt_folder(wanted, place)
+            known = self.files("prompts")
+            if wanted not in known:
+                hint = self._near(wanted, known, "prompts")
+                raise PluginError(f"there is no prompt set {wanted!r}", place=place, hint=hint)
+            folder = known[wanted].parent
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
             chain.append(folder)
@@ -186,47 +184,13 @@ class Project:
             wanted, place = about.data.get("base") or "", about.place("base")
         return PromptSet(name, chain, described)
 
-    def _prompt_folder(self, name: str, place: Place | None) -> Path:
-        known = {listed.name: listed.file for listed in self.prompt_sets()}
-        if name not in known:
-            hint = self._near(name, known, lambda other: name in _names(other.prompt_sets()))
-            raise PluginError(f"there is no prompt set {name!r}", place=place, hint=hint)
-        return known[name]
-
     def prompt_sets(self) -> list[Listed]:
-        """All prompt sets: the folders with a `prompts.yaml`."""
-        found: dict[str, Listed] = {}
-        for project in self.lineage():
-            home = project.folder("prompts")
-            for file in sorted(home.rglob("prompts.yaml")):
-                name = file.parent.relative_to(home).as_posix()
-                try:
-                    entry = Listed(name, file.parent, _about(file.parent).data.get("description") or "")
-                except UserError as error:
-                    entry = Listed(name, file.parent, problem=str(error))
-                found.setdefault(name, entry)
-        return sorted(found.values(), key=lambda found: found.name)
+        """All prompt sets, the folders with a `prompts.yaml`, with their descriptions."""
+        return [_documented(name, file.parent, _about) for name, file in sorted(self.files("prompts").items())]
 
     def specs(self) -> list[Listed]:
         """All specs by name, with their descriptions."""
-        found = []
-        for name, file in sorted(self._spec_files().items()):
-            try:
-                data = yamls.read(file).data
-                text = str(data.get("description") or "") if isinstance(data, dict) else ""
-                found.append(Listed(name, file, text.split("\n")[0]))
-            except UserError as error:
-                found.append(Listed(name, file, problem=str(error)))
-        return found
-
-    def _spec_files(self) -> dict[str, Path]:
-        """Spec name → file, nearest project first."""
-        found: dict[str, Path] = {}
-        for project in self.lineage():
-            home = project.folder("specs")
-            for file in sorted(home.rglob("*.yaml")):
-                found.setdefault(file.relative_to(home).with_suffix("").as_posix(), file)
-        return found
+        return [_documented(name, file, yamls.read) for name, file in sorted(self.files("specs").items())]
 
     def spec(self, name: str, place: Place | None = None) -> Path:
         """The file of a spec given as a path or as a name. Raises `SpecError` with near matches.
@@ -237,22 +201,22 @@ class Project:
         for path in (*beside, Path(name)):
             if _is_file(path):
                 return path
-        known = self._spec_files()
+        known = self.files("specs")
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
         if short in known:
             return known[short]
-        hint = self._near(short, known, lambda other: short in other._spec_files())
+        hint = self._near(short, known, "specs")
         if name.endswith((".yaml", ".yml")) or "/" in name:
             is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
             message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
             raise SpecError(f"{message}, and there is no spec of that name", place=place, hint=hint)
         raise SpecError(f"there is no spec {name!r}", place=place, hint=hint)
 
-    def _near(self, name: str, known: Iterable[str], has: Callable[[Project], bool]) -> str:
+    def _near(self, name: str, known: Iterable[str], kind: str) -> str:
         """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
         own = builtin()
-        if any(project.root == own.root for project in self.lineage()) or not has(own):
+        if any(project.root == own.root for project in self.lineage()) or name not in own.files(kind):
             return near(name, known)
         how = f"add {BUILTIN} to parents: in {self.root / MARKER}, as in parents: [{BUILTIN}]."
         return f"The built-in project has it, and this one does not build on that: {how}"
@@ -362,6 +326,16 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     return tagged[0]
 
 
+def _documented(name: str, file: Path, read: Callable[[Path], yamls.Document]) -> Listed:
+    """A spec or prompt set with the first line of its description."""
+    try:
+        data = read(file).data
+    except UserError as error:
+        return Listed(name, file, problem=str(error))
+    text = str(data.get("description") or "") if isinstance(data, dict) else ""
+    return Listed(name, file, text.split("\n")[0])
+
+
 def _describe(name: str, file: Path) -> Listed | None:
     """Name and docstring of the tagged class, read from the source; None for a core file without one."""
     try:
@@ -380,10 +354,6 @@ def _is_tag(node: ast.expr) -> bool:
     return (isinstance(node, ast.Name) and node.id == "plugin") or (
         isinstance(node, ast.Attribute) and node.attr == "plugin"
     )
-
-
-def _names(listed: list[Listed]) -> list[str]:
-    return [entry.name for entry in listed]
 
 
 def _about(folder: Path) -> yamls.Document:
