@@ -10,7 +10,7 @@ from ._numbers import calls, total
 
 @plugin
 class Calls(Metric):
-    """Model calls per episode, repairs included, or of all episodes together; a policy's seat makes none.
+    """Model calls per episode, parse retries included, or of all episodes together; a policy makes none.
 
     `over: run` adds up the episodes that a number stands for (DPBench, Table 5) instead of averaging them; episodes
     that failed or never ran are not in the sum.

@@ -7,7 +7,7 @@ from ._numbers import fact_of_all
 
 @plugin
 class DroppedMessages(Metric):
-    """Messages in the episode's replies that were not sent: drafts that a later one replaced, names of no neighbor."""
+    """Messages in the episode's replies that were not sent: replaced by later ones, or to unknown names."""
 
     needs = ("dropped",)
 

@@ -5,7 +5,7 @@ from harness.api import Episode, Metric, plugin
 
 @plugin
 class Limited(Metric):
-    """Whether a limit of the spec (`limits:`) kept a seat from being asked; its mean is the share of such episodes."""
+    """Whether an agent reached a limit of the spec (`limits:`); its mean is the share of such episodes."""
 
     bounds = (0, 1)
 

@@ -10,7 +10,7 @@ from ._numbers import grade
 
 @plugin
 class PassAtK(Metric):
-    """pass@k: the chance that one of k answers is right, of n that were given (Chen et al., 2021, equation 1).
+    """pass@k: the probability that one of k answers is right, from n answers (Chen et al., 2021, equation 1).
 
     Missing where fewer than k answers were asked for.
     """

@@ -7,7 +7,7 @@ from ._table import deadlocks
 
 @plugin
 class DeadlockEvents(Metric):
-    """Deadlocks per episode; more than one where the protocol breaks them and goes on."""
+    """Deadlocks per episode; more than one if the protocol breaks them and goes on."""
 
     needs = ("deadlocks",)
 

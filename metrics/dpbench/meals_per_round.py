@@ -8,7 +8,7 @@ from ._table import meals
 
 @plugin
 class MealsPerRound(Metric):
-    """Meals of the whole table per round, in which everybody acts once: comparable between orders of play."""
+    """Meals of the whole table per round, in which every agent acts once: comparable between orders of play."""
 
     needs = ("eaten", "rounds")
 

@@ -10,7 +10,7 @@ from .._numbers import calls, fact, total
 
 @plugin
 class Crossing(Metric):
-    """What crosses from agent to agent: tokens, or characters, of others' texts that seats are shown.
+    """Communication: tokens, or characters, of others' texts that agents see.
 
     Each text counts once for every seat that is shown it, when it is shown first; in DarkForest that is T_cross, the
     tokens of the evidence (Section 3.5). `over: run` adds episodes up instead of averaging them.

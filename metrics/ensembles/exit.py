@@ -6,7 +6,7 @@ from harness.errors import PluginError
 
 @plugin
 class Exit(Metric):
-    """Share of episodes that came to their answer in one of the ways named: the protocol's fact `exit`.
+    """Share of episodes that ended in one of the given ways: the protocol's fact `exit`.
 
     With `other: true` those that came to it in any other way: name the regular ways and what remains is degenerate.
     """

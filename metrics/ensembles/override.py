@@ -9,7 +9,7 @@ from .._numbers import fact, grade
 
 @plugin
 class Override(Metric):
-    """How often a guardrail put another answer in the coordinator's place: a share of all episodes.
+    """How often a guardrail replaced the coordinator's answer: a share of all episodes.
 
     `which`: all; wrong, those after which the final answer is not right; harmful, those of them in which the
     coordinator was right. The paper (DarkForest, Table 9) does not say which it calls wrong, and neither reading fits

@@ -9,7 +9,7 @@ from .._numbers import fact
 
 @plugin
 class Unanimity(Metric):
-    """Whether and when everybody on a panel gives the same answer.
+    """Whether and when all members of a panel give the same answer.
 
     `of`: first, the share of episodes in which all first answers agree; ever, in which those of some round do; round,
     the number of the first such round, counted from 0, missing where there is none. All are missing where the panel

@@ -14,7 +14,7 @@ from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
 
 @plugin
 class Broadcast(Channel):
-    """BP: a message reaches all others; a message of one round is there from the next round on.
+    """BP: a message reaches all other agents in the next round.
 
     Attributes:
         inbox: "push": new messages are also shown at the start of a round. "pull": only `receive_messages` shows them.

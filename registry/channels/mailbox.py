@@ -14,7 +14,7 @@ from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
 
 @plugin
 class Mailbox(Channel):
-    """P2P: everybody has a mailbox; a message of one round is in it from the next round on.
+    """P2P: every agent has a mailbox; a message arrives in it in the next round.
 
     Attributes:
         inbox: "push": new messages are also shown at the start of a round. "pull": only `receive_messages` shows them.

@@ -54,7 +54,7 @@ class OpenNeighbors(NeighborChannel, CarriedChannel):
 
 @plugin
 class Neighbors(Channel):
-    """Every message reaches the neighbor it is addressed to, all of a round at once.
+    """Every message reaches the neighbor to which it is addressed, all messages of a round at once.
 
     Attributes:
         lifetime: a message is seen until the next "round" is committed, whoever speaks in it; or it is the "latest"

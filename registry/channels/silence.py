@@ -11,7 +11,7 @@ from ._board import Board, Call, RefusedError
 
 @plugin
 class Silence(Channel):
-    """Nobody can say anything: what a group comes to without communication, or one agent alone."""
+    """No communication: what a group achieves without it, or one agent alone."""
 
     opens = Board
 

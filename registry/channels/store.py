@@ -14,7 +14,7 @@ from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
 
 @plugin
 class Store(Channel):
-    """SFS: files that all can list, read, write and delete; what one round changes is there from the next round on.
+    """SFS: files that all agents can list, read, write and delete; changes are visible in the next round.
 
     Of several writes to a path in one round the last counts: the one of the highest seat. A path is a name and nothing
     else; no file of the machine is ever touched.

@@ -9,7 +9,7 @@ from harness.api import Action, Policy, Turn, plugin
 
 @plugin
 class AllAgree(Policy):
-    """Takes the first legal option, so that all who have the same options agree; else stays idle."""
+    """Takes the first legal option, so that all agents with the same options agree; otherwise does nothing."""
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """The first option, or the idle action."""

@@ -12,7 +12,7 @@ _EXPRESSION = re.compile(r"\d+(?: [-+*] \d+)+")
 
 @plugin
 class Calculator(Policy):
-    """Arithmetic: gives the value of the last expression in the question; stays idle where there is none."""
+    """Arithmetic: gives the value of the last expression in the question; does nothing if there is none."""
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Products first, then sums."""

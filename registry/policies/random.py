@@ -9,7 +9,7 @@ from harness.api import Action, Policy, Turn, plugin
 
 @plugin
 class Random(Policy):
-    """Chooses uniformly among the legal options; stays idle where they are not finitely many."""
+    """Chooses uniformly among the legal options; does nothing if they are not finitely many."""
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """One of the options, or the idle action."""

@@ -21,7 +21,7 @@ HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser")
 
 @plugin
 class Simulated(Simulant):
-    """Answers with declared accuracy, confidence, malformed rate and correlation; told the right answer, and marked.
+    """Knows the right answer; answers with declared accuracy, confidence, malformed rate and correlation; marked.
 
     A seat's first answer depends on the run's seed, the case, the repeat and the seat, and on nothing else: whatever
     the protocol, it meets the same panel. A seat answers by itself whenever a turn shows it nothing of others. A turn

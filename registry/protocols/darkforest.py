@@ -41,7 +41,7 @@ class Verdict:
 
 @plugin
 class DarkForest(Panel, Fitted):
-    """Answers given alone become a calibrated belief; one coordinator sees a summary of it; a guardrail watches.
+    """Independent answers become a calibrated belief; one coordinator sees a summary; a guardrail checks its answer.
 
     Turns: `answer`, all members at once, the view empty; then `coordinate`, in a new conversation, with `evidence` (the
     disclosed text), `uncertain` (None unless it is disclosed) and `leading` (the top answer, likewise).

@@ -18,7 +18,7 @@ from harness.replies import FreeText
 
 @plugin
 class Debate(Panel):
-    """Everybody answers, then reads the others' last replies and answers again; the last answers are voted on.
+    """All agents answer, then read the others' last replies and answer again; a vote over the last answers decides.
 
     Multiagent debate (Du et al., 2024), played synchronously: what is shown is always of the round before. Each seat
     keeps its own conversation, in which others are shown without names, in the panel's order, itself left out. A seat

@@ -13,7 +13,7 @@ from harness.authoring.traffic import Traffic
 
 @plugin
 class MixtureOfAgents(Panel):
-    """The panel answers in layers, each layer reading all replies of the one before; an aggregator has the last word.
+    """The panel answers in layers, each reading all replies of the layer before; an aggregator gives the final answer.
 
     Mixture-of-Agents (Wang et al., 2025). Every turn is a new conversation. Who reads is shown all replies of the layer
     before, its own among them, as a numbered list without names. There is no vote: what the aggregator's reply says is

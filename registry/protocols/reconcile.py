@@ -19,7 +19,7 @@ from ._discussion import as_text, check_demonstrations, demonstrated, grouped, t
 
 @plugin
 class Reconcile(Panel):
-    """Everybody answers with a confidence, discusses the groups of answers, answers again; weighted votes decide.
+    """All agents answer with a confidence, discuss the groups of answers, and answer again; a weighted vote decides.
 
     ReConcile (Chen et al., 2024). Every turn is a new conversation. In a discussion round all read one text: the
     answers of the round before, most frequent first, with head counts and, for each member without its name, its reply

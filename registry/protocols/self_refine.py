@@ -35,7 +35,7 @@ Critique = Generator[list[Turn], list[Move], Step]
 
 @plugin
 class SelfRefine(Panel):
-    """One seat answers, criticises its answer and rewrites it, until the critique approves or the cap is reached.
+    """One agent answers, criticizes its answer and rewrites it, until the critique approves or the cap is reached.
 
     Self-Refine (Madaan et al., 2023). Nobody else ever speaks; every turn is a new conversation that shows the question
     and the seat's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.

@@ -13,7 +13,7 @@ from harness.authoring.votes import ballot, candidate, majority
 
 @plugin
 class Single(Protocol):
-    """Each seat answers the question by itself, `repeats` times, each time in a new conversation.
+    """Each agent answers by itself, `repeats` times, each time in a new conversation.
 
     Turns: `answer`; the view is empty, the brief the task's.
 

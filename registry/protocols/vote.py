@@ -15,7 +15,7 @@ from harness.errors import PluginError
 
 @plugin
 class Vote(Panel):
-    """All seats answer without seeing one another; the answer with most votes is the group's.
+    """All agents answer independently; the most frequent answer is the group's.
 
     One model in all seats is self-consistency (Wang et al., 2022), several are a majority vote of models. Turns:
     `answer`, each in a new conversation; the view is empty, the brief the task's.

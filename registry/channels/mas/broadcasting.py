@@ -14,7 +14,7 @@ from ._rows import Rows
 
 @plugin
 class Broadcasting(Channel):
-    """MAS-Bench: every message goes to all others, who see it when they next ask; a submission is announced to all.
+    """MAS-Bench: a message goes to all other agents, which see it when they next ask; submissions are announced to all.
 
     Attributes:
         max_chars: a longer message is refused.

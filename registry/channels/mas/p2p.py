@@ -14,7 +14,7 @@ from ._rows import Rows
 
 @plugin
 class PeerToPeer(Channel):
-    """MAS-Bench: messages to one agent at a time, who sees them when it next asks; who has submitted gets none.
+    """MAS-Bench: messages to one agent, which sees them when it next asks; agents that have submitted get none.
 
     Attributes:
         max_chars: a longer message is refused.

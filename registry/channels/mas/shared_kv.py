@@ -19,7 +19,7 @@ _JOINER = re.compile(r"\|(?=\s*id=)", re.IGNORECASE)
 
 @plugin
 class SharedKV(Channel):
-    """MAS-Bench: keys with values that all can list, read, write and delete; a submission leaves a marker.
+    """MAS-Bench: keys with values that all agents can list, read, write and delete; a submission leaves a marker.
 
     Changes are there at once, within a round too: the last writer wins. A key is a name and nothing else; no file of
     the machine is ever touched.

@@ -14,7 +14,7 @@ from ._agent import claims
 
 @plugin
 class Saboteur(Policy):
-    """Tells every neighbor something else, all of it made up, in the words of the classical algorithms.
+    """Sends every neighbor a different false message, in the words of the classical algorithms.
 
     Whom it misleads are agents of `agentsnet/classical`; to models it is noise that looks like a claim. Its own
     answer is a group that a neighbor claims, a second leader, the value that most neighbors do not have, or any.

@@ -11,7 +11,7 @@ from ._philosopher import LEFT, Philosopher, in_order
 
 @plugin
 class AlwaysLeft(Philosopher):
-    """Takes the left fork first, then the right one, and never gives one back: all alike deadlock at once."""
+    """Takes the left fork first, then the right one, and never releases one: a table of these deadlocks at once."""
 
     def act(self, turn: Turn, rng: random.Random) -> str:
         """Left, then right; waits while the fork is taken."""

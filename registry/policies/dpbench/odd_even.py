@@ -11,7 +11,7 @@ from ._philosopher import LEFT, RIGHT, Philosopher, in_order, number
 
 @plugin
 class OddEven(Philosopher):
-    """Even numbers take the left fork first, odd ones the right one, and keep it; all alike never deadlock.
+    """Even numbers take the left fork first, odd ones the right one, and keep it: a table of these never deadlocks.
 
     In a deadlock everybody holds the fork on the same side. P0's first is the left one and P1's the right one.
     """

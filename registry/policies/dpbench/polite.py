@@ -14,7 +14,7 @@ from ._philosopher import GRAB, SIDES, Philosopher, missing
 
 @plugin
 class Polite(Philosopher):
-    """Draws which fork to take first; holding one while the other is taken, it lays it down and draws again.
+    """Draws which fork to take first; if the other fork is taken, it releases its fork and draws again.
 
     Nobody waits with a fork in its hand, so nobody is stuck for ever. Yet DPBench calls it a deadlock as soon as
     everybody holds one fork: all may draw the same side and reach for it at once, with 3 philosophers and no

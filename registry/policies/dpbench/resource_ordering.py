@@ -11,7 +11,7 @@ from ._philosopher import Philosopher, in_order, lower_first
 
 @plugin
 class ResourceOrdering(Philosopher):
-    """Takes the fork with the lower number first and keeps it until it has eaten; all alike never deadlock.
+    """Takes the fork with the lower number first and keeps it until it has eaten: a table of these never deadlocks.
 
     Fork i lies to the left of philosopher i, so only the last philosopher begins on the right. It can starve:
     in simultaneous order a fork that several want goes to the lower number.

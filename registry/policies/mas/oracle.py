@@ -17,7 +17,7 @@ PLANS = {"broadcasting": ("all",), "p2p": ("star", "chain"), "shared_kv": ("all"
 
 @plugin
 class Oracle(Commander):
-    """Any task of MAS-Bench: carries out a plan that gets every agent the right answer in the fewest rounds.
+    """Any task of MAS-Bench: follows a plan that brings every agent the right answer in the fewest rounds.
 
     Attributes:
         plan: "best" is "all" where everybody can be told at once, else "star". "all": everybody tells everybody.

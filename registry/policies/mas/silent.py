@@ -10,7 +10,7 @@ from ._agent import Commander
 
 @plugin
 class Silent(Commander):
-    """Any task of MAS-Bench: submits at once the answer for the own list alone; in sorting, the sorted own list."""
+    """Any task of MAS-Bench: submits at once the answer for its own list alone; in sorting, that list sorted."""
 
     def act(self, turn: Turn) -> list[Call]:
         """Submit, without a word."""

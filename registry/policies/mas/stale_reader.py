@@ -13,7 +13,7 @@ from ._agent import Commander
 
 @plugin
 class StaleReader(Commander):
-    """Any task of MAS-Bench on the shared store: everybody writes a draft first and corrects it after it was read.
+    """Any task of MAS-Bench on the shared store: writes a draft first and corrects it after others have read it.
 
     All agents write a draft (zeros in every place of their list), read all drafts, correct their own, and submit what
     follows from the drafts. With `rereads` they read again first, and everything is right.

@@ -16,7 +16,7 @@ from ._plans import PLANS
 
 @plugin
 class Oracle(Agent):
-    """Any sharded task: carries out a plan that gets every agent the right answer, or one with a mistake in it.
+    """Any sharded task: follows a plan that brings every agent the right answer, or one with a mistake in it.
 
     Attributes:
         plan: for mailbox: star (agent 0 gathers and tells), tree (a binary heap), dissemination (i → i + 2^t), all
