@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness import storage
 from harness.api import Engine, Facts, Metric
 from harness.config import resolve
-from harness.config.calibration import adopt
+from harness.config.calibration import load_parameters
 from harness.config.plan import Plan, check_execution, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse, raise_all
@@ -225,7 +225,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
     surveyed = survey(plan)
     _check(plan, surveyed.labels)
     check_replay(plan)
-    adopted = adopt(plan)
+    adopted = load_parameters(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder)

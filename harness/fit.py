@@ -16,7 +16,7 @@ from typing import Any
 
 from harness import __version__, storage
 from harness.api import Action, Case, Engine, Move, Outcome, Task
-from harness.authoring.calibrated import Fitted, Played
+from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
 from harness.config import resolve, spec
 from harness.config.calibration import SCHEMA, agents, fingerprint, wordings
 from harness.config.plan import Plan, episode_id
@@ -67,7 +67,7 @@ def fit(
     files: dict[Path, int] = {}
     for name, (condition, derived) in _jobs(loaded, plan).items():
         protocol = plan.conditions[condition].protocol
-        assert isinstance(protocol, Fitted)
+        assert isinstance(protocol, CalibratedProtocol)
         calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=seats)
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
         where = (options.output_path or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
@@ -115,7 +115,7 @@ def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
     jobs: dict[str, tuple[int, dict[str, Any]]] = {}
     for i, (variant, condition) in enumerate(zip(loaded.variants(), plan.conditions, strict=True)):
         protocol = condition.protocol
-        if not isinstance(protocol, Fitted) or protocol.calibration is None:
+        if not isinstance(protocol, CalibratedProtocol) or protocol.calibration is None:
             continue
         changes = variant.data.get("fit")
         if changes is None:
@@ -140,7 +140,7 @@ def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
 
 
 def _derived(
-    loaded: Spec, variant: Variant, protocol: Fitted, task: Task, changes: Mapping[str, Any], plan: Plan
+    loaded: Spec, variant: Variant, protocol: CalibratedProtocol, task: Task, changes: Mapping[str, Any], plan: Plan
 ) -> dict[str, Any]:
     """The spec of a calibration run."""
     own = {key: variant.data[key] for key in _OWN if key in variant.data}
@@ -155,7 +155,7 @@ def _derived(
     return {
         "name": f"{loaded.name}-fit-{Path(protocol.calibration).stem}",
         "task": task_changed,
-        "protocol": dict(protocol.questioning()),
+        "protocol": dict(protocol.calibration_protocol()),
         "seats": {name: body for name, body in seats.items() if body is not None},
         "metrics": ["calls", "parse_failures"],
         **own,
@@ -171,17 +171,17 @@ def _seated(body: Any, members: set[str]) -> Any:
     return {**body, "seats": left} if left else None
 
 
-def _played(plan: Plan, folder: Path) -> list[Played]:
+def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
     """What was answered, in plan order."""
     cases = {episode_id(condition, case, repeat): case for condition, case, repeat in plan.episodes()}
     task = plan.conditions[0].task
-    played: dict[str, Played] = {}
+    played: dict[str, CalibrationEpisode] = {}
     for end, batches in storage.batches(*storage.journals(folder)):
         if end["error"] is not None:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Mend the cause, and fit again.")
         case = cases[end["e"]]
-        played[end["e"]] = Played(task, case, batches, _right(task, case))
+        played[end["e"]] = CalibrationEpisode(task, case, batches, _right(task, case))
     return [played[name] for name in cases if name in played]
 
 
@@ -204,13 +204,13 @@ def _right(task: Task, case: Case) -> Callable[[Action], bool]:
     return right
 
 
-def _digest(played: list[Played]) -> str:
+def _digest(played: list[CalibrationEpisode]) -> str:
     """SHA-256 of all that was answered."""
     answers = [[one.case.id, [[move.seat, move.action] for move in moves(one)]] for one in played]
     return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
 
 
-def moves(one: Played) -> list[Move]:
+def moves(one: CalibrationEpisode) -> list[Move]:
     """All moves of a calibration question."""
     return [move for batch in one.batches for move in batch]
 

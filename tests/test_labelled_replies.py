@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Parsed
-from harness.replies import Choice, Labelled, Said, Spoken
+from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 ACT = Labelled(ACTIONS, "ACTION", idle="WAIT")
-BOTH = Spoken(ACT, Said())
+BOTH = ActionWithMessage(ACT, MessageLine())
 REFERENCE = Labelled(ACTIONS, "ACTION", idle="WAIT", parsing="reference")
-BOTH_REFERENCE = Spoken(REFERENCE, Said(parsing="reference"))
+BOTH_REFERENCE = ActionWithMessage(REFERENCE, MessageLine(parsing="reference"))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_is_said_is_not_done(text: str) -> None:
 
 
 @pytest.mark.parametrize("form", [BOTH, BOTH_REFERENCE])
-def test_a_message_beside_an_action_that_cannot_be_read(form: Spoken) -> None:
+def test_a_message_beside_an_action_that_cannot_be_read(form: ActionWithMessage) -> None:
     parsed = form.parse("MESSAGE: I hold on\nACTION: EAT")
     assert parsed.action is None and parsed.error is not None
     assert parsed.partial == {"act": "WAIT", "message": "I hold on"}
@@ -144,26 +144,29 @@ def test_the_reference_does_what_comes_first_even_in_a_message() -> None:
 
 def test_a_long_message_is_cut_and_the_action_behind_it_is_found() -> None:
     text = f"MESSAGE: {'left ' * 10_000}\nACTION: RELEASE"
-    assert Spoken(ACT, Said(max_chars=20)).parse(text).action == {"act": "RELEASE", "message": "left left left left "}
+    assert ActionWithMessage(ACT, MessageLine(max_chars=20)).parse(text).action == {
+        "act": "RELEASE",
+        "message": "left left left left ",
+    }
     assert len(BOTH.parse(text).action["message"]) > 40_000
 
 
 def test_a_message_alone() -> None:
-    assert Said().parse("THINKING: t\nMESSAGE: hello").action == "hello"
-    assert Said().parse("MESSAGE: none") == Parsed(None)
-    assert "no line 'MESSAGE:'" in str(Said().parse("hello").error)
+    assert MessageLine().parse("THINKING: t\nMESSAGE: hello").action == "hello"
+    assert MessageLine().parse("MESSAGE: none") == Parsed(None)
+    assert "no line 'MESSAGE:'" in str(MessageLine().parse("hello").error)
 
 
 def test_options_idle_and_what_is_allowed() -> None:
     assert ACT.idle == "WAIT" and ACT.options == ACTIONS
     assert BOTH.idle == {"act": "WAIT", "message": None}
     assert BOTH.options == tuple({"act": act, "message": None} for act in ACTIONS)
-    limited = Spoken(ACT, Said(max_chars=3))
+    limited = ActionWithMessage(ACT, MessageLine(max_chars=3))
     assert limited.allows({"act": "RELEASE", "message": "abc"}) and limited.allows(limited.idle)
     for wrong in ({"act": "EAT", "message": None}, {"act": "WAIT", "message": "abcd"}, {"act": "WAIT"}, "WAIT", None):
         assert not limited.allows(wrong)
     assert not ACT.allows("EAT") and ACT.allows("WAIT")
-    assert Said().allows(None) and not Said().allows(3)
+    assert MessageLine().allows(None) and not MessageLine().allows(3)
 
 
 def test_constraints_describe_what_is_parsed() -> None:
@@ -174,13 +177,13 @@ def test_constraints_describe_what_is_parsed() -> None:
     text = "MESSAGE: I go (first).\nACTION: GRAB_LEFT"
     assert re.fullmatch(pattern, text) and not re.fullmatch(pattern, "ACTION: GRAB_LEFT")
     assert BOTH.parse(text).action == {"act": "GRAB_LEFT", "message": "I go (first)."}
-    assert re.fullmatch(dict(Said(max_chars=5).constraint())["regex"], "MESSAGE: hello")
-    assert not re.fullmatch(dict(Said(max_chars=5).constraint())["regex"], "MESSAGE: hello!")
-    assert Spoken(Said(), Said()).constraint() is None
+    assert re.fullmatch(dict(MessageLine(max_chars=5).constraint())["regex"], "MESSAGE: hello")
+    assert not re.fullmatch(dict(MessageLine(max_chars=5).constraint())["regex"], "MESSAGE: hello!")
+    assert ActionWithMessage(MessageLine(), MessageLine()).constraint() is None
 
 
 def test_a_message_goes_with_other_forms_too() -> None:
-    form = Spoken(Choice(("yes", "no"), "### Final Answer ###"), Said())
+    form = ActionWithMessage(Choice(("yes", "no"), "### Final Answer ###"), MessageLine())
     assert form.parse("MESSAGE: I agree\n### Final Answer ### yes").action == {"act": "yes", "message": "I agree"}
 
 
@@ -189,7 +192,7 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(st.one_of(st.text(), PIECES), st.sampled_from([ACT, REFERENCE, BOTH, BOTH_REFERENCE, Said()]))
+@given(st.one_of(st.text(), PIECES), st.sampled_from([ACT, REFERENCE, BOTH, BOTH_REFERENCE, MessageLine()]))
 def test_never_raises_and_gives_an_action_or_an_error(text: str, form: Any) -> None:
     parsed = form.parse(text)
     if parsed.error is None:

@@ -13,7 +13,7 @@ from harness.config import project
 from harness.config.project import Project, find
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
-from harness.replies import Considered, Number
+from harness.replies import AnswerWithConfidence, Number
 from harness.replies.reading import MAX_CHARS, read
 
 TOY = Path(__file__).parent / "toy"
@@ -194,5 +194,5 @@ def test_a_metric_that_an_answer_makes_raise_gives_it_nothing_and_keeps_the_epis
 
 
 def test_the_example_of_the_confidence_is_read() -> None:
-    parsed = Considered(Number(), "line").parse("Answer: 5\nConfidence:\u00a0")
+    parsed = AnswerWithConfidence(Number(), "line").parse("Answer: 5\nConfidence:\u00a0")
     assert parsed.action == {"answer": 5, "confidence": None, "malformed": False}

@@ -1,7 +1,7 @@
 """Protocols with calibrated parameters, estimated on questions that the evaluation never asks.
 
-`harness fit` plays `questioning()` on the calibration rows, passes the results to `fit`, and writes the parameters to
-the file `calibration`. An evaluation reads the file, checks it, and passes it to `adopt`. See
+`harness fit` plays `calibration_protocol()` on the calibration rows, passes the results to `fit`, and writes the
+parameters to the file `calibration`. An evaluation reads the file, checks it, and passes them to `load_parameters`. See
 `harness.config.calibration`.
 """
 
@@ -16,12 +16,12 @@ from harness.api import Action, Case, Facts, Move, Protocol, Task
 
 
 @dataclass(frozen=True)
-class Played:
+class CalibrationEpisode:
     """A calibration question, and what was answered.
 
     Attributes:
         task, case: the question.
-        batches: the moves of the protocol that `questioning` named.
+        batches: the moves of the protocol that `calibration_protocol` named.
         right: whether an answer is right.
     """
 
@@ -31,7 +31,7 @@ class Played:
     right: Callable[[Action], bool]
 
 
-class Fitted(Protocol):
+class CalibratedProtocol(Protocol):
     """A protocol whose parameters come from a file. Without a file it uses defaults that favor no agent."""
 
     calibration: str | None = None
@@ -41,15 +41,15 @@ class Fitted(Protocol):
         """The agents that the parameters are about."""
 
     @abstractmethod
-    def questioning(self) -> Mapping[str, Any]:
+    def calibration_protocol(self) -> Mapping[str, Any]:
         """The protocol, as in a spec, that asks the agents the calibration rows. In it agents do not see one another's
         replies.
         """
 
     @abstractmethod
-    def fit(self, played: Sequence[Played]) -> Facts:
+    def fit(self, played: Sequence[CalibrationEpisode]) -> Facts:
         """Return the parameters, as JSON."""
 
     @abstractmethod
-    def adopt(self, parameters: Facts) -> None:
+    def load_parameters(self, parameters: Facts) -> None:
         """Load parameters. Raises `PluginError` if they are unusable."""

@@ -13,11 +13,11 @@ from harness.api import Case, Policy, Task, derive_seed
 from harness.authoring.questions import QuestionTask
 
 WORD = "simulated"
-"""How every model name says that told players sit there."""
+"""How the name of a model says that informed policies play."""
 
 
-class Simulant(Policy):
-    """An informed policy. The harness calls `told` with the case, target included, right after it creates the policy.
+class InformedPolicy(Policy):
+    """An informed policy. The harness calls `inform` with the case, target included, right after it creates the policy.
 
     Checks of plugins do not call it; then the policy must do nothing. `label` describes the simulation in a few words,
     for tables; "" adds nothing.
@@ -26,7 +26,7 @@ class Simulant(Policy):
     label: str = ""
 
     @abstractmethod
-    def told(self, seat: str, case: Case, seed: int) -> None:
+    def inform(self, seat: str, case: Case, seed: int) -> None:
         """Receive the case. Called before the first `choose`, and again when a second run of the case begins.
 
         Args:

@@ -1,21 +1,23 @@
-"""What all protocols share in which several agents answer one question: the agents, their turns, and the outcome."""
+"""Panels: protocols that put one question to several agents. How they are asked, how votes count, what is recorded."""
 
 from __future__ import annotations
 
+import functools
 import json
+import math
+import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
-from harness.api import Action, Case, Facts, Move, Outcome, Protocol, Range, Task, Turn
+from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Range, Task, Turn
 from harness.authoring.peers import peer_text
 from harness.authoring.questions import QuestionTask
-from harness.authoring.votes import ballot, candidate
 from harness.errors import PluginError
-from harness.replies import Considered, considered
-from harness.replies.considered import Style
-from harness.replies.reading import read
+from harness.replies import AnswerWithConfidence, WrappedReply, says_nothing
+from harness.replies.reading import guarded, read
+from harness.replies.with_confidence import Style, split_confidence
 
 FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed", "sent")
 """What every panel protocol records.
@@ -119,12 +121,12 @@ class Panel(Protocol):
         """A turn in which an agent answers the question. `more` joins the context, which starts a conversation."""
         own = seat if seat in case.seats else case.seats[0]
         brief = {**task.brief(case, own), "confidence": self.confidence, **(more or {})}
-        reply = Considered(ballot(task, case, own), self.confidence)
+        reply = AnswerWithConfidence(ballot(task, case, own), self.confidence)
         return Turn(seat, name, view or {}, reply, brief, self.repairs, fresh, tuple(crossing))
 
     def read(self, task: Task, case: Case, move: Move) -> Opinion:
         """Read the move of such a turn."""
-        answer, confidence, malformed = considered(move.action)
+        answer, confidence, malformed = split_confidence(move.action)
         found = candidate(task, case, answer)
         if found is None:
             return Opinion(move.seat, None, None, text=move.text or "")
@@ -150,7 +152,7 @@ class Panel(Protocol):
 
         `sent` is `Traffic.sent`. A panel whose members see nothing of one another has none.
         """
-        told = {
+        common = {
             "history": [[opinion.answer for opinion in opinions] for opinions in history],
             "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
             "exit": exit,
@@ -159,7 +161,7 @@ class Panel(Protocol):
             "sent": {} if sent is None else sent,
         }
         last = history[-1] if history else ()
-        return Outcome({opinion.seat: opinion.answer for opinion in last}, group, {**told, **facts})
+        return Outcome({opinion.seat: opinion.answer for opinion in last}, group, {**common, **facts})
 
 
 def unanimous(opinions: Sequence[Opinion]) -> bool:
@@ -181,6 +183,97 @@ def _in_words(answer: Action, confidence: float | None) -> str:
     return text if confidence is None else f"{text}\nConfidence: {confidence:g}"
 
 
-def shown(opinions: Sequence[Opinion]) -> list[Mapping[str, Any]]:
-    """Opinions as templates get them: text, answer and confidence, without names."""
-    return [{"text": o.peer_text, "answer": o.answer, "confidence": o.confidence} for o in opinions]
+# ------------------------------------------------------------------------------------------- votes
+
+Ties = Literal["first", "random", "none"]
+"""Which of the leading answers wins: that given first, one drawn by lot, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The result of a vote.
+
+    Attributes:
+        answer: the winner, as most of its votes write it (the first of several such ways); None if there is none.
+        weights: canonical answer → its weight, in order of first appearance.
+        tied: whether several answers led.
+    """
+
+    answer: Action
+    weights: dict[str, float]
+    tied: bool
+
+    @property
+    def exit(self) -> str:
+        """One word for how the vote arrived at its answer, or why it has none."""
+        if not self.weights:
+            return "no candidate"
+        return "tie" if self.tied else "vote" if self.answer is not None else "no weight"
+
+
+def candidate(task: Task, case: Case, action: Action) -> str | None:
+    """One text for all equal answers: the task's `canonical`.
+
+    None if there is no answer: an empty reply, nothing left in the text (an empty box, a program of one comment), or a
+    bug while it is computed. This decides what counts as an answer for votes, panels and replies alike.
+    """
+    return guarded("canonical", task, lambda: _compared(task, case, action), lambda bug: None)
+
+
+def _compared(task: Task, case: Case, action: Action) -> str | None:
+    if action is None or (isinstance(action, str) and says_nothing(action)):
+        return None
+    text = str(task.canonical(case, action))
+    return None if says_nothing(text) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot(WrappedReply):
+    """A task's form of answer, in which text that `candidate` does not accept as an answer is unreadable.
+
+    Attributes:
+        compared: an action as it is compared with others; None if nothing is left of it.
+    """
+
+    compared: Callable[[Action], str | None] = field(compare=False, repr=False)
+
+    def parse(self, text: str) -> Parsed:
+        """What the inner form reads, if it is an answer."""
+        parsed = self.inner.parse(text)
+        if parsed.error is None and parsed.action is not None and self.compared(parsed.action) is None:
+            return Parsed(error=f"the answer is empty: {parsed.action!r:.80}")
+        return parsed
+
+
+def ballot(task: Task, case: Case, seat: str) -> Ballot:
+    """The form in which an agent answers the question of a case."""
+    return Ballot(task.reply(case, seat), functools.partial(_compared, task, case))
+
+
+def majority(
+    task: Task,
+    case: Case,
+    answers: Sequence[Action],
+    weights: Sequence[float] | None = None,
+    ties: Ties = "first",
+    rng: random.Random | None = None,
+) -> Count:
+    """The answer with the largest weight. What is no answer (`candidate`) is no vote."""
+    behind: dict[str, float] = {}
+    ways: dict[str, dict[str, float]] = {}
+    written: dict[str, Action] = {}
+    for action, weight in zip(answers, weights or [1.0] * len(answers), strict=True):
+        key = candidate(task, case, action)
+        if key is not None:
+            behind[key] = behind.get(key, 0.0) + weight
+            way = repr(action)
+            ways.setdefault(key, {})[way] = ways.get(key, {}).get(way, 0.0) + weight
+            written.setdefault(way, action)
+    most = max(behind.values(), default=0.0)
+    ahead = [key for key, weight in behind.items() if math.isclose(weight, most) and most > 0]
+    tied = len(ahead) > 1
+    if not ahead or (tied and ties == "none"):
+        return Count(None, behind, tied)
+    chosen = rng.choice(ahead) if tied and ties == "random" and rng is not None else ahead[0]
+    way = max(ways[chosen], key=lambda way: ways[chosen][way])
+    return Count(written[way], behind, tied)

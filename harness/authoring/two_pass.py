@@ -1,43 +1,55 @@
-"""A second run of a protocol, in which every agent knows its own answer of the first (MAS-Bench, Appendix F.5)."""
+"""Two passes over a case: in the second one every agent knows its own answer of the first (MAS-Bench, Appendix F.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import replace
-from typing import Literal
+import random
+from abc import abstractmethod
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
-from harness.api import Facts, Move, Outcome, Play, Turn
-
-Phases = Literal["one", "two"]
-"""How often a group plays a case: "two" adds a second run from the beginning, with new threads and empty channels."""
-
-FACTS = ("first", "final_from")
-"""What every protocol with phases tells of them.
-
-`first`: {"answers": seat → answer, "facts": …} of the first run, or None if there is but one.
-`final_from`: the number of the batch with which the run begins that counts.
-"""
+from harness.api import Case, Facts, Move, Outcome, Play, Protocol, Task, Turn
 
 
-def in_phases(phases: Phases, play: Callable[[], Play]) -> Play:
-    """Play once, or twice (Algorithm 3). The outcome of the last run counts.
+@dataclass(kw_only=True)
+class TwoPassProtocol(Protocol):
+    """A protocol that says how one pass goes, and whose spec says whether there are two (Algorithm 3).
 
-    In the second run every agent starts a new conversation. Its context has one more fact, `previous`: its own answer
-    of the first run, None if it gave none. Nothing else carries over.
+    In the second pass every agent starts a new conversation, and channels are empty. Its context has one more fact,
+    `previous`: its own answer of the first pass, None if it gave none. Nothing else carries over. The outcome of the
+    last pass counts.
+
+    Facts: `first`, {"answers": agent → answer, "facts": …} of the first pass, None if there is but one; `final_from`,
+    the number of the batch with which the pass begins that counts.
+
+    Attributes:
+        phases: "two": after the answers the group begins again, each agent knowing only its own answer (`previous` in
+            its brief); the second pass's answers count (MAS-Bench's one-shot commitment).
     """
-    first: Facts | None = None
-    previous: Facts | None = None
-    final_from = 0
-    for number in range(2 if phases == "two" else 1):
-        outcome, batches = yield from _run(play(), previous)
-        if number == 0 and phases == "two":
-            previous = outcome.answers
-            first, final_from = {"answers": dict(outcome.answers), "facts": dict(outcome.facts)}, batches
-    return replace(outcome, facts={**outcome.facts, "first": first, "final_from": final_from})
+
+    phases: Literal["one", "two"] = "one"
+
+    facts: ClassVar[tuple[str, ...]] = ("first", "final_from")
+
+    @abstractmethod
+    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """One pass, as `play` of other protocols. `rng` goes on in the second one."""
+
+    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields the batches of one pass or of two."""
+        first: Facts | None = None
+        previous: Facts | None = None
+        final_from = 0
+        for number in range(2 if self.phases == "two" else 1):
+            outcome, batches = yield from _pass(self.one_pass(task, case, seats, rng), previous)
+            if number == 0 and self.phases == "two":
+                previous = outcome.answers
+                first, final_from = {"answers": dict(outcome.answers), "facts": dict(outcome.facts)}, batches
+        return replace(outcome, facts={**outcome.facts, "first": first, "final_from": final_from})
 
 
-def _run(game: Play, previous: Facts | None) -> Generator[list[Turn], list[Move], tuple[Outcome, int]]:
-    """One run, and how many batches it had."""
+def _pass(game: Play, previous: Facts | None) -> Generator[list[Turn], list[Move], tuple[Outcome, int]]:
+    """One pass, and how many batches it had."""
     briefs: dict[str, Facts] = {}
     batches = 0
     try:
@@ -51,7 +63,7 @@ def _run(game: Play, previous: Facts | None) -> Generator[list[Turn], list[Move]
 
 
 def _again(turn: Turn, briefs: dict[str, Facts], previous: Facts) -> Turn:
-    """The turn as the second run asks it; a seat's first one begins its new conversation."""
+    """The turn as the second pass asks it; an agent's first one begins its new conversation."""
     opening = turn.seat not in briefs
     if opening:
         briefs[turn.seat] = {**turn.brief, "previous": previous.get(turn.seat)}

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness import storage
 from harness.api import Case, Engine, Task
-from harness.authoring.calibrated import Fitted
+from harness.authoring.calibrated import CalibratedProtocol
 from harness.authoring.questions import QuestionTask
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project
@@ -27,7 +27,7 @@ from harness.errors import DataError, NotFittedError, Place, PluginError
 SCHEMA = "harness.calibration/1"
 
 
-def adopt(plan: Plan) -> dict[str, str]:
+def load_parameters(plan: Plan) -> dict[str, str]:
     """Read what the plan's protocols were fitted on, check that it may be used, and hand it to them.
 
     Returns:
@@ -42,7 +42,7 @@ def adopt(plan: Plan) -> dict[str, str]:
     asked: dict[int, dict[str, str]] = {}
     for condition in plan.conditions:
         protocol = condition.protocol
-        if not isinstance(protocol, Fitted) or protocol.calibration is None:
+        if not isinstance(protocol, CalibratedProtocol) or protocol.calibration is None:
             continue
         file = located(plan.project, protocol.calibration)
         found = _read(file, protocol.calibration)
@@ -53,7 +53,7 @@ def adopt(plan: Plan) -> dict[str, str]:
         _check_agents(found, agents(plan, condition), file)
         _check_words(found, wordings(plan, condition, found["templates"]), file)
         try:
-            protocol.adopt(found["parameters"])
+            protocol.load_parameters(found["parameters"])
         except PluginError as error:
             raise PluginError(error.message, place=Place(str(file)), hint=error.hint) from None
         digests[protocol.calibration] = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -95,7 +95,7 @@ def wordings(plan: Plan, condition: Condition, templates: Iterable[str]) -> dict
 
 def _panel(plan: Plan, condition: Condition) -> dict[str, Group]:
     """Seat of the panel → its group."""
-    assert isinstance(condition.protocol, Fitted)
+    assert isinstance(condition.protocol, CalibratedProtocol)
     case = condition.seated(next(iter(condition.task.cases(1, plan.seed))), plan.seed)
     groups = {group.name: group for group in condition.groups}
     return {seat: groups[case.roles.get(seat, "default")] for seat in condition.protocol.members(case)}

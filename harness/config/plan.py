@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api
-from harness.authoring.informed import Simulant, named
+from harness.authoring.informed import InformedPolicy, named
 from harness.authoring.worlds import facts_of
 from harness.config.limits import Limits
 from harness.config.project import Project
@@ -41,15 +41,15 @@ class Group:
     def ground_truth_label(self) -> str | None:
         """What tables call players here that use the ground truth; None if no player does."""
         player = self.policy() if self.policy is not None else None
-        return named(player.label) if isinstance(player, Simulant) else None
+        return named(player.label) if isinstance(player, InformedPolicy) else None
 
     def seated(self, seat: str, case: api.Case, seed: int) -> api.Policy:
         """A policy of the group, as it is when a case begins; `seed` is for those that are told the case."""
         if self.policy is None:
             raise TypeError(f"in group {self.name!r} sits a model")
         player = self.policy()
-        if isinstance(player, Simulant):
-            player.told(seat, case, seed)
+        if isinstance(player, InformedPolicy):
+            player.inform(seat, case, seed)
         return player
 
 
@@ -223,11 +223,11 @@ def _plain(value: object) -> object:
 
 def _check_players(plan: Plan, seats: Mapping[str, Collection[str]]) -> None:
     """Have players that were told of seats compare them with those there are; `seats`: condition → who plays."""
-    declared: dict[str, tuple[Simulant, str, set[str]]] = {}
+    declared: dict[str, tuple[InformedPolicy, str, set[str]]] = {}
     for condition in plan.conditions:
         for group in condition.groups:
             player = group.policy() if group.policy is not None else None
-            if isinstance(player, Simulant):
+            if isinstance(player, InformedPolicy):
                 # One declaration may serve several methods, of which only some have the seat it names.
                 _, _, known = declared.setdefault(repr(player), (player, group.name, set(plan.elsewhere)))
                 known.update(seats[condition.id])

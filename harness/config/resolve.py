@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 from harness import api, parameters
-from harness.authoring.informed import WORD, Simulant
+from harness.authoring.informed import WORD, InformedPolicy
 from harness.config.limits import Limits, read_limits
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
@@ -257,7 +257,7 @@ class _Resolver:
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])
         names = {_split(v.data["baseline"])[0] for v in self.spec.variants() if v.data.get("baseline")}
-        real = sorted(n for n in names if not issubclass(self.project.load("policies", n), Simulant))
+        real = sorted(n for n in names if not issubclass(self.project.load("policies", n), InformedPolicy))
         return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
 
     def build(self, kind: str, reference: Reference, *path: Hashable) -> Any:

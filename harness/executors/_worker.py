@@ -14,7 +14,7 @@ from typing import Any
 from harness import __version__
 from harness.api import Case, Engine, Facts
 from harness.config import project, resolve
-from harness.config.calibration import adopt
+from harness.config.calibration import load_parameters
 from harness.config.plan import Plan, check_execution, episode_id
 from harness.config.spec import Spec
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
@@ -285,7 +285,7 @@ def _plan(told: Brief, root: str) -> Plan:
     own = code(plan)
     if files := sorted({name for part in own for name in changed(told.code[part], own[part])}):
         raise _elsewhere(f"has other code: {', '.join(files)}", "Every machine needs the project in the same state.")
-    adopt(plan)
+    load_parameters(plan)
     return plan
 
 

@@ -17,7 +17,6 @@ from .calls import Calls, Verb
 from .choice import Choice
 from .code import Code, assemble
 from .commands import Commands
-from .considered import Considered, considered
 from .equivalence import math_equal
 from .fields import confidence, json_fields
 from .freetext import FreeText
@@ -28,38 +27,41 @@ from .mathematics import math_canonical
 from .messages import Messages
 from .number import Number
 from .pattern import Pattern
-from .spoken import Said, Spoken
+from .with_confidence import AnswerWithConfidence, split_confidence
+from .with_message import ActionWithMessage, MessageLine
+from .wrapped import WrappedReply
 
 __all__ = [
+    "ActionWithMessage",
     "Answer",
+    "AnswerWithConfidence",
     "Boxed",
     "Calls",
     "Choice",
     "Code",
     "Commands",
-    "Considered",
     "Form",
     "FreeText",
     "Integers",
     "Label",
     "Labelled",
     "Letter",
+    "MessageLine",
     "Messages",
     "Number",
     "Parsing",
     "Pattern",
-    "Said",
-    "Spoken",
     "Verb",
+    "WrappedReply",
     "assemble",
     "canonical_label",
     "confidence",
-    "considered",
     "json_fields",
     "math_canonical",
     "math_equal",
     "normalise",
     "same",
     "says_nothing",
+    "split_confidence",
     "unquoted",
 ]

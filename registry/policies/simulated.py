@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import Annotated, Any
 
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
-from harness.authoring.informed import Simulant
+from harness.authoring.informed import InformedPolicy
 from harness.errors import PluginError, near
-from harness.replies import Considered
+from harness.replies import AnswerWithConfidence
 
 from ._skill import Copying, Skill, copyings, skills
 
@@ -20,7 +20,7 @@ HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser")
 
 
 @plugin
-class Simulated(Simulant):
+class Simulated(InformedPolicy):
     """Knows the right answer; answers with declared accuracy, confidence, malformed rate and correlation; marked.
 
     A seat's first answer depends on the run's seed, the case, the repeat and the seat, and on nothing else: whatever
@@ -98,13 +98,13 @@ class Simulated(Simulant):
             if seat not in seats:
                 raise PluginError(f"{at[0]} names {seat!r}, who does not play", hint=near(seat, seats), at=at)
 
-    def told(self, seat: str, case: Case, seed: int) -> None:
+    def inform(self, seat: str, case: Case, seed: int) -> None:
         """Keep what is told; nothing has been answered yet."""
         self._seat, self._case, self._seed, self._turns, self._mind = seat, case, seed, 0, None
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """An answer with its confidence; `rng` is not used, so that every protocol meets the same panel."""
-        if self._case is None or not isinstance(turn.reply, Considered):
+        if self._case is None or not isinstance(turn.reply, AnswerWithConfidence):
             return turn.reply.idle
         reply = turn.reply.inner
         right, wrong = candidates(reply, self._case, self.wrong)

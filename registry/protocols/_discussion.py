@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.authoring.panels import Opinion, shown
+from harness.authoring.panels import Opinion
 from harness.authoring.peers import peer_text
 from harness.errors import PluginError, near
 
@@ -42,7 +42,7 @@ def as_text(group: Sequence[Opinion]) -> dict[str, Any]:
     return {
         "answer": peer_text(answer) if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False),
         "count": len(group),
-        "members": shown(group),
+        "members": [{"text": o.peer_text, "answer": o.answer, "confidence": o.confidence} for o in group],
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Parsed, Reply
+from harness.replies import WrappedReply
 
 OTHERWISE = "revise"
 """The verdict of a critique that finds something to change."""
@@ -81,32 +82,16 @@ class Feedback(Reply):
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten(Reply):
+class Rewritten(WrappedReply):
     """An answer that follows a critique: read in what stands behind the verdict line, or in all if there is none.
 
     Where the critique approves, there need be no answer behind it; the action is then None.
 
     Attributes:
-        inner: the form of the answer.
         signal: the verdict that approves.
     """
 
-    inner: Reply
     signal: str
-
-    @property
-    def options(self) -> tuple[Action, ...] | None:
-        """The inner form's."""
-        return self.inner.options
-
-    @property
-    def idle(self) -> Action:
-        """The inner form's."""
-        return self.inner.idle
-
-    def allows(self, action: Action) -> bool:
-        """What the inner form allows."""
-        return self.inner.allows(action)
 
     def parse(self, text: str) -> Parsed:
         """The answer; nothing that the critique says is taken for it."""
@@ -117,6 +102,9 @@ class Rewritten(Reply):
     def exact(self, text: str) -> bool:
         """Whether the answer keeps to its form."""
         return self.inner.exact(parted(text, self.signal)[2])
+
+    def constraint(self) -> None:
+        """None: the critique before the answer is free text."""
 
 
 def parted(text: str, signal: str) -> tuple[str, tuple[int, int] | None, str]:

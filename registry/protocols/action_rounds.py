@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
-from harness.authoring.two_pass import FACTS as PHASE_FACTS
-from harness.authoring.two_pass import Phases, in_phases
+from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
+from harness.authoring.two_pass import TwoPassProtocol
 from harness.replies import Calls, Verb
 from harness.replies.reading import read
 
@@ -19,7 +18,7 @@ WAIT, SUBMIT = "wait", "submit_result"
 
 
 @plugin
-class ActionRounds(Protocol):
+class ActionRounds(TwoPassProtocol):
     """Agents make calls round by round until each has submitted its answer.
 
     In a round everybody who has not submitted decides on the state at the end of the round before; then the calls are
@@ -40,8 +39,6 @@ class ActionRounds(Protocol):
         max_actions: calls carried out of one reply; None for N + 8.
         planning: begin with one more round in which `submit_result` is refused (Appendix H).
         repairs: how often a reply without any call is asked for again; then the round is lost.
-        phases: "two": when all is over the group begins again, each agent knowing only its own answer (`previous` in
-            its brief); the second run's answers count (MAS-Bench's one-shot commitment).
     """
 
     channel: Channel
@@ -50,23 +47,19 @@ class ActionRounds(Protocol):
     max_actions: Annotated[int, Range(ge=1)] | None = None
     planning: bool = False
     repairs: Annotated[int, Range(ge=0)] = 0
-    phases: Phases = "one"
 
     needs_channel = Board
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
-        "met", "reads", *PHASE_FACTS,
+        "met", "reads", *TwoPassProtocol.facts,
     )  # fmt: skip
-
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch a round (`calls_per_round` at most), of a turn for everybody who is still at it."""
-        return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
         return case.seats
 
-    def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields one batch a round (`calls_per_round` at most), of a turn for everybody who is still at it."""
         game = _Game(self, task, case, rng)
         for number in range(0 if self.planning else 1, self.max_rounds + 1):
             acting = [seat for seat in seats if seat not in game.submitted]

@@ -7,9 +7,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Protocol, Range, Task, Turn, plugin
-from harness.authoring.two_pass import FACTS as PHASE_FACTS
-from harness.authoring.two_pass import Phases, in_phases
+from harness.api import Action, Case, Channel, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
+from harness.authoring.two_pass import TwoPassProtocol
 from harness.replies import Commands, Verb
 from harness.replies.commands import UNKNOWN, usage, written
 from harness.replies.reading import read
@@ -24,7 +23,7 @@ NOTHING = "No commands detected in last reply."
 
 
 @plugin
-class CommandRounds(Protocol):
+class CommandRounds(TwoPassProtocol):
     """Agents give fenced commands round by round until each has submitted its result; all are carried out at once.
 
     In a round everybody who has not submitted replies at the same time; then the replies are carried out one after
@@ -39,15 +38,12 @@ class CommandRounds(Protocol):
 
     Attributes:
         channel: what the commands act on: mas/broadcasting, mas/p2p or mas/shared_kv.
-        phases: "two": when all is over the group begins again, each agent knowing only what it had submitted; the
-            second run's results count (one-shot commitment).
         max_rounds: R_max, in each phase.
         max_actions: commands carried out of one reply. The paper sets no bound; this one keeps out floods.
         repairs: how often a reply without any command is asked for again; then the round is lost.
     """
 
     channel: Channel
-    phases: Phases = "one"
     max_rounds: Annotated[int, Range(ge=1)] = 100
     max_actions: Annotated[int, Range(ge=1)] = 1000
     repairs: Annotated[int, Range(ge=0)] = 0
@@ -55,18 +51,15 @@ class CommandRounds(Protocol):
     needs_channel = Board
     facts = (
         "rounds", "max_rounds", "messages", "characters", "refused", "submitted", "knew", "sent", "received", "known",
-        "met", "reads", "communication", "stale", *PHASE_FACTS,
+        "met", "reads", "communication", "stale", *TwoPassProtocol.facts,
     )  # fmt: skip
-
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch a round, of a turn for everybody who has not submitted."""
-        return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
         return case.seats
 
-    def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+        """Yields one batch a round, of a turn for everybody who has not submitted."""
         bench = _Bench(self, task, case, rng)
         for number in range(1, self.max_rounds + 1):
             acting = [seat for seat in seats if seat not in bench.results]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
-from harness.authoring.calibrated import Fitted, Played
+from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
 from harness.authoring.panels import Opinion, Panel, unanimous
 from harness.authoring.questions import QuestionTask
 from harness.errors import PluginError, near
-from harness.replies import Considered
+from harness.replies import AnswerWithConfidence
 
 from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe
 from ._darkforest.calibration import Counts, counts_of
@@ -40,7 +40,7 @@ class Verdict:
 
 
 @plugin
-class DarkForest(Panel, Fitted):
+class DarkForest(Panel, CalibratedProtocol):
     """Independent answers become a calibrated belief; one coordinator sees a summary; a guardrail checks its answer.
 
     Turns: `answer`, all members at once, the view empty; then `coordinate`, in a new conversation, with `evidence` (the
@@ -210,8 +210,8 @@ class DarkForest(Panel, Fitted):
         crossing = (evidence,) if evidence else ()
         seat, more = self._rules.coordinator, {"confidence": "none"}
         turn = self.ask(task, case, seat, "coordinate", view, crossing=crossing, fresh=True, more=more)
-        inner = turn.reply.inner if isinstance(turn.reply, Considered) else turn.reply
-        return replace(turn, reply=Considered(inner, "none"))
+        inner = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply
+        return replace(turn, reply=AnswerWithConfidence(inner, "none"))
 
     def _outcome(
         self,
@@ -277,11 +277,11 @@ class DarkForest(Panel, Fitted):
 
     # --------------------------------------------------------------------------------- calibration
 
-    def questioning(self) -> Facts:
+    def calibration_protocol(self) -> Facts:
         """A vote: everybody answers alone, in the form that is asked for here."""
         return {"use": "vote", "agents": self.agents, "confidence": self.confidence, "repairs": self.repairs}
 
-    def fit(self, played: Sequence[Played]) -> Facts:
+    def fit(self, played: Sequence[CalibrationEpisode]) -> Facts:
         """Counts over calibration questions, and what follows from them with these parameters.
 
         Raises:
@@ -306,7 +306,7 @@ class DarkForest(Panel, Fitted):
         self._check(counts.seats)
         return counts.facts(self._rules)
 
-    def adopt(self, parameters: Facts) -> None:
+    def load_parameters(self, parameters: Facts) -> None:
         """Take over a calibration's counts; what follows from them is worked out anew, with these parameters.
 
         Raises:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, leading, unanimous
+from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority, unanimous
 from harness.authoring.peers import peer_text
 from harness.authoring.traffic import Traffic
-from harness.authoring.votes import Ties, candidate, how, majority
 from harness.errors import PluginError
 from harness.replies import FreeText
 
@@ -74,7 +73,7 @@ class Debate(Panel):
         return self.outcome(
             history,
             count.answer,
-            exit="unanimous" if agreed else how(count),
+            exit="unanimous" if agreed else count.exit,
             crossed=traffic.characters,
             sent=traffic.sent,
             votes=count.weights,

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from harness.api import Case, Channel, Outcome, Play, Protocol, Range, Reply, Task, Turn, plugin
+from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
 from harness.authoring.networks import NAMES, NeighborChannel, NetworkTask, topology_of
 from harness.authoring.traffic import Traffic
-from harness.authoring.two_pass import FACTS as PHASE_FACTS
-from harness.authoring.two_pass import Phases, in_phases
+from harness.authoring.two_pass import TwoPassProtocol
 from harness.errors import PluginError
 from harness.replies import Choice, Messages, Parsing
 
 
 @plugin
-class LocalRounds(Protocol):
+class LocalRounds(TwoPassProtocol):
     """In each of T rounds all agents write to their neighbors at once; then each gives its answer.
 
     T counts the messages that an agent can send to one neighbor. The first are written from the system prompt
@@ -32,8 +31,6 @@ class LocalRounds(Protocol):
         chain_of_thought: whether every turn asks the model to think step by step first.
         parsing: how replies are read; "reference" is AgentsNet's own code, quirks included.
         max_chars: cut messages to this length; None for no limit.
-        phases: "two": after the answers the group begins again, each agent knowing only its own answer (`previous` in
-            its brief); the second run's answers count (MAS-Bench's one-shot commitment).
     """
 
     channel: Channel
@@ -42,21 +39,17 @@ class LocalRounds(Protocol):
     chain_of_thought: bool = True
     parsing: Parsing = "tolerant"
     max_chars: Annotated[int, Range(ge=1)] | None = None
-    phases: Phases = "one"
 
     needs = NetworkTask
     needs_channel = NeighborChannel
-    facts = ("rounds", "messages", "characters", "sent", "dropped", *PHASE_FACTS)
+    facts = ("rounds", "messages", "characters", "sent", "dropped", *TwoPassProtocol.facts)
 
     def __post_init__(self) -> None:
         if self.rounds != "paper" and self.rounds < 0:
             raise PluginError(f"rounds must be 0 or more, found {self.rounds}")
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         """Yields T batches of messages and one of answers; every batch has one turn for every seat."""
-        return in_phases(self.phases, lambda: self._phase(task, case, seats, rng))
-
-    def _phase(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
         channel = self.channel.open(case, rng)
         assert isinstance(task, NetworkTask)
         total = task.rounds(case) if self.rounds == "paper" else self.rounds

@@ -9,10 +9,9 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, leading, unanimous
+from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority, unanimous
 from harness.authoring.traffic import Traffic
-from harness.authoring.votes import Ties, candidate, how, majority
-from harness.replies.considered import Style
+from harness.replies.with_confidence import Style
 
 from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
 
@@ -74,7 +73,7 @@ class Reconcile(Panel):
         return self.outcome(
             history,
             answer,
-            exit="unanimous" if agreed else how(count),
+            exit="unanimous" if agreed else count.exit,
             crossed=traffic.characters,
             sent=traffic.sent,
             votes=count.weights,

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel
-from harness.authoring.votes import ballot
+from harness.authoring.panels import Opinion, Panel, ballot
 from harness.errors import PluginError, near
-from harness.replies import Considered
+from harness.replies import AnswerWithConfidence
 
 from ._feedback import OTHERWISE, Feedback, Rewritten, parted
 
@@ -126,7 +125,7 @@ class SelfRefine(Panel):
         view = {"past": self._shown(past), "current": current.text, "signal": self.signal}
         turn = self._turn(task, case, current, "refine_fused", view)
         form = Rewritten(ballot(task, case, case.seats[0]), self.signal)
-        [move] = yield [replace(turn, reply=Considered(form, self.confidence))]
+        [move] = yield [replace(turn, reply=AnswerWithConfidence(form, self.confidence))]
         written = self.read(task, case, move)
         feedback, span, answer = parted(written.text, self.signal)
         return self._step(feedback, span, replace(written, text=answer), move)

@@ -13,7 +13,7 @@ from harness.authoring.networks import NeighborChannel
 from harness.authoring.traffic import Traffic
 from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
-from harness.replies import Choice, Labelled, Parsing, Said, Spoken
+from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Parsing
 
 
 @plugin
@@ -82,7 +82,7 @@ class Steps(Protocol):
                 acting = game.acting(group)
                 game.heard = {}
                 for talk in range(1, self.talk_rounds):
-                    game.discuss((yield [game.turn(seat, "talk", game.said, talk) for seat in acting]))
+                    game.discuss((yield [game.turn(seat, "talk", game.line, talk) for seat in acting]))
                 moves = yield [game.turn(seat, "act", reply, self.talk_rounds) for seat, reply in acting.items()]
                 game.step(moves)
                 if self.ends == "action" and game.ended():
@@ -98,7 +98,7 @@ class _Game:
     def __init__(self, rules: Steps, task: SteppedTask, case: Case, rng: random.Random) -> None:
         self.rules, self.task, self.case, self.rng = rules, task, case, rng
         self.world = task.world(case, rng)
-        self.said = Said(max_chars=rules.max_chars, parsing=rules.parsing)
+        self.line = MessageLine(max_chars=rules.max_chars, parsing=rules.parsing)
         self.channel = rules.channel.open(case, rng) if rules.channel is not None and rules.talk_rounds else None
         everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
         self.hearers = everybody if case.topology is None else case.topology
@@ -128,7 +128,7 @@ class _Game:
                 continue
             if isinstance(reply, Choice | Labelled):
                 reply = replace(reply, parsing=self.rules.parsing)
-            asked[seat] = Spoken(reply, self.said) if self.rules.talk_rounds else reply
+            asked[seat] = ActionWithMessage(reply, self.line) if self.rules.talk_rounds else reply
         return asked
 
     def turn(self, seat: str, name: str, reply: Reply, talk: int) -> Turn:

@@ -8,8 +8,7 @@ from itertools import cycle, islice
 from typing import Annotated, Literal
 
 from harness.api import Case, Play, Range, Task, plugin
-from harness.authoring.panels import Opinion, Panel
-from harness.authoring.votes import Ties, how, majority
+from harness.authoring.panels import Opinion, Panel, Ties, majority
 from harness.errors import PluginError
 
 
@@ -53,7 +52,7 @@ class Vote(Panel):
         count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
         lost = sum(weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None)
         silent = self.invalid == "vote" and lost > max(count.weights.values(), default=0.0)
-        exit = "unread" if silent and count.weights else how(count)
+        exit = "unread" if silent and count.weights else count.exit
         everybody = all(ballot.answer is not None for ballot in ballots)
         return self.outcome(
             [ballots],

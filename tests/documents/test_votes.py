@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Case, Episode, Turn
-from harness.authoring.votes import candidate, majority
+from harness.authoring.panels import candidate, majority
 from harness.check import drive
 from harness.errors import PluginError
 from harness.replies.reading import read

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness import check
 from harness.api import Action, Case, Channel, Facts, Move, OpenChannel, Policy, Turn
 from harness.errors import PluginError
-from harness.replies import Said, Spoken
+from harness.replies import ActionWithMessage, MessageLine
 from tests.dpbench.dining_kit import ORDERS, SCRIPTED, dine, fairness, load, meals, player, steps, table, throughput
 
 SIZES = range(2, 10)
@@ -245,9 +245,9 @@ class Talker(Policy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         text = rng.choice(self.texts)
-        if isinstance(turn.reply, Said):
+        if isinstance(turn.reply, MessageLine):
             return text
-        return {"act": "WAIT", "message": text} if isinstance(turn.reply, Spoken) else "WAIT"
+        return {"act": "WAIT", "message": text} if isinstance(turn.reply, ActionWithMessage) else "WAIT"
 
 
 words = st.sampled_from(["mine", "yours", "please", "MINE", "grab"])

@@ -195,7 +195,7 @@ AGENTS = {A: tally(9, 10), B: tally(3, 10), C: tally(3, 10)}
 
 def adopted(parameters: dict[str, Any], **settings: Any) -> Any:
     protocol = DarkForest(**{"agents": 3, **settings})
-    protocol.adopt(parameters)
+    protocol.load_parameters(parameters)
     return protocol
 
 
@@ -318,7 +318,7 @@ def test_seats_that_are_not_there(parameters: dict[str, Any], told: str) -> None
 def test_a_panel_that_was_not_calibrated_does_not_play() -> None:
     """The panel of a case with seats of its own is known only when it plays."""
     protocol = DarkForest()
-    protocol.adopt(counts({A: tally(1, 2), B: tally(1, 2)}))
+    protocol.load_parameters(counts({A: tally(1, 2), B: tally(1, 2)}))
     with pytest.raises(PluginError, match="the panel is Agent-0; the calibration is of Agent-0, Agent-1"):
         converse(protocol, letters("A"))
 

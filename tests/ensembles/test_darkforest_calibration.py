@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.authoring.calibrated import Played
+from harness.authoring.calibrated import CalibrationEpisode
 from harness.config import spec
 from harness.errors import PluginError
 from harness.evaluation import evaluate
@@ -193,7 +193,7 @@ def test_files_that_cannot_be_are_refused(path: tuple[Any, ...], value: Any, tol
             inner = inner[step]
         inner[path[-1]] = value
     with pytest.raises(PluginError, match=told) as error:
-        DarkForest().adopt(broken)
+        DarkForest().load_parameters(broken)
     assert error.value.hint and error.value.at == ("calibration",)
 
 
@@ -213,16 +213,16 @@ json_values = st.recursive(
 def test_any_json_is_taken_or_refused_in_words(name: str, value: Any) -> None:
     given = {**GOOD, name: value}
     try:
-        DarkForest(min_count=0, correlated=[[A, B]]).adopt(given)
+        DarkForest(min_count=0, correlated=[[A, B]]).load_parameters(given)
     except PluginError as error:
         assert "calibration" in error.message
 
 
 def test_another_panel_is_refused() -> None:
     with pytest.raises(PluginError, match="the panel is Agent-0, Agent-1, Agent-2; the calibration is of Agent-0"):
-        DarkForest(agents=3).adopt(GOOD)
+        DarkForest(agents=3).load_parameters(GOOD)
     with pytest.raises(PluginError, match="correlated names 'Agent-2', who is not on the panel"):
-        DarkForest(correlated=[[A, C]]).adopt(GOOD)
+        DarkForest(correlated=[[A, C]]).load_parameters(GOOD)
 
 
 # -------------------------------------------------------------------------------------- the fitting
@@ -236,7 +236,7 @@ def played(*rows: list[Any]) -> list[Any]:
     for said in rows:
         turns = [vote.ask(task, case, seat) for seat in vote.members(case)]
         moves = [moved(turn, text) for turn, text in zip(turns, said, strict=True)]
-        found.append(Played(task, case, [moves], lambda answer: bool(answer == "B")))
+        found.append(CalibrationEpisode(task, case, [moves], lambda answer: bool(answer == "B")))
     return found
 
 
@@ -258,13 +258,13 @@ def test_fit_counts_what_the_panel_said() -> None:
     assert facts["unstated"] == tally(2, 2, 4)
     assert facts["labels"] == {"subject": {"bees": facts["agents"]}}
     assert facts["derived"]["alpha"] == {A: 3 / 4, B: 2 / 4, C: 1 / 2}
-    protocol.adopt(json.loads(json.dumps(facts)))
+    protocol.load_parameters(json.loads(json.dumps(facts)))
 
 
 def test_right_is_asked_once_for_every_different_answer() -> None:
     asked: list[Any] = []
     [one] = played(["The answer is (B)", "The answer is (B)", "The answer is (C)"])
-    DarkForest(agents=3).fit([Played(one.task, one.case, one.batches, lambda x: not asked.append(x))])
+    DarkForest(agents=3).fit([CalibrationEpisode(one.task, one.case, one.batches, lambda x: not asked.append(x))])
     assert asked == ["B", "C"]
 
 
@@ -272,13 +272,13 @@ def test_nothing_to_fit_on_and_different_panels_are_refused() -> None:
     with pytest.raises(PluginError, match="nothing to calibrate on"):
         DarkForest(agents=3).fit([])
     one, two = played(["The answer is (B)"] * 3, ["The answer is (B)"] * 3)
-    fewer = Played(two.task, two.case, [two.batches[0][:2]], two.right)
+    fewer = CalibrationEpisode(two.task, two.case, [two.batches[0][:2]], two.right)
     with pytest.raises(PluginError, match="'q' was answered by Agent-0, Agent-1, others by"):
         DarkForest(agents=3).fit([one, fewer])
 
 
 def test_the_questioning_is_a_vote_of_the_same_panel() -> None:
-    found = DarkForest(agents=5, confidence="json", repairs=1).questioning()
+    found = DarkForest(agents=5, confidence="json", repairs=1).calibration_protocol()
     assert found == {"use": "vote", "agents": 5, "confidence": "json", "repairs": 1}
 
 

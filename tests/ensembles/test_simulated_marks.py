@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.api import Action, Case, Engine, Turn
-from harness.authoring.informed import Simulant, named, seed_of
+from harness.authoring.informed import InformedPolicy, named, seed_of
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.plan import Group, Plan
@@ -219,7 +219,7 @@ def planned(data: dict[str, Any]) -> Plan:
 # --------------------------------------------------------------------------------- who is told what
 
 
-class Hearsay(Simulant):
+class Hearsay(InformedPolicy):
     """Says what it was told, and how often it has been asked since."""
 
     def __init__(self, label: str = "") -> None:
@@ -227,7 +227,7 @@ class Hearsay(Simulant):
 
     heard: tuple[str, str, int] | None
 
-    def told(self, seat: str, case: Case, seed: int) -> None:
+    def inform(self, seat: str, case: Case, seed: int) -> None:
         self.heard = (seat, case.id, seed)
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:

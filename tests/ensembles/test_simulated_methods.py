@@ -43,7 +43,7 @@ def right(protocol: Any, declared: dict[str, Any], cases: int = CASES) -> int:
     for number, case in enumerate(task.cases(None, 0)):
         players = {seat: simulated(**declared) for seat in protocol.seats(case)}
         for seat, player in players.items():
-            player.told(seat, case, number)
+            player.inform(seat, case, number)
         played = drive(protocol, task, case, lambda turn, who=players: who[turn.seat].choose(turn, random.Random(0)))  # type: ignore[misc]
         found += task.grade(case, played.outcome)["score"] == 1
     return found
@@ -129,7 +129,7 @@ def test_calibrated_belief_is_as_often_right_as_all_outcomes_say(terms: list[str
         ),
     }[panel]
     protocol = darkforest(terms=terms)
-    protocol.adopt(calibration(joint))
+    protocol.load_parameters(calibration(joint))
     assert likely(right(protocol, declared), believed(joint, alpha, terms))
 
 

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from harness.api import Case, Turn
 from harness.check import drive
 from harness.errors import PluginError
-from harness.replies import Boxed, Choice, Code, Considered, FreeText, Label, Letter, Number, Pattern
+from harness.replies import AnswerWithConfidence, Boxed, Choice, Code, FreeText, Label, Letter, Number, Pattern
 from tests.documents.documents_kit import BUILTIN
 from tests.ensembles import condorcet
 
 SIMULATED = BUILTIN.load("policies", "simulated")
 SEATS = ("Agent-0", "Agent-1", "Agent-2")
-TURN = Turn("Agent-0", "answer", {}, Considered(Number(), "line"))
+TURN = Turn("Agent-0", "answer", {}, AnswerWithConfidence(Number(), "line"))
 DRAWS = 2500
 
 
 def asked(seat: str, number: int, *turns: Turn, target: Any = None, **declared: Any) -> list[Any]:
     """What a seat answers in these turns of the case of this number; its right answer is the number."""
     player = SIMULATED(**declared)
-    player.told(seat, Case(str(number), ("Agent-0",), target=target or {"answers": [str(number)]}), number)
+    player.inform(seat, Case(str(number), ("Agent-0",), target=target or {"answers": [str(number)]}), number)
     return [player.choose(turn, random.Random(0)) for turn in turns or (TURN,)]
 
 
@@ -73,7 +73,7 @@ def test_confidence_is_uniform_around_its_mean() -> None:
 
 
 def test_no_confidence_where_none_is_asked_for_and_the_answer_is_the_same() -> None:
-    plain = Turn("Agent-0", "answer", {}, Considered(Number(), "none"))
+    plain = Turn("Agent-0", "answer", {}, AnswerWithConfidence(Number(), "none"))
     for number in range(200):
         bare, [stated] = asked("Agent-0", number, plain)[0], asked("Agent-0", number)
         assert bare == {**stated, "confidence": None}
@@ -143,7 +143,7 @@ def test_a_seat_answers_the_same_whatever_the_method_and_whoever_else_sits_there
         again = asked("Agent-1", number, TURN, TURN)
         assert again[0] == alone
         player = SIMULATED(seats={"Agent-0": {"accuracy": 0.1}})
-        player.told("Agent-1", Case("other", SEATS, target={"answers": [str(number)]}), number)
+        player.inform("Agent-1", Case("other", SEATS, target={"answers": [str(number)]}), number)
         assert player.choose(TURN, random.Random(99)) == alone, "the turn's own chance is not used"
 
 
@@ -208,7 +208,7 @@ def voted(cases: int, weights: dict[str, float] | None = None, **declared: Any) 
 def _right(protocol: Any, task: Any, case: Case, seed: int, declared: dict[str, Any]) -> bool:
     players = {seat: SIMULATED(**declared) for seat in protocol.seats(case)}
     for seat, player in players.items():
-        player.told(seat, case, seed)
+        player.inform(seat, case, seed)
     played = drive(protocol, task, case, lambda turn: players[turn.seat].choose(turn, random.Random(0)))
     return task.grade(case, played.outcome)["score"] == 1
 
@@ -242,7 +242,7 @@ def test_an_expert_is_outvoted_by_a_correlated_pair_unless_weights_know_better()
 )  # fmt: skip
 @pytest.mark.parametrize("style", ["none", "line", "json"])
 def test_answers_are_legal_and_right_or_wrong_in_every_form(inner: Any, answer: str, style: Any) -> None:
-    reply = Considered(inner, style)
+    reply = AnswerWithConfidence(inner, style)
     turn, target = Turn("Agent-0", "answer", {}, reply), {"answers": [answer]}
     found = [asked("Agent-0", n, turn, target=target, accuracy=0.5, unstated=0.5, malformed=0.5)[0] for n in range(60)]
     assert all(reply.allows(action) for action in found)
@@ -261,8 +261,8 @@ def test_several_right_answers_are_none_of_the_wrong_ones() -> None:
 @pytest.mark.parametrize("target", [None, "B", {"answers": []}, {"answers": ["no number"]}, {"value": 3}, ["x"]])
 def test_a_case_that_does_not_say_what_is_right_is_met_with_idleness(target: Any) -> None:
     player = SIMULATED()
-    player.told("Agent-0", Case("c", SEATS, target=target), 1)
-    reply = Considered(Letter(3), "none")
+    player.inform("Agent-0", Case("c", SEATS, target=target), 1)
+    reply = AnswerWithConfidence(Letter(3), "none")
     assert player.choose(Turn("Agent-0", "answer", {}, reply), random.Random(0)) == reply.idle
 
 
@@ -270,7 +270,7 @@ def test_other_turns_and_untold_players_are_idle() -> None:
     choice = Choice(("a", "b"))
     assert asked("Agent-0", 1, Turn("Agent-0", "feedback", {}, choice)) == [choice.idle]
     assert SIMULATED().choose(TURN, random.Random(0)) is TURN.reply.idle
-    only = Turn("Agent-0", "answer", {}, Considered(Letter(1), "none"))
+    only = Turn("Agent-0", "answer", {}, AnswerWithConfidence(Letter(1), "none"))
     assert asked("Agent-0", 1, only, target={"answers": ["A"]}) == [None], "there is no wrong answer"
 
 

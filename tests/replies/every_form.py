@@ -5,27 +5,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.api import Reply
-from harness.authoring.votes import Ballot
+from harness.authoring.panels import Ballot
 from harness.config import project
 from harness.replies import (
+    ActionWithMessage,
     Answer,
+    AnswerWithConfidence,
     Boxed,
     Calls,
     Choice,
     Code,
     Commands,
-    Considered,
     FreeText,
     Integers,
     Label,
     Labelled,
     Letter,
+    MessageLine,
     Messages,
     Number,
     Pattern,
-    Said,
-    Spoken,
     Verb,
+    WrappedReply,
 )
 from harness.replies.answer import INTEGER, NUMBERS, TABLE, TEXT
 
@@ -66,9 +67,12 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "code": (Code("f"), "Sure:\n```python\ndef f(x):\n    return '1'\n```"),
     "code, bare": (Code(), "Sure:\n\nx = 1\nreturn x + 1"),
     "commands": (Commands(VERBS), "Now.\n```\nsend_message 3 the sum\n```\n```\nwait\n```"),
-    "considered": (Considered(Number(), "line"), "Answer: 5\nConfidence: 85 out of 100 (sure)"),
-    "considered, JSON": (Considered(Number(), "json"), '{"reasoning": "so", "answer": "5", "confidence": "85%"}'),
-    "considered, none": (Considered(LETTER, "none"), "The answer is (B)."),
+    "considered": (AnswerWithConfidence(Number(), "line"), "Answer: 5\nConfidence: 85 out of 100 (sure)"),
+    "considered, JSON": (
+        AnswerWithConfidence(Number(), "json"),
+        '{"reasoning": "so", "answer": "5", "confidence": "85%"}',
+    ),
+    "considered, none": (AnswerWithConfidence(LETTER, "none"), "The answer is (B)."),
     "free text": (FreeText(), "some words"),
     "free text, marked": (FreeText("ANSWER:", ("END",)), "ANSWER: some words\nEND"),
     "integers": (Integers(2), "[3, 14]"),
@@ -86,12 +90,13 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "number": (Number(), "#### -1,234.50"),
     "number, fraction": (Number(percent=True), r"The answer is \frac{7}{8} = 1/3 %"),
     "pattern": (Pattern(r"#### (\-?[0-9\.\,]+)"), "#### 12"),
-    "said": (Said(), "MESSAGE: I take left"),
-    "spoken": (Spoken(ACT, Said()), "MESSAGE: I take left\nACTION: WAIT"),
+    "said": (MessageLine(), "MESSAGE: I take left"),
+    "spoken": (ActionWithMessage(ACT, MessageLine()), "MESSAGE: I take left\nACTION: WAIT"),
     "spoken, reference": (
-        Spoken(ACT_REFERENCE, Said(parsing="reference")),
+        ActionWithMessage(ACT_REFERENCE, MessageLine(parsing="reference")),
         "MESSAGE: I take left\nACTION: WAIT",
     ),
+    "wrapped": (WrappedReply(LETTER), "The answer is (B)."),
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),
     "program, mended": (FINQA.ProgramReply(True), '{"program": ["add(1, 2)", "divide(#0, 3%)"]}'),

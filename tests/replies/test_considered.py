@@ -1,4 +1,4 @@
-"""`Considered`: an answer with a confidence, and whether the reply keeps to the form."""
+"""`AnswerWithConfidence`: an answer with a confidence, and whether the reply keeps to the form."""
 
 import json
 import re
@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.check import check_reply
-from harness.replies import Boxed, Code, Considered, FreeText, Label, Letter, Number, considered
+from harness.replies import AnswerWithConfidence, Boxed, Code, FreeText, Label, Letter, Number, split_confidence
 
 LETTER = Letter(("Lyon", "Paris", "Nice"))
 FORMS = [LETTER, Boxed(), Number(), Label(("yes", "no")), FreeText()]
 
 
 def read(text: str, inner: Any = LETTER, style: Any = "line") -> tuple[Any, float | None, bool]:
-    parsed = Considered(inner, style).parse(text)
+    parsed = AnswerWithConfidence(inner, style).parse(text)
     assert parsed.error is None, parsed.error
-    return considered(parsed.action)
+    return split_confidence(parsed.action)
 
 
 @pytest.mark.parametrize("inner", FORMS)
 @pytest.mark.parametrize("style", ["none", "line", "json"])
 def test_every_form_keeps_its_contract(inner: Any, style: Any) -> None:
-    assert check_reply(Considered(inner, style)) == []
+    assert check_reply(AnswerWithConfidence(inner, style)) == []
 
 
 @pytest.mark.parametrize(
@@ -73,18 +73,18 @@ def test_a_confidence_may_stand_at_the_end_of_the_answer_s_line() -> None:
 
 def test_a_program_s_own_lines_are_no_confidence() -> None:
     program = "def f(x):\n    confidence = 0.5\n    confidence: float = 0.25\n    return x * confidence"
-    code = Considered(Code("f"), "line")
+    code = AnswerWithConfidence(Code("f"), "line")
     for text in (f"```python\n{program}\n```", program):
         alone = Code("f").parse(text).action
-        assert considered(code.parse(text).action) == (alone, None, False)
-        assert considered(code.parse(f"{text}\nConfidence: 0.9").action)[:2] == (alone, 0.9)
+        assert split_confidence(code.parse(text).action) == (alone, None, False)
+        assert split_confidence(code.parse(f"{text}\nConfidence: 0.9").action)[:2] == (alone, 0.9)
 
 
 @pytest.mark.parametrize("inner", [LETTER, Boxed(), Number(), Label(("yes", "no"))])
 @pytest.mark.parametrize("answer", ["null", '""', '" "', '"\\u2060"', '"?"'])
 def test_an_object_without_an_answer_gives_none(inner: Any, answer: str) -> None:
     """The confidence beside it was taken for the number that was asked for, and the whole object for a formula."""
-    parsed = Considered(inner, "json").parse(f'{{"answer": {answer}, "confidence": 0.85}}')
+    parsed = AnswerWithConfidence(inner, "json").parse(f'{{"answer": {answer}, "confidence": 0.85}}')
     assert parsed.action is None and (parsed.error or "").startswith("the field 'answer'")
 
 
@@ -116,28 +116,28 @@ def test_json_replies() -> None:
 
 def test_what_cannot_be_read_is_told_in_the_inner_form_s_words() -> None:
     for style in ("none", "line", "json"):
-        parsed = Considered(LETTER, style).parse("I do not know.\nConfidence: 0.9")  # type: ignore[arg-type]
+        parsed = AnswerWithConfidence(LETTER, style).parse("I do not know.\nConfidence: 0.9")  # type: ignore[arg-type]
         assert parsed.action is None and "no answer was found" in str(parsed.error)
 
 
 def test_policies_may_answer_plainly() -> None:
-    reply = Considered(LETTER, "line")
+    reply = AnswerWithConfidence(LETTER, "line")
     assert reply.options == ("A", "B", "C") and reply.allows("A") and not reply.allows("D")
     assert reply.allows({"answer": "A", "confidence": 0.5, "malformed": False})
     assert reply.allows({"answer": "A", "confidence": None, "malformed": True})
     for wrong in (1.5, "0.5", True, float("nan")):
         assert not reply.allows({"answer": "A", "confidence": wrong, "malformed": False})
     assert not reply.allows({"answer": "D", "confidence": 0.5, "malformed": False})
-    assert considered("A") == ("A", None, False) and considered(None) == (None, None, False)
+    assert split_confidence("A") == ("A", None, False) and split_confidence(None) == (None, None, False)
 
 
 @given(st.text(), st.sampled_from(FORMS), st.sampled_from(["none", "line", "json"]))
 def test_any_text_is_read_or_refused(text: str, inner: Any, style: Any) -> None:
-    reply = Considered(inner, style)
+    reply = AnswerWithConfidence(inner, style)
     parsed = reply.parse(text)
     assert (parsed.action is None) == (parsed.error is not None)
     if parsed.action is not None:
-        answer, stated, malformed = considered(parsed.action)
+        answer, stated, malformed = split_confidence(parsed.action)
         assert answer is not None and isinstance(malformed, bool) and reply.allows(parsed.action)
         assert stated is None or 0 <= stated <= 1
         assert reply.exact(text) is not malformed
@@ -147,10 +147,10 @@ def test_any_text_is_read_or_refused(text: str, inner: Any, style: Any) -> None:
 def test_what_constrained_decoding_may_write_is_well_formed(letter: str, hundredths: int) -> None:
     text = f"The answer is ({letter}).\nConfidence: {hundredths / 100 if hundredths < 100 else 1.0:.2f}"
     text = text.replace("1.00", "1.0")
-    constraint = Considered(Letter(3, work=False)).constraint()
+    constraint = AnswerWithConfidence(Letter(3, work=False)).constraint()
     assert constraint is not None and re.fullmatch(constraint["regex"], text)
     assert read(text, Letter(3)) == (letter, hundredths / 100, False)
-    schema = Considered(LETTER, "json").constraint()
+    schema = AnswerWithConfidence(LETTER, "json").constraint()
     assert schema is not None and schema["json"]["properties"]["answer"] == {"enum": ["A", "B", "C"]}
     assert read(json.dumps({"reasoning": "", "answer": letter, "confidence": 0.5}), style="json") == (
         letter,

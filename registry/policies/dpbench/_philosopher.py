@@ -8,7 +8,7 @@ from abc import abstractmethod
 
 from harness.api import Action, Facts, Policy, Turn
 from harness.errors import PluginError
-from harness.replies import Said, Spoken
+from harness.replies import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, WAIT
 
@@ -38,10 +38,10 @@ class Philosopher(Policy):
             problem = f"{type(self).__name__} plays at the dining table, and this turn has no forks; it shows {known}"
             raise PluginError(problem, hint="Use it with the task dpbench/dining_table.")
         message = self.say(turn)
-        if isinstance(turn.reply, Said):
+        if isinstance(turn.reply, MessageLine):
             return message
         act = self.act(turn, rng)
-        return {"act": act, "message": message} if isinstance(turn.reply, Spoken) else act
+        return {"act": act, "message": message} if isinstance(turn.reply, ActionWithMessage) else act
 
 
 def number(name: str) -> int:

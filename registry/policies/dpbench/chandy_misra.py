@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.api import Facts, Turn, plugin
-from harness.replies import Said, Spoken
+from harness.replies import ActionWithMessage, MessageLine
 
 from ...tasks.dpbench._table import RELEASE, WAIT
 from ._philosopher import GRAB, LEFT, RIGHT, SIDES, Philosopher, in_order, lower_first, missing, number
@@ -116,8 +116,8 @@ class ChandyMisra(Philosopher):
 
 
 def _talks(turn: Turn) -> bool:
-    said = turn.reply.said if isinstance(turn.reply, Spoken) else turn.reply
-    return isinstance(said, Said) and (said.max_chars is None or said.max_chars >= LONGEST)
+    line = turn.reply.line if isinstance(turn.reply, ActionWithMessage) else turn.reply
+    return isinstance(line, MessageLine) and (line.max_chars is None or line.max_chars >= LONGEST)
 
 
 def _starts(brief: Facts, side: str) -> bool:

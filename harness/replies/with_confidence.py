@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Action, Parsed
 
 from ._text import says_nothing
 from .fields import confidence, json_fields
+from .wrapped import WrappedReply
 
 Style = Literal["none", "line", "json"]
 """How a confidence is stated: not at all, in a last line `Confidence: 0.8`, or as a field of one JSON object."""
@@ -29,7 +30,7 @@ _TAIL = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Considered(Reply):
+class AnswerWithConfidence(WrappedReply):
     """An answer in the form `inner`, and a confidence from 0 to 1 (DarkForest, Section 3.2).
 
     The action is {"answer": `inner`'s action, "confidence": number or None, "malformed": whether the reply was readable
@@ -41,18 +42,7 @@ class Considered(Reply):
     a reply malformed.
     """
 
-    inner: Reply
     style: Style = "line"
-
-    @property
-    def options(self) -> tuple[Action, ...] | None:
-        """The inner form's."""
-        return self.inner.options
-
-    @property
-    def idle(self) -> Action:
-        """The inner form's."""
-        return self.inner.idle
 
     def allows(self, action: Action) -> bool:
         """A legal answer, alone or with a confidence from 0 to 1 or none."""
@@ -119,8 +109,8 @@ class Considered(Reply):
         return Parsed({"answer": parsed.action, "confidence": stated, "malformed": malformed})
 
 
-def considered(action: Action) -> tuple[Action, float | None, bool]:
-    """Return (answer, confidence, malformed) of an action of `Considered`. A plain answer has no confidence."""
+def split_confidence(action: Action) -> tuple[Action, float | None, bool]:
+    """(answer, confidence, malformed) of an action of `AnswerWithConfidence`. A plain answer has no confidence."""
     if _is_considered(action):
         return action["answer"], action["confidence"], action["malformed"]
     return action, None, False

@@ -20,7 +20,7 @@ _CONSTRAINED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Said(Reply):
+class MessageLine(Reply):
     """One line for the other agents, after its label. The action is the text, or None for silence.
 
     The tolerant mode takes the last label's line, or the line below if the label stands alone, without quotes and
@@ -99,7 +99,7 @@ class Said(Reply):
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken(Reply):
+class ActionWithMessage(Reply):
     """An action and, before it, a message: {"act": action, "message": text or None}.
 
     A reply without a message is silent. If the action is unreadable, the message still counts, with the idle act. The
@@ -108,11 +108,11 @@ class Spoken(Reply):
 
     Attributes:
         act: the form of the action.
-        said: the form of the message.
+        line: the form of the message.
     """
 
     act: Reply
-    said: Said
+    line: MessageLine
 
     @property
     def options(self) -> tuple[Action, ...] | None:
@@ -129,21 +129,21 @@ class Spoken(Reply):
         """A legal act with a legal message."""
         if not isinstance(action, Mapping) or set(action) != {"act", "message"}:
             return False
-        return self.act.allows(action["act"]) and self.said.allows(action["message"])
+        return self.act.allows(action["act"]) and self.line.allows(action["message"])
 
     def parse(self, text: str) -> Parsed:
         """Both; an error only if there is no action."""
-        start, end = self.said.span(text)
-        if start < 0 or self.said.parsing == "reference":
+        start, end = self.line.span(text)
+        if start < 0 or self.line.parsing == "reference":
             act = self.act.parse(text)
         else:
             rest = f"{text[:start]}\n{text[end:]}"
             act = self.act.parse(rest)
             single = isinstance(self.act, Labelled) and not label(self.act.label).search(rest)
             if act.error is not None and single:
-                end = self.said.line_end(text, start, start)
+                end = self.line.line_end(text, start, start)
                 act = self.act.parse(text[end:])
-        message = self.said.message(text[start:end]) if start >= 0 else None
+        message = self.line.message(text[start:end]) if start >= 0 else None
         if act.error is not None:
             return Parsed(error=act.error, partial={"act": self.act.idle, "message": message} if message else None)
         return Parsed({"act": act.action, "message": message})
@@ -153,7 +153,7 @@ class Spoken(Reply):
         texts = (self.act.constraint() or {}).get("choice")
         if texts is None:
             return None
-        return {"regex": f"{self.said.pattern()}\\n({'|'.join(map(literal, texts))})"}
+        return {"regex": f"{self.line.pattern()}\\n({'|'.join(map(literal, texts))})"}
 
 
 def _line_end(text: str, start: int) -> int:

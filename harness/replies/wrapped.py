@@ -1,0 +1,42 @@
+"""A form of reply around another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.api import Action, Parsed, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedReply(Reply):
+    """A form around another one: what a subclass does not define, the `inner` form decides."""
+
+    inner: Reply
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """The inner form's."""
+        return self.inner.options
+
+    @property
+    def idle(self) -> Action:
+        """The inner form's."""
+        return self.inner.idle
+
+    def allows(self, action: Action) -> bool:
+        """What the inner form allows."""
+        return self.inner.allows(action)
+
+    def parse(self, text: str) -> Parsed:
+        """What the inner form reads."""
+        return self.inner.parse(text)
+
+    def exact(self, text: str) -> bool:
+        """What the inner form says."""
+        return self.inner.exact(text)
+
+    def constraint(self) -> Mapping[str, Any] | None:
+        """The inner form's."""
+        return self.inner.constraint()
