@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 Row = dict[str, object]
 Measured = Callable[[list[str]], tuple[float, float, float, str]]
@@ -88,7 +89,7 @@ def work_cluster(count: int, repeats: int, latency: int) -> Row:
         cpu = time.process_time() - began
         size = sum(file.stat().st_size for file in (Path(folder) / "run").glob("journal*.jsonl"))
         first = min(float(file.read_text()) for file in marks.iterdir())
-    calls = sum(int(score.numbers["calls"] or 0) for score in run.scores)
+    calls = sum(cast(int, score.numbers["calls"] or 0) for score in run.scores)
     return {
         "episodes": len(run.scores),
         "calls": calls,

@@ -33,7 +33,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import cluster
 import documents
@@ -253,7 +253,7 @@ def work_steps(who: str, episodes: int) -> Row:
         wall, cpu = time.perf_counter(), time.process_time()
         run = harness.evaluate(spec, model, repeats=episodes, output_path=Path(folder) / "run")
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    played = [int(score.numbers["rounds"] or 0) for score in run.scores]
+    played = [cast(int, score.numbers["rounds"] or 0) for score in run.scores]
     return {"wall": wall, "cpu": cpu, "decisions": 5 * sum(played), "longest": max(played)}
 
 
@@ -362,8 +362,10 @@ def main() -> None:
         elif name == "talk":
             print(json.dumps(silo.work_talk(*map(int, numbers))))
         else:
-            work = {"latency": work_latency, "memory": work_memory, "calls": work_calls}[name]
-            print(json.dumps(work(*map(int, numbers))))
+            simple: dict[str, Callable[..., object]] = {
+                "latency": work_latency, "memory": work_memory, "calls": work_calls
+            }  # fmt: skip
+            print(json.dumps(simple[name](*map(int, numbers))))
         return
     for name in options.names or [name for name in BENCHMARKS if name not in BY_NAME_ONLY]:
         print(

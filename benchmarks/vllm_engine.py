@@ -232,10 +232,10 @@ async def _bare(engine: Any, asked: list[tuple[str, list[int], dict[str, Any], i
         async for _ in engine.generate(tokens_input(ids), parameters, f"bare#{next(numbers)}"):
             pass
 
-    async def episode(rounds: dict[int, list[Any]]) -> None:
+    async def replay(rounds: dict[int, list[Any]]) -> None:
         for turn in sorted(rounds):
             await asyncio.gather(*(one(*request) for request in rounds[turn]))
 
     wall, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*map(episode, episodes.values()))
+    await asyncio.gather(*map(replay, episodes.values()))
     return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "requests": len(asked)}

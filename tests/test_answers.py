@@ -166,8 +166,7 @@ def test_credit_is_a_share_and_full_for_what_is_right(answer: Any, truth: Any) -
     for kind in ("number", "exact", "entries", "cells", "sequence"):
         assert 0 <= credit_for(kind, answer, truth, 2) <= 1  # type: ignore[arg-type]
     if isinstance(truth, (list, dict)):
-        kind = "entries"
-        assert credit_for(kind, truth, truth) == 1
+        assert credit_for("entries", truth, truth) == 1
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,8 @@ def test_what_is_allowed(backend: str) -> None:
     form = FORMS[backend]
     assert form.idle == [WAIT] and form.allows(form.idle) and form.allows([]) and form.options is None
     assert form.allows([WAIT] * form.limit) and not form.allows([WAIT] * (form.limit + 1))
-    for wrong in (None, "wait", WAIT, ["wait"], [{"call": "fly"}], [{"call": "wait", "x": "1"}], [{}], [[]], [None]):
+    odd: list[Any] = [None, "wait", WAIT, ["wait"], [{"call": "fly"}], [{"call": "wait", "x": "1"}], [{}], [[]], [None]]
+    for wrong in odd:
         assert not form.allows(wrong), wrong
     assert not form.allows([{"call": "submit_result"}]), "without its answer"
 

@@ -216,7 +216,7 @@ def test_what_one_request_finds_ends_the_waiting_of_others(tmp_path: Path) -> No
     slow = status(503, "overloaded", headers={"Retry-After": "3600"})
     faults = iter([slow] * 5 + [DEAD])
     with FakeOpenAI(faults=lambda body: next(faults, DEAD), models=["fake", "other"]) as server:
-        fields = {"base_url": server.url, "max_backoff": 3600.0}
+        fields: dict[str, Any] = {"base_url": server.url, "max_backoff": 3600.0}
 
         async def talk() -> None:
             stop = Stop()

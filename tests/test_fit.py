@@ -72,7 +72,7 @@ def test_fitting_again_asks_nothing_and_gives_the_same(tmp_path: Path) -> None:
 
 def test_a_file_of_other_parameters_is_not_written_over_by_itself(tmp_path: Path) -> None:
     fitted(tmp_path)
-    other = {"fit": {"task": {"terms": 3}, "limit": 10}}
+    other: dict[str, Any] = {"fit": {"task": {"terms": 3}, "limit": 10}}
     (tmp_path / "runs").rename(tmp_path / "before")
     with pytest.raises(DataError, match=r"p\.json holds other parameters\n  --overwrite"):
         fitted(tmp_path, **other)
@@ -159,7 +159,7 @@ def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_pat
 def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None:
     protocol = {**body(tmp_path)["protocol"], "coordinate": "always"}
     seats = {"default": "model", "boss": {"model": "boss", "seats": ["Coordinator"]}}
-    more = {"protocol": protocol, "seats": seats}
+    more: dict[str, Any] = {"protocol": protocol, "seats": seats}
     said = "The answer is 7.\nConfidence: 0.5"
     one = fitted(tmp_path, Mock(text=said), models={"boss": {"use": "mock", "text": "The answer is 1."}}, **more)
     assert list(one["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
@@ -227,7 +227,7 @@ def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None
 
 def test_another_panel_is_another_run_so_what_hints_say_can_be_done(tmp_path: Path) -> None:
     fitted(tmp_path)
-    other = {"baseline": {**PANEL, "seats": {"Agent-0": {"accuracy": 0.8}}}}
+    other: dict[str, Any] = {"baseline": {**PANEL, "seats": {"Agent-0": {"accuracy": 0.8}}}}
     assert fitted(tmp_path, overwrite=True, **other)["agents"]["Agent-0"]["parameters"] != PANEL["seats"]
     assert run(tmp_path, **other).failed == []
 

@@ -213,10 +213,10 @@ def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     def of(pair: Any) -> Any:
         hint, values = pair
         return st.sampled_from([
-            (list[hint], st.lists(values, max_size=3)),
-            (tuple[hint, ...], st.lists(values, max_size=3).map(tuple)),
-            (tuple[hint, str], st.tuples(values, st.text())),
-            (dict[str, hint], st.dictionaries(st.text(), values, max_size=3)),
+            (list[hint], st.lists(values, max_size=3)),  # type: ignore[valid-type]
+            (tuple[hint, ...], st.lists(values, max_size=3).map(tuple)),  # type: ignore[valid-type]
+            (tuple[hint, str], st.tuples(values, st.text())),  # type: ignore[valid-type]
+            (dict[str, hint], st.dictionaries(st.text(), values, max_size=3)),  # type: ignore[valid-type]
             (hint | None, st.none() | values),
         ])  # fmt: skip
 

@@ -205,7 +205,7 @@ def test_the_complaint_names_the_options() -> None:
 # ----------------------------------------------------------------------------------------- messages
 
 
-@given(st.dictionaries(st.sampled_from(TO), st.text(st.characters(exclude_categories=("Cs",)))), st.booleans())
+@given(st.dictionaries(st.sampled_from(TO), st.text(st.characters(exclude_categories=["Cs"]))), st.booleans())
 def test_well_formed_messages_come_back(sent: dict[str, str], ascii_only: bool) -> None:
     text = json.dumps(sent, ensure_ascii=ascii_only)
     assert MESSAGES.parse(text).action == sent

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -81,10 +82,9 @@ def test_the_longest_option_fits(name: str) -> None:
     for condition in plan.conditions:
         case = next(iter(condition.task.cases(1, plan.seed)))
         turn = first_turn(condition.protocol, condition.task, case)
-        form = turn.reply
+        form: Any = turn.reply
         if turn.name == "act" and turn.brief["talk_rounds"]:
-            form = turn.reply.act
-            said = turn.reply.said.max_chars
+            form, said = form.act, form.said.max_chars
         else:
             said = 0
         replies = [condition.task.reply(case, seat) for seat in case.seats] if turn.name != "act" else [form]

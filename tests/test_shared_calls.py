@@ -167,7 +167,8 @@ class Big(Engine):
     started: ClassVar[list[str]] = []
 
     def __init__(self, name: str, fails: bool = False) -> None:
-        self.name, self.fails, self.log = name, fails, []
+        self.name, self.fails = name, fails
+        self.log: list[Any] = []
 
     @property
     def model(self) -> str:

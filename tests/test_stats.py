@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy
 import pytest
@@ -18,7 +19,7 @@ samples = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20)
 rates = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-def near(x: float | None) -> object:
+def near(x: Any) -> Any:
     return pytest.approx(x, rel=1e-9, abs=1e-9)
 
 

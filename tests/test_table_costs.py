@@ -20,6 +20,7 @@ from harness.errors import SpecError
 from harness.evaluation import Run, rescored
 from harness.report import RunScores, leaderboard, render
 from harness.tables import EpisodeScore, Price, Prices, Table, TableSpec, build, check, read_prices
+from tests.helpers.scores import numbers
 from tests.helpers.toy import TOY
 
 
@@ -239,7 +240,7 @@ def test_a_price_may_come_after_the_run(tmp_path: Path) -> None:
     assert "there is none for dice" in first.tables[0].notes[-1]
     before = (tmp_path / "r" / "journal.jsonl").read_bytes()
     again = run(tmp_path / "r", "prices.dice={input: 1e+6, output: 0}")
-    agreed = {n: sum(s.numbers["agreed"] or 0 for s in again.scores if s.labels["seats"] == n) for n in (2, 3)}
+    agreed = {n: sum(numbers([s for s in again.scores if s.labels["seats"] == n], "agreed")) for n in (2, 3)}
     assert grid(again.tables[0]) == {(str(n),): [x] for n, x in agreed.items()} and sum(agreed.values()) > 0
     assert (tmp_path / "r" / "journal.jsonl").read_bytes() == before
     assert again.meta["spec_digest"] == first.meta["spec_digest"]

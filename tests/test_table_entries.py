@@ -16,7 +16,7 @@ from harness.parameters import fields
 from harness.tables import EpisodeScore, TableEntry, TableSpec, check, load_scores, text
 
 METRICS = ("solved", "score")
-SOLVED = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
+SOLVED: dict[Any, Any] = {"title": "Solved", "rows": "model", "columns": "problem", "cell": "solved"}
 SCORES = [
     EpisodeScore("c/0/0", "c", {"model": "m", "size": 4}, {"solved": 1.0, "tokens": None}),
     EpisodeScore("c/1/0", "c", {"model": "m", "size": 4}, {}, "boom"),

@@ -150,7 +150,12 @@ def test_an_imported_modules_text_is_bounded(tmp_path: Path) -> None:
 )
 def test_templates_of_data_sets_too(tmp_path: Path, parameter: str, template: str) -> None:
     file = jsonl(tmp_path / "test.jsonl", [{"q": "a" * 5000 + "b", "a": "A"}])
-    given = {"doc_to_text": "q", "doc_to_target": "a", "answer": {"form": "letter", "options": 3}, parameter: template}
+    given: dict[str, Any] = {
+        "doc_to_text": "q",
+        "doc_to_target": "a",
+        "answer": {"form": "letter", "options": 3},
+        parameter: template,
+    }
     with pytest.raises(UserError) as caught:
         cases(task_of(data_files=str(file), **given))
     assert "test.jsonl:1:1" in str(caught.value) and parameter in str(caught.value)

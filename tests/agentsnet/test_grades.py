@@ -17,7 +17,7 @@ TRIANGLE = network({(0, 1), (1, 2), (0, 2)}, 3)
 EDGELESS = network(set(), 2)
 
 JUNK_TEXTS = (None, "", "group 1", "Group 0", "Group 99", "yes", "2", "Emma", "Nobody")
-JUNK_VALUES = (1, 0, 1.5, True, [], ["Yes"], {}, {"a": 1})
+JUNK_VALUES: tuple[Any, ...] = (1, 0, 1.5, True, [], ["Yes"], {}, {"a": 1})
 junk = st.sampled_from(JUNK_TEXTS + JUNK_VALUES)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -23,7 +24,7 @@ OTHERS = ("erdos_renyi", "grid", "ring", "tree", "star", "complete")
 SMALL, LARGE = (4, 8, 16), tuple(range(20, 101, 10))
 
 
-def cases(problem: str = "coloring", seed: int = 0, **parameters: object) -> list[Case]:
+def cases(problem: str = "coloring", seed: int = 0, **parameters: Any) -> list[Case]:
     return list(task(problem, **parameters).cases(None, seed))
 
 
@@ -96,7 +97,7 @@ def test_round_budgets() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"size": 5}, {"size": 8, "samples": 4}, {"size": 8, "graphs": "ring"}])
-def test_what_the_paper_does_not_have_is_refused(wrong: dict[str, object]) -> None:
+def test_what_the_paper_does_not_have_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match=r"(?s)published suites have no .*source: seeded"):
         cases(**wrong)
 
@@ -276,7 +277,7 @@ def test_a_network_in_two_parts(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- the data set
 
 K3 = [[0, 1], [1, 2], [2, 0]]
-ROWS = {
+ROWS: dict[str, dict[str, Any]] = {
     "pairs and names": {"graph_type": "ws", "names": ["Ann", "Bo", "Cy"], "edges": K3, "sample": 0},
     "JSON text": {"graphs": "small_world", "names": '["Ann", "Bo", "Cy"]', "edges": json.dumps(K3), "index": 0},
     "node-link": {
@@ -300,7 +301,7 @@ ROWS = {
 }
 
 
-def dataset(folder: Path, **parameters: object) -> list[Case]:
+def dataset(folder: Path, **parameters: Any) -> list[Case]:
     return cases(source="dataset", data_dir=str(folder), **{"size": 3, **parameters})
 
 

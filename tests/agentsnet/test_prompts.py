@@ -181,7 +181,7 @@ def test_the_system_prompt_says_all_facts(name: str, problem: str) -> None:
 @pytest.mark.parametrize("chain_of_thought", [True, False])
 def test_turns_say_all_facts(name: str, problem: str, chain_of_thought: bool) -> None:
     of = prompts(name)
-    settings = {"chain_of_thought": chain_of_thought}
+    settings: dict[str, Any] = {"chain_of_thought": chain_of_thought}
     first, last = (render(of, "talk", turn) for turn in turns(problem, "talk", **settings))
     for text in (first, last, render(of, "start", turns(problem, "start", **settings)[0])):
         assert "JSON" in text and "Alan, Bob, Evelyn" in text

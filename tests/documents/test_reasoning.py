@@ -13,6 +13,7 @@ from harness.config import resolve, spec
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError
 from tests.documents.documents_kit import BUILTIN, ROOT, cases, graded, jsonl, offline, task_of
+from tests.helpers.scores import numbers
 
 
 def one(tmp_path: Path, name: str, *rows: dict[str, Any], **more: Any) -> tuple[Any, Any]:
@@ -284,6 +285,6 @@ def test_arithmetic_through_the_front_door(tmp_path: Path) -> None:
     wrong = harness.evaluate(
         "arithmetic", Mock(text="The answer is 1"), overrides=["task.size=20"], output_path=tmp_path / "m"
     )
-    assert 0 <= sum(score.numbers["score"] or 0 for score in wrong.scores) < 10
+    assert 0 <= sum(numbers(wrong.scores, "score")) < 10
     with pytest.raises(ValueError, match=r"operators are any of \+ - \*"):
         BUILTIN.load("tasks", "arithmetic")(operators="/")

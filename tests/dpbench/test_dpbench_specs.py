@@ -11,11 +11,13 @@ import harness
 from harness.api import Completion, Request
 from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
+from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import UserError
 from harness.evaluation import Run
 from harness.report import load_published
 from harness.tables import Table, build
+from tests.helpers.scores import numbers
 
 BUILTIN = project.builtin()
 PAPER = {
@@ -24,7 +26,7 @@ PAPER = {
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 
 
-def plan(name: str, *overrides: str) -> resolve.Plan:
+def plan(name: str, *overrides: str) -> Plan:
     return resolve.plan(spec.load(name, BUILTIN, overrides), BUILTIN, Mock())
 
 
@@ -202,7 +204,7 @@ def test_the_tables_have_the_papers_shape(run: Run) -> None:
     first = table(run, "Performance")
     assert first.rows[0].cells[0].low is not None and first.rows[0].cells[1].low is not None
     [cost] = [row for row in table(run, "What").rows if not row.published]
-    assert cost.cells[2].value == sum(s.numbers["calls"] or 0 for s in run.scores if s.condition == "condition=sim5nc")
+    assert cost.cells[2].value == sum(numbers([s for s in run.scores if s.condition == "condition=sim5nc"], "calls"))
 
 
 def test_table_5_is_about_sim5nc_alone(run: Run) -> None:

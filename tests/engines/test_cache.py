@@ -84,7 +84,7 @@ def test_an_answer_of_several_servers_is_one_of_each(tmp_path: Path) -> None:
 
 
 def test_a_remembered_answer_is_whole(tmp_path: Path) -> None:
-    whole = Completion("t\u2028x", "hm", "length", 1, 2, 3, 4, 0.5)
+    whole = Completion("t\u2028x", "hm", "length", 1, 2, 3, 4, 5, 0.5)
 
     async def main() -> list[Completion]:
         engine = Cache(Mock(function=lambda asked: whole), tmp_path / "c")

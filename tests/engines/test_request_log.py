@@ -61,7 +61,7 @@ def test_a_recording_answers_like_the_engine_did(tmp_path: Path) -> None:
 
 def test_every_message_is_written_once_and_threads_can_be_put_together_again(tmp_path: Path) -> None:
     threads = [Thread(), Thread()]
-    requests = []
+    requests: list[Any] = []
 
     async def main() -> None:
         await engine.start()

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     assert run.meta["identity"]["engine"]["block_size"] is None, "what a platform needs is no part of what the run is"
     assert len(run.scores) == 15 and not run.failed
     assert run.meta["constrained"] is True and run.meta["policies_only"] is False
-    numbers = [score.numbers for score in run.scores]
+    numbers: list[Any] = [score.numbers for score in run.scores]
     assert sum(n["engine_errors"] for n in numbers) == 0
     assert sum(n["parse_failures"] for n in numbers) <= 0.05 * sum(n["calls"] for n in numbers)
     assert all(n["tokens_input"] > 1000 and n["tokens_output"] > 0 for n in numbers)

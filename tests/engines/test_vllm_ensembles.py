@@ -8,6 +8,7 @@ import pytest
 
 from harness import storage
 from harness.evaluation import Run
+from tests.helpers.scores import numbers
 from tests.helpers.vllm_kit import evaluate
 
 pytestmark = pytest.mark.vllm
@@ -55,25 +56,25 @@ def test_every_method_plays_fifty_rows(tiny_model: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     run = Run.load(tmp_path / "run")
     assert len(run.scores) == 50 * len(METHODS) and not run.failed
-    assert sum(score.numbers["parse_failures"] or 0 for score in run.scores) == 0
-    assert sum(score.numbers["engine_errors"] or 0 for score in run.scores) == 0
+    assert sum(numbers(run.scores, "parse_failures")) == 0
+    assert sum(numbers(run.scores, "engine_errors")) == 0
     first: dict[str, set[str]] = {}
     for name, (least, most) in CALLS.items():
         of = [score for score in run.scores if score.labels["method"] == name]
-        calls = [int(score.numbers["calls"] or 0) for score in of]
+        calls = numbers(of, "calls")
         assert least <= min(calls) and max(calls) <= most, name
-        crossing = [score.numbers["crossing"] for score in of]
+        crossing = numbers(of, "crossing")
         if name.startswith("vote"):
             assert set(crossing) == {0}, "nobody hears anybody"
         elif name != "reconcile":  # which may agree at once
-            assert min(int(c or 0) for c in crossing) > 10 and all((s.numbers["tokens"] or 0) > 100 for s in of)
+            assert min(crossing) > 10 and all((s.numbers["tokens"] or 0) > 100 for s in of)
     for _, line in storage.lines(tmp_path / "run" / "journal.jsonl"):
         if line["k"] == "move" and line["i"] == 0 and line["t"] == "answer":
             key = line["e"].split("/", 1)[1] + line["s"]
             first.setdefault(key, set()).add(line["calls"][0]["text"])
     assert first and all(len(texts) == 1 for texts in first.values()), "all methods begin with the same answers"
     asked = run.meta["engines"]["model"]
-    assert asked["calls_asked"] < sum(score.numbers["calls"] or 0 for score in run.scores)
+    assert asked["calls_asked"] < sum(numbers(run.scores, "calls"))
 
 
 def test_what_crosses_is_counted_by_the_model_s_tokenizer(tiny_model: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_folder_without_a_model_is_refused_before_loading(
 ) -> None:
     arguments = {name: value.format(empty=tmp_path) for name, value in arguments.items()}
     with pytest.raises(SetupError, match=words):
-        asyncio.run(VLLM(**arguments).start())
+        asyncio.run(VLLM(**dict[str, Any](arguments)).start())
 
 
 @pytest.mark.parametrize(

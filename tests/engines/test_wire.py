@@ -65,7 +65,8 @@ def test_usage_with_cached_and_reasoning_tokens() -> None:
 
 
 def test_usage_may_be_missing_null_or_odd() -> None:
-    for usage in (None, {}, [], "many", {"prompt_tokens": "seven", "prompt_tokens_details": None}):
+    odd: list[Any] = [None, {}, [], "many", {"prompt_tokens": "seven", "prompt_tokens_details": None}]
+    for usage in odd:
         answer = read_completion({**chat("yes"), "usage": usage}, 0.1)
         assert (answer.text, answer.input_tokens, answer.cached_tokens) == ("yes", None, None)
 

@@ -108,14 +108,12 @@ def data(folder: Path, benchmarks: Iterable[str] = BENCHMARKS) -> str:
 def played(name: str, folder: Path, *overrides: str, benchmarks: Iterable[str] = BENCHMARKS) -> tuple[Run, Model]:
     """Fit and run a spec of DarkForest's on small data; the model was asked what the evaluation asked."""
     changes = [data(folder, benchmarks), *overrides]
-    how = Options(allow_code_execution=True)
     with contextlib.chdir(folder):
         fit(
             spec.load(name, BUILTIN, changes),
             BUILTIN,
             lambda: Mock(function=Model()),
-            folder=folder / "fit",
-            options=how,
+            options=Options(output_path=folder / "fit", allow_code_execution=True),
         )
         model = Model()
         run = harness.evaluate(

@@ -304,7 +304,7 @@ def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: P
     }
     fit(spec.parse(given, BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "fit"))
     run = evaluate(given, None, output_path=tmp_path / "run")
-    right = {
+    right: dict[str, list[Any]] = {
         how: [s.numbers["score"] for s in run.scores if s.condition == f"how={how}"] for how in ("uniform", "full")
     }
     assert len(right["full"]) == len(right["uniform"]) == 200

@@ -24,6 +24,7 @@ from harness.report import load_published
 from harness.tables import Table
 from tests.documents.documents_kit import BUILTIN, cases, task_of
 from tests.ensembles.darkforest_small import BENCHMARKS, QUESTIONS, Model, data, played
+from tests.helpers.scores import numbers
 
 PAPER = load_published(Path(__file__).parents[2] / "results" / "published" / "darkforest.yaml")
 SPECS = ("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels")
@@ -178,15 +179,15 @@ def test_every_method_takes_the_calls_it_declares(ran: tuple[Run, Model]) -> Non
 def test_first_answers_are_asked_for_once_and_billed_to_everybody(ran: tuple[Run, Model]) -> None:
     run, model = ran
     for benchmark in BENCHMARKS:
-        billed = sum(s.numbers["calls"] or 0 for s in run.scores if s.labels["benchmark"] == benchmark)
+        billed = sum(numbers([s for s in run.scores if s.labels["benchmark"] == benchmark], "calls"))
         assert model.asked[benchmark] < billed - QUESTIONS * (3 * 3 + 4 + 6 + 9 + 12), (
             "votes share, and four methods do"
         )
     by = {(s.labels["benchmark"], s.labels["method"], s.id.split("/")[-2]): s.numbers for s in run.scores}
-    for (benchmark, method, question), numbers in by.items():
+    for (benchmark, method, question), measured in by.items():
         if method in ("DarkForest (Ours)", "ReConcile") or method.startswith("Graph"):
             same = by[benchmark, "Self-Consistency", question]
-            assert (numbers["first"], numbers["available"]) == (same["first"], same["available"])
+            assert (measured["first"], measured["available"]) == (same["first"], same["available"])
 
 
 def test_temperatures_reach_the_engine(ran: tuple[Run, Model]) -> None:

@@ -186,7 +186,7 @@ def test_quick_shows_when_belief_beats_a_vote_and_when_not(quick: Run) -> None:
 
 @pytest.mark.slow
 def test_methods_meet_the_same_answers_so_that_what_they_lose_can_be_compared(quick: Run) -> None:
-    available: dict[tuple[str, str], set[float | None]] = {}
+    available: dict[tuple[str, str], set[Any]] = {}
     for s in quick.scores:
         if s.labels["method"] != "vote_6_calls":  # asks more often
             available.setdefault((str(s.labels["panel"]), str(s.labels["question"])), set()).add(s.numbers["available"])

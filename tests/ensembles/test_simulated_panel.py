@@ -48,7 +48,13 @@ def right(actions: Sequence[Any]) -> list[bool]:
 
 
 def test_rates_are_as_declared() -> None:
-    declared = {"accuracy": 0.7, "malformed": 0.2, "malformed_accuracy": 0.4, "unstated": 0.1, "unreadable": 0.05}
+    declared: dict[str, Any] = {
+        "accuracy": 0.7,
+        "malformed": 0.2,
+        "malformed_accuracy": 0.4,
+        "unstated": 0.1,
+        "unreadable": 0.05,
+    }
     actions = drawn("Agent-0", **declared)
     read = [(number, action) for number, action in enumerate(actions) if action is not None]
     assert likely(DRAWS - len(read), DRAWS, 0.05)

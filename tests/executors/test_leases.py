@@ -99,10 +99,11 @@ async def played(budget: Budget, before: int, demands: list[int], deaths: set[in
     lost: list[Member] = []
     killing = asyncio.create_task(killer())
     everything = asyncio.gather(*(task for m in members.values() for task in m.tasks), return_exceptions=True)
-    await asyncio.wait({serving, everything}, return_when=asyncio.FIRST_COMPLETED)
+    either: set[asyncio.Future[Any]] = {serving, everything}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     await killing
     if not serving.done():
-        await asyncio.wait({serving, everything}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     over = serving.result() if serving.done() else None
     serving.cancel()
     everyone = [*members.values(), *lost]

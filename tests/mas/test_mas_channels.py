@@ -11,6 +11,7 @@ from harness.api import Completion, Outcome, Request
 from harness.check import Drive, drive
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
+from harness.replies import Commands
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
 from tests.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, returned, rounds, told
@@ -338,4 +339,5 @@ def test_who_is_alone_reads_of_no_group(backend: str, task: str) -> None:
         for wrong in ("other agent", "agents", "Agent-1", "Each of them", "the 1 ", "1 lists"):
             assert wrong not in text.replace("multi-agent", ""), wrong
     assert "There is no other agent, so those that communicate reach nobody." in commands
+    assert isinstance(turn.reply, Commands)
     assert [verb.name for verb in turn.reply.verbs] == re.findall(r"^(\w+):", commands, re.MULTILINE)

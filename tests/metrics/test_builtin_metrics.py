@@ -39,7 +39,7 @@ def episode(*moves: Move, outcome: Outcome | None = None, **more: Any) -> Episod
     return Episode("c/1/0", "c", "1", 0, {}, {}, batches, outcome, **more)
 
 
-def call(i: int | None = None, o: int | None = None, *, seconds: float | None = None, **more: int) -> Completion:
+def call(i: int | None = None, o: int | None = None, *, seconds: float | None = None, **more: Any) -> Completion:
     return Completion("text", input_tokens=i, output_tokens=o, latency=seconds, **more)
 
 
@@ -94,7 +94,7 @@ def test_totals_of_a_run_are_sums_without_a_standard_error(name: str) -> None:
 
 def test_a_total_is_of_the_cells_episodes_and_mean_of_conditions_averages_totals() -> None:
     metrics = {"calls": load("calls", over="run")}
-    numbers = {"a": [10.0, 20.0], "b": [50.0], "c": [None]}
+    numbers: dict[str, list[float | None]] = {"a": [10.0, 20.0], "b": [50.0], "c": [None]}
     scores = [
         EpisodeScore(f"{c}/{i}/0", c, {"model": "m", "condition": c}, {"calls": x})
         for c, found in numbers.items()

@@ -252,7 +252,7 @@ def test_a_smaller_run_is_told_apart_from_the_papers() -> None:
 
 # --------------------------------------------------------------------------------------- the loader
 
-GOOD = {"id": "t", "title": "T", "source": "S", "records": [{"model": "m", "metric": "x", "value": 1}]}
+GOOD: dict[str, Any] = {"id": "t", "title": "T", "source": "S", "records": [{"model": "m", "metric": "x", "value": 1}]}
 
 
 def write(folder: Path, content: Any, name: str = "paper.yaml") -> Path:

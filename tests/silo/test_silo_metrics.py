@@ -173,7 +173,7 @@ def test_words_of_a_behaviour(kind: str, text: str, shown: bool) -> None:
 
 
 def test_sending_a_value_that_another_has_sent_verifies_it() -> None:
-    both = {"moves": [said("A", "[1, 2]")], "later": [said("B", "12", "(1,2)")]}
+    both: dict[str, Any] = {"moves": [said("A", "[1, 2]")], "later": [said("B", "12", "(1,2)")]}
     assert value("silo/behaviour", episode(**both), kind="verification") == 1
     assert value("silo/behaviour", episode(**both), kind="strategy") == 0
     at_once = [said("A", "7"), said("B", "7")]

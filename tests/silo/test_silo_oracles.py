@@ -24,7 +24,11 @@ PLANS: dict[tuple[str, str], tuple[Count, Callable[[int, int], int], Count]] = {
     ("store", "all"): (lambda n: n, lambda n, d: 1 + d, lambda n: 1),
     ("store", "star"): (lambda n: n, lambda n, d: 1 + 2 * d, lambda n: 2 / n),
 }  # fmt: skip
-LATENCIES = {"mailbox": [("push", 1), ("pull", 2)], "broadcast": [("push", 1), ("pull", 2)], "store": [(None, 2)]}
+LATENCIES: dict[str, list[tuple[str | None, int]]] = {
+    "mailbox": [("push", 1), ("pull", 2)],
+    "broadcast": [("push", 1), ("pull", 2)],
+    "store": [(None, 2)],
+}
 CASES = [(c, plan, inbox, late) for c, plan in PLANS for inbox, late in LATENCIES[c]]
 
 

@@ -27,7 +27,7 @@ def evaluate(folder: Path, answer: Any, *overrides: str, spec: str = "silo_quick
     return harness.evaluate(spec, model, overrides=[*ONE, *overrides], output_path=folder, **more)
 
 
-def only(run: Run, protocol: str) -> dict[str, float | None]:
+def only(run: Run, protocol: str) -> dict[str, Any]:
     [score] = [score for score in run.scores if score.labels["protocol"] == protocol]
     return dict(score.numbers)
 
