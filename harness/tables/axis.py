@@ -23,14 +23,14 @@ class Axis:
         self._rank = {label: {value: i for i, value in enumerate(first.get(label, ()))} for label in labels}
         self._raw: dict[str, dict[str, Any]] = {label: {} for label in labels}
 
-    def key(self, found: Mapping[str, Any]) -> Key:
+    def key(self, values: Mapping[str, Any]) -> Key:
         """The key of these labels; new values are put last."""
-        key = tuple(text(found.get(label)) for label in self.labels)
+        key = tuple(text(values.get(label)) for label in self.labels)
         if key not in self.keys:
             self.keys[key] = None
             for label, value in zip(self.labels, key, strict=True):
                 self._rank[label].setdefault(value, len(self._rank[label]))
-                self._raw[label].setdefault(value, found.get(label))
+                self._raw[label].setdefault(value, values.get(label))
         return key
 
     def sorted(self, keys: Iterable[Key]) -> list[Key]:
@@ -56,4 +56,4 @@ class Axis:
 
 def meets(labels: Mapping[str, Any], where: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether every label of `where` has one of the values wanted there."""
-    return all(text(labels.get(label)) in wanted for label, wanted in where.items())
+    return all(text(labels.get(label)) in allowed for label, allowed in where.items())

@@ -16,7 +16,7 @@ from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
 from .notes import notes
-from .references import figure, models, place, wanted
+from .references import cited, figure, models, place
 from .scores import EpisodeScore, aggregate, by_condition, finite, numbers, refuse_bare_shares
 from .spec import Means, TableSpec
 from .table import Cell, Column, ErrorKind, Published, Table, error_of
@@ -48,43 +48,45 @@ def build(
         SpecError: for a metric, a label or a published table that does not exist.
     """
     _refuse_unknown(table, scores, metrics)
-    chosen = [score for score in scores if meets(score.labels, table.where)]
+    selected = [score for score in scores if meets(score.labels, table.where)]
     for name in (name for name in table.cells if name in metrics):
-        refuse_bare_shares(metrics[name], chosen, name)
+        refuse_bare_shares(metrics[name], selected, name)
     if table.compare:
-        return compare(table, table.compare, chosen)
+        return compare(table, table.compare, selected)
     prices = prices or {}
-    references = wanted(table, published)
-    table = _placed(table, chosen, references)
+    references = cited(table, published)
+    table = _placed(table, selected, references)
     rows, columns = Axis(table.rows, table), Axis(table.columns, table)
     ours: dict[Key, dict[Key, list[EpisodeScore]]] = {}
-    for score, metric in product(chosen, table.cells):
+    for score, metric in product(selected, table.cells):
         labels = {**score.labels, "metric": metric}
         ours.setdefault(rows.key(labels), {}).setdefault(columns.key(labels), []).append(score)
     theirs, unplaced = place(references, table, rows, columns)
 
     slots = _slots(table, columns)
-    made = [
+    rows_filled = [
         rows.row(key, [_cell(table, metrics, prices, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
     ]
-    for source, found in theirs:
-        for key in rows.sorted(found):
-            named = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
-            figures = [figure(table, found[key].get((s.key, m))) for s, m in zip(slots, named, strict=True)]
-            made.append(rows.row(key, figures, source))
+    for source, figures_by_row in theirs:
+        for key in rows.sorted(figures_by_row):
+            metric_names = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
+            figures = [
+                figure(table, figures_by_row[key].get((s.key, m))) for s, m in zip(slots, metric_names, strict=True)
+            ]
+            rows_filled.append(rows.row(key, figures, source))
     if table.hide_empty:
-        kept = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in made)]
-        slots = [slots[i] for i in kept]
-        made = [replace(row, cells=tuple(row.cells[i] for i in kept)) for row in made]
+        filled = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in rows_filled)]
+        slots = [slots[i] for i in filled]
+        rows_filled = [replace(row, cells=tuple(row.cells[i] for i in filled)) for row in rows_filled]
     if table.figure == "stacked" and len(table.cells) == 1:
-        made = [replace(row, cells=tuple(_share(cell, len(slots)) for cell in row.cells)) for row in made]
+        rows_filled = [replace(row, cells=tuple(_share(cell, len(slots)) for cell in row.cells)) for row in rows_filled]
     done = Table(
         title=table.title,
         row_labels=table.rows,
         column_labels=table.columns,
         columns=tuple(slot.column for slot in slots),
-        rows=tuple(made),
+        rows=tuple(rows_filled),
         row_names=tuple(rows.shown(label) for label in table.rows),
         error=table.error,
         error_style=table.error_style,
@@ -92,8 +94,8 @@ def build(
         unit=table.unit,
         figure=table.figure,
     )
-    told = [*notes(table, done, chosen, references, unplaced), *cost_notes(table, chosen, prices)]
-    return replace(done, notes=tuple(told))
+    all_notes = [*notes(table, done, selected, references, unplaced), *cost_notes(table, selected, prices)]
+    return replace(done, notes=tuple(all_notes))
 
 
 # ------------------------------------------------------------------------------------------ layout
@@ -142,15 +144,15 @@ def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequen
 
 
 def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
-    made_of = [part for pair in table.derived.values() for part in pair]
-    for name in [*(name for name in table.cells if name not in table.derived), *made_of]:
+    parts = [part for pair in table.derived.values() for part in pair]
+    for name in [*(name for name in table.cells if name not in table.derived), *parts]:
         if name not in metrics:
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
-    known = {"model", "metric"}.union(*(score.labels for score in scores))
+    labels = {"model", "metric"}.union(*(score.labels for score in scores))
     compared = (table.compare.label, *table.compare.paired_by) if table.compare else ()
     for label in (*table.rows, *table.columns, *table.where, *compared):
-        if scores and label not in known:
-            raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, known))
+        if scores and label not in labels:
+            raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, labels))
 
 
 # ------------------------------------------------------------------------------------------- cells
@@ -174,14 +176,14 @@ def _cell(
         how = table.overall or table.aggregate
     failed = sum(score.failed for score in scores)
     if name in table.ratios:
-        made = _ratio(table, scores, name, failed)
+        cell = _ratio(table, scores, name, failed)
     elif name in table.losses:
-        made = _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
+        cell = _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
     elif name in table.costs:
-        made = cost(scores, table.costs[name], prices, failed)
+        cell = cost(scores, table.costs[name], prices, failed)
     else:
-        made = _statistic(table, metrics[name], scores, name, how, failed)
-    return replace(made, uses_ground_truth=any(score.uses_ground_truth for score in scores))
+        cell = _statistic(table, metrics[name], scores, name, how, failed)
+    return replace(cell, uses_ground_truth=any(score.uses_ground_truth for score in scores))
 
 
 def _statistic(
@@ -193,8 +195,8 @@ def _statistic(
     if isinstance(metric, RatioMetric):
         kind = kind if kind == "t" else None  # parts have no deviation, and no interval of 0s and 1s
     missing = len(scores) - failed - len(values)
-    made = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, missing)
-    return _spread(made, kind, values, metric.bounds)
+    cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, missing)
+    return _spread(cell, kind, values, metric.bounds)
 
 
 def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, failed: int) -> Cell:
@@ -204,8 +206,8 @@ def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, failed: 
     values = linearised(pairs)
     stat = stats.mean(values)
     missing = len(scores) - failed - len(pairs)
-    made = Cell(finite(stat.value), finite(stat.stderr), len(pairs), failed, missing)
-    return _spread(made, "t", values) if error_of(table.error, name) == "t" else made
+    cell = Cell(finite(stat.value), finite(stat.stderr), len(pairs), failed, missing)
+    return _spread(cell, "t", values) if error_of(table.error, name) == "t" else cell
 
 
 def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:

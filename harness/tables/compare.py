@@ -53,34 +53,34 @@ class _Test:
         return len(numbers(self.base, self.metric)), len(numbers(self.other, self.metric))
 
 
-def compare(table: TableSpec, wanted: Compare, scores: Sequence[EpisodeScore]) -> Table:
+def compare(table: TableSpec, asked: Compare, scores: Sequence[EpisodeScore]) -> Table:
     """One row for each row key, metric and value compared; one column for each statistic.
 
     Means and Welch's t test are over the numbers of all episodes of a side; the paired t test is over the means of
-    those that agree in the labels of `wanted.paired_by`. All tests are two-sided; differences are value − base. Holm's
+    those that agree in the labels of `asked.paired_by`. All tests are two-sided; differences are value − base. Holm's
     correction runs over all of Welch's tests in the table, and over all the paired ones. What has no p-value
     (fewer than two numbers or pairs, no variance) is left empty and told in a note.
 
     Args:
-        table: what to show; its `rows` do not name `wanted.label`.
-        wanted: its `compare`.
+        table: what to show; its `rows` do not name `asked.label`.
+        asked: its `compare`.
         scores: the episodes that its `where` lets through.
     """
-    sides = (wanted.base, *wanted.others)
-    chosen = [score for score in scores if text(score.labels.get(wanted.label)) in sides]
-    table = replace(table, order={**table.order, wanted.label: wanted.others})
-    rows = Axis(_row_labels(table, wanted, chosen), table)
-    tests = _tests(table, wanted, rows, chosen)
-    statistics = {**_WELCH, **(_PAIRED if wanted.paired_by else {})}
+    sides = (asked.base, *asked.others)
+    selected = [score for score in scores if text(score.labels.get(asked.label)) in sides]
+    table = replace(table, order={**table.order, asked.label: asked.others})
+    rows = Axis(_row_labels(table, asked, selected), table)
+    tests = _tests(table, asked, rows, selected)
+    statistics = {**_WELCH, **(_PAIRED if asked.paired_by else {})}
     adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
-    made = []
+    rows_filled = []
     for test, welch, paired in zip(tests, *adjusted, strict=True):
         cells = _cells(test, welch, paired)
-        shown = tuple(cells[name] for name in statistics)
-        made.append(Row(rows.values(test.key), tuple(map(rows.shown, test.key)), shown, test.metric))
-    titles = {"base": rows.shown(wanted.base)}
-    if len(wanted.others) == 1:
-        titles["with"] = rows.shown(wanted.others[0])
+        values = tuple(cells[name] for name in statistics)
+        rows_filled.append(Row(rows.values(test.key), tuple(map(rows.shown, test.key)), values, test.metric))
+    titles = {"base": rows.shown(asked.base)}
+    if len(asked.others) == 1:
+        titles["with"] = rows.shown(asked.others[0])
     return Table(
         title=table.title,
         row_labels=rows.labels,
@@ -89,39 +89,39 @@ def compare(table: TableSpec, wanted: Compare, scores: Sequence[EpisodeScore]) -
             Column({"statistic": name}, (titles.get(name) or rows.shown(title),), form=form)
             for name, (title, form) in statistics.items()
         ),
-        rows=tuple(made),
+        rows=tuple(rows_filled),
         row_names=tuple(rows.shown(label) for label in rows.labels),
         digits=table.digits,
         unit=table.unit,
-        notes=tuple(_notes(table, wanted, tests, chosen, scores)),
+        notes=tuple(_notes(table, asked, tests, selected, scores)),
     )
 
 
-def _row_labels(table: TableSpec, wanted: Compare, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
+def _row_labels(table: TableSpec, asked: Compare, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
     """The entry's, and what else tells tests apart: several models, metrics, values compared with the base."""
     labels = table.rows
-    if len({score.model for score in scores}) > 1 and "model" not in (*labels, wanted.label):
+    if len({score.model for score in scores}) > 1 and "model" not in (*labels, asked.label):
         labels = ("model", *labels)
     if len(table.cells) > 1 and "metric" not in labels:
         labels = (*labels, "metric")
-    return (*labels, wanted.label) if len(wanted.others) > 1 else labels
+    return (*labels, asked.label) if len(asked.others) > 1 else labels
 
 
-def _tests(table: TableSpec, wanted: Compare, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Test]:
+def _tests(table: TableSpec, asked: Compare, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Test]:
     """Every test of the table, in the order of its rows."""
-    raw = {text(value): value for score in scores if (value := score.labels.get(wanted.label)) is not None}
+    raw = {text(value): value for score in scores if (value := score.labels.get(asked.label)) is not None}
     sides: dict[Key, tuple[list[EpisodeScore], list[EpisodeScore]]] = {}
     metrics: dict[Key, str] = {}
     for score in scores:
-        side = text(score.labels.get(wanted.label))
+        side = text(score.labels.get(asked.label))
         for metric in table.cells:
-            for other in wanted.others:
-                key = rows.key({**score.labels, "metric": metric, wanted.label: raw.get(other, other)})
+            for other in asked.others:
+                key = rows.key({**score.labels, "metric": metric, asked.label: raw.get(other, other)})
                 pair = sides.setdefault(key, ([], []))
                 metrics[key] = metric
-                if side in (wanted.base, other):
+                if side in (asked.base, other):
                     pair[side == other].append(score)
-    return [_test(key, metrics[key], *sides[key], wanted.paired_by) for key in rows.sorted(sides)]
+    return [_test(key, metrics[key], *sides[key], asked.paired_by) for key in rows.sorted(sides)]
 
 
 def _test(
@@ -146,13 +146,13 @@ def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[st
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:
         groups.setdefault(tuple(text(score.labels.get(label)) for label in paired_by), []).append(score)
-    found: dict[Key, float | Parts] = {}
+    sides: dict[Key, float | Parts] = {}
     for key, group in groups.items():
         if parts := all_parts(group, metric):
-            found[key] = math.fsum(a for a, _ in parts), math.fsum(b for _, b in parts)
+            sides[key] = math.fsum(a for a, _ in parts), math.fsum(b for _, b in parts)
         elif (mean := stats.mean(numbers(group, metric)).value) is not None:
-            found[key] = mean
-    return found
+            sides[key] = mean
+    return sides
 
 
 def _values(sides: Sequence[float | Parts]) -> list[float]:
@@ -171,7 +171,7 @@ def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mappin
     base, other = _mean(test.base, test.metric), _mean(test.other, test.metric)
     n = sum(test.counts)
     failed, missing = base.failed + other.failed, base.missing + other.missing
-    found: dict[str, Cell] = {"base": base, "with": other}
+    cells: dict[str, Cell] = {"base": base, "with": other}
     welch, paired = test.welch, test.paired
     for name, value in (
         ("difference", welch.difference),
@@ -180,16 +180,16 @@ def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mappin
         ("p", welch.pvalue),
         ("p_holm", holm),
     ):
-        found[name] = Cell(finite(value), None, n, failed, missing)
+        cells[name] = Cell(finite(value), None, n, failed, missing)
     for name, value in (
         ("pairs", test.pairs if all(test.counts) else None),
         ("paired_difference", paired.difference),
         ("paired_p", paired.pvalue),
         ("paired_p_holm", paired_holm),
     ):
-        found[name] = Cell(finite(value), None, test.pairs, failed, missing)
-    told = any(score.uses_ground_truth for score in (*test.base, *test.other))
-    return {name: replace(cell, uses_ground_truth=told) for name, cell in found.items()}
+        cells[name] = Cell(finite(value), None, test.pairs, failed, missing)
+    informed = any(score.uses_ground_truth for score in (*test.base, *test.other))
+    return {name: replace(cell, uses_ground_truth=informed) for name, cell in cells.items()}
 
 
 def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
@@ -203,61 +203,61 @@ def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
 
 def _notes(
     table: TableSpec,
-    wanted: Compare,
+    asked: Compare,
     tests: Sequence[_Test],
-    chosen: Sequence[EpisodeScore],
+    selected: Sequence[EpisodeScore],
     scores: Sequence[EpisodeScore],
 ) -> Iterable[str]:
     if table.note:
         yield table.note
-    yield from uses_ground_truth(chosen)
+    yield from uses_ground_truth(selected)
     if not scores:
         yield "There are no episodes to show."
         return
-    there = {text(score.labels[wanted.label]) for score in scores if wanted.label in score.labels}
-    for value in (wanted.base, *wanted.others):
+    there = {text(score.labels[asked.label]) for score in scores if asked.label in score.labels}
+    for value in (asked.base, *asked.others):
         if value not in there:
-            yield f"No episode has {wanted.label} {value!r}. {near(value, there)}"
-    yield from left_out(chosen)
-    yield from limited(chosen)
+            yield f"No episode has {asked.label} {value!r}. {near(value, there)}"
+    yield from left_out(selected)
+    yield from limited(selected)
     for metric in table.cells:
-        yield from without_number(table, chosen, metric)
-    yield from _about_welch(wanted, tests)
-    if wanted.paired_by:
-        yield from _about_pairs(wanted, tests)
+        yield from without_number(table, selected, metric)
+    yield from _about_welch(asked, tests)
+    if asked.paired_by:
+        yield from _about_pairs(asked, tests)
 
 
-def _about_welch(wanted: Compare, tests: Sequence[_Test]) -> Iterable[str]:
-    others = ", ".join(wanted.others)
-    known = sum(test.welch.pvalue is not None for test in tests)
+def _about_welch(asked: Compare, tests: Sequence[_Test]) -> Iterable[str]:
+    others = ", ".join(asked.others)
+    tested = sum(test.welch.pvalue is not None for test in tests)
     base, other = (_range([test.counts[side] for test in tests]) for side in (0, 1))
     yield (
-        f"p: two-sided Welch t tests over episodes, {others} against {wanted.base} (n = {other} and {base}); "
-        f"difference: the former − {wanted.base}."
+        f"p: two-sided Welch t tests over episodes, {others} against {asked.base} (n = {other} and {base}); "
+        f"difference: the former − {asked.base}."
     )
-    yield from _corrected("p", known)
+    yield from _corrected("p", tested)
     few = sum(min(test.counts) < 2 for test in tests)
-    flat = len(tests) - known - few
+    flat = len(tests) - tested - few
     if few:
         yield f"{few} of {len(tests)} rows have no p: fewer than two numbers on a side."
     if flat:
         yield f"{flat} of {len(tests)} rows have no p: the numbers of neither side vary."
 
 
-def _about_pairs(wanted: Compare, tests: Sequence[_Test]) -> Iterable[str]:
-    known = sum(test.paired.pvalue is not None for test in tests)
+def _about_pairs(asked: Compare, tests: Sequence[_Test]) -> Iterable[str]:
+    tested = sum(test.paired.pvalue is not None for test in tests)
     pairs = _range([test.pairs for test in tests])
-    keys = ", ".join(wanted.paired_by)
+    keys = ", ".join(asked.paired_by)
     yield (
         f"paired p: two-sided paired t tests (n = {pairs} pairs); a pair has equal {keys}, and the mean of "
         f"its episodes where a side has several."
     )
-    yield from _corrected("paired p", known)
+    yield from _corrected("paired p", tested)
     if alone := sum(test.keys - test.pairs for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."
     few = sum(test.pairs < 2 for test in tests)
-    flat = len(tests) - known - few
+    flat = len(tests) - tested - few
     if few:
         yield f"{few} of {len(tests)} rows have no paired p: fewer than two pairs."
     if flat:

@@ -70,18 +70,18 @@ def cost_notes(table: TableSpec, scores: Sequence[EpisodeScore], prices: Prices)
         if len(billed) < len(played):
             lacking = " or ".join(parts.values())
             short.append(f"{name} leaves out {len(played) - len(billed)} of {len(played)} episodes: no {lacking}.")
-    if known := [f"{model} {prices[model]}" for model in models if model in prices]:
-        yield f"Prices in USD per million tokens: {'; '.join(known)}."
-    if unknown := [model for model in models if model not in prices]:
+    if priced := [f"{model} {prices[model]}" for model in models if model in prices]:
+        yield f"Prices in USD per million tokens: {'; '.join(priced)}."
+    if unpriced := [model for model in models if model not in prices]:
         yield (
-            f"No cost without a price, and there is none for {', '.join(unknown)}: give it in the spec as "
-            f"prices: {{{unknown[0]}: {{input: …, output: …}}}}, in USD per million tokens."
+            f"No cost without a price, and there is none for {', '.join(unpriced)}: give it in the spec as "
+            f"prices: {{{unpriced[0]}: {{input: …, output: …}}}}, in USD per million tokens."
         )
     yield from short
 
 
 def _tokens(score: EpisodeScore, parts: Mapping[str, str]) -> list[tuple[str, float]] | None:
     """(price's name, tokens) of an episode; None if it lacks one."""
-    found = [(kind, score.number(metric)) for kind, metric in parts.items()]
-    known = [(kind, x) for kind, x in found if x is not None]
-    return known if len(known) == len(found) else None
+    counts = [(kind, score.number(metric)) for kind, metric in parts.items()]
+    present = [(kind, x) for kind, x in counts if x is not None]
+    return present if len(present) == len(counts) else None

@@ -20,35 +20,35 @@ _ERRORS: Final[dict[ErrorKind, str]] = {
 
 def notes(
     table: TableSpec,
-    made: Table,
+    filled: Table,
     scores: Sequence[EpisodeScore],
     references: Sequence[Published],
     unplaced: Mapping[str, int],
 ) -> tuple[str, ...]:
     """The entry's own note, what its errors are, what is not in the numbers and why, and the published sources."""
-    found = [table.note] if table.note else []
-    found += uses_ground_truth(scores)
+    lines = [table.note] if table.note else []
+    lines += uses_ground_truth(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
-        found.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
-    found += _kinds(table)
+        lines.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
+    lines += _kinds(table)
     if not scores:
-        found.append("There are no episodes to show.")
-    found += left_out(scores)
-    found += limited(scores)
+        lines.append("There are no episodes to show.")
+    lines += left_out(scores)
+    lines += limited(scores)
     for metric in (name for name in table.cells if name not in table.derived):
-        found += without_number(table, _shown(table, scores, metric), metric)
-        found += _without_error(table, made, scores, metric)
+        lines += without_number(table, _shown(table, scores, metric), metric)
+        lines += _without_error(table, filled, scores, metric)
     for reference in references:
         profile = f", profile {reference.profile}" if reference.profile else ""
-        found.append(f"† published: {reference.source}{profile}; not run here.")
-        found += [f"† {reference.differs}"] if reference.differs else []
-        found += [f"† {warning}" for warning in reference.warnings]
-        found += _coverage(table, reference, scores)
+        lines.append(f"† published: {reference.source}{profile}; not run here.")
+        lines += [f"† {reference.differs}"] if reference.differs else []
+        lines += [f"† {warning}" for warning in reference.warnings]
+        lines += _coverage(table, reference, scores)
     if unplaced:
         every, count = sum(len(reference.records) for reference in references), sum(unplaced.values())
         listed = ", ".join(f"{n} {reason}" for reason, n in unplaced.items())
-        found.append(f"† {count} of {every} published figures are not placed in this table: {listed}.")
-    return tuple(dict.fromkeys(found))  # two published tables may come with the same warning
+        lines.append(f"† {count} of {every} published figures are not placed in this table: {listed}.")
+    return tuple(dict.fromkeys(lines))  # two published tables may come with the same warning
 
 
 def uses_ground_truth(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -103,11 +103,11 @@ def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
     """What a metric's means do not cover, though the episodes were played."""
     played = [score for score in scores if score.error is None]
-    known = len(numbers(played, metric))
-    if known < len(played):
-        share = f"{len(played) - known} of {len(played)}" if known else f"any of the {len(played)}"
+    count = len(numbers(played, metric))
+    if count < len(played):
+        share = f"{len(played) - count} of {len(played)}" if count else f"any of the {len(played)}"
         yield f"{metric} has no number in {share} episodes."
-    if known and "mean_of_conditions" in (table.aggregate, table.overall):
+    if count and "mean_of_conditions" in (table.aggregate, table.overall):
         groups = by_condition(scores).values()
         if empty := sum(not numbers(group, metric) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
@@ -127,7 +127,7 @@ def _shown(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Seq
     return [score for group in groups.values() if numbers(group, metric) for score in group]
 
 
-def _without_error(table: TableSpec, made: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
+def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
     """Why a number has no interval or standard deviation though the table asks for one."""
     kind = error_of(table.error, metric)
     if kind is None or kind == "sem":
@@ -135,7 +135,7 @@ def _without_error(table: TableSpec, made: Table, scores: Sequence[EpisodeScore]
     if kind == "wilson" and any(x not in (0, 1) for x in numbers(scores, metric)):
         yield f"{metric} is not 0 or 1 in every episode: it has no Wilson interval."
         return
-    ours = [row for row in made.long() if row["metric"] == metric and row["published"] is None and row["n"]]
+    ours = [row for row in filled.long() if row["metric"] == metric and row["published"] is None and row["n"]]
     if any(row["n"] > 1 and row.get("low") is None and row.get("std") is None for row in ours):
         yield f"{metric} is not the mean of its episodes' numbers: it has no {_ERRORS[kind]}."
     single = sum(row["n"] == 1 for row in ours)

@@ -16,19 +16,19 @@ Figures = dict[Key, dict[tuple[Key | None, str], Record]]
 """Row → (column, None for the overall one; metric) → figure."""
 
 
-def wanted(table: TableSpec, published: Iterable[Published]) -> list[Published]:
+def cited(table: TableSpec, published: Iterable[Published]) -> list[Published]:
     """The published tables that the entry names; none where none are given.
 
     Raises:
         SpecError: for a name that is not there.
     """
-    known = {reference.id: reference for reference in published}
-    if not known:
+    by_id = {reference.id: reference for reference in published}
+    if not by_id:
         return []
     for name in table.published:
-        if name not in known:
-            raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, known))
-    return [known[name] for name in table.published]
+        if name not in by_id:
+            raise SpecError(f"table {table.title!r}: unknown published table {name!r}", hint=near(name, by_id))
+    return [by_id[name] for name in table.published]
 
 
 def models(table: TableSpec, references: Iterable[Published]) -> set[str]:
@@ -46,18 +46,18 @@ def place(
     placed: list[tuple[str, Figures]] = []
     reasons: Counter[str] = Counter()
     for reference in references:
-        found: Figures = {}
+        figures: Figures = {}
         for record in reference.records:
             if reason := _misfit(record, table):
                 reasons[reason] += 1
                 continue
             labels = {**record.labels, "metric": record.metric}
             column = None if record.overall else columns.key(labels)
-            row = found.setdefault(rows.key(labels), {})
+            row = figures.setdefault(rows.key(labels), {})
             if (column, record.metric) in row:  # they differ in a label of `where` alone
                 reasons["where another one stands"] += 1
             row.setdefault((column, record.metric), record)
-        placed.append((reference.source, found))
+        placed.append((reference.source, figures))
     return placed, reasons
 
 

@@ -58,32 +58,32 @@ class EpisodeScore:
 
     def number(self, metric: str) -> float | None:
         """The metric's number, of parts their quotient; None if the episode failed, has none, or it is not finite."""
-        found = self.numbers.get(metric)
-        if isinstance(found, Sequence):
+        value = self.numbers.get(metric)
+        if isinstance(value, Sequence):
             parts = self.parts(metric)
-            found = parts[0] / parts[1] if parts else None
-        return found if self.error is None and found is not None and math.isfinite(found) else None
+            value = parts[0] / parts[1] if parts else None
+        return value if self.error is None and value is not None and math.isfinite(value) else None
 
     def parts(self, metric: str) -> Parts | None:
         """Numerator and denominator of a `RatioMetric`; None as for `number`, and for every other metric."""
-        found = self.numbers.get(metric)
-        if self.error is not None or not isinstance(found, Sequence):
+        value = self.numbers.get(metric)
+        if self.error is not None or not isinstance(value, Sequence):
             return None
-        over, under = found
+        over, under = value
         return (over, under) if math.isfinite(over) and math.isfinite(under) and under > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; numbers that are not finite become null."""
         numbers = {name: x if _is_number(x) else None for name, x in self.numbers.items()}
         labels = dict(self.labels)
-        told = {mark: True for mark in ("uses_ground_truth", "limited") if getattr(self, mark)}
+        marks = {mark: True for mark in ("uses_ground_truth", "limited") if getattr(self, mark)}
         return {
             "id": self.id,
             "condition": self.condition,
             "labels": labels,
             "numbers": numbers,
             "error": self.error,
-            **told,
+            **marks,
         }
 
     @classmethod

@@ -155,8 +155,8 @@ class TableSpec:
         "4"), by `paper` and by the published tables that stand beside it."""
         if name.casefold() == self.title.casefold():
             return True
-        asked = _words(name)
-        return bool(asked) and any(asked <= _words(known) for known in (*self.paper, *self.published))
+        words = _words(name)
+        return bool(words) and any(words <= _words(name_there) for name_there in (*self.paper, *self.published))
 
     @property
     def derived(self) -> Mapping[str, tuple[str, ...]]:
@@ -170,10 +170,10 @@ class TableSpec:
         Raises:
             SpecError: naming every problem there is.
         """
-        made, problems = _read(entry)
-        if made is None:
+        spec, problems = _read(entry)
+        if spec is None:
             raise SpecError("; ".join(problems))
-        return made
+        return spec
 
 
 def _words(name: str) -> frozenset[str]:
@@ -202,28 +202,32 @@ def check(
             return problems
     names = {"model", "metric", *labels}
     values = labels if isinstance(labels, Mapping) else {}
-    found = []
+    mistakes = []
     for key, used in (("rows", entry.rows), ("columns", entry.columns), ("where", entry.where), ("order", entry.order)):
-        found += [f"{key}: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
+        mistakes += [f"{key}: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
     compared: dict[str, tuple[str, ...]] = {}
     if entry.compare:
         compared = {entry.compare.label: (entry.compare.base, *entry.compare.others)}
         used = (entry.compare.label, *entry.compare.paired_by)
-        found += [f"compare: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
-    for key, chosen in (("where", entry.where), ("order", entry.order), ("compare", compared)):
-        for label, wanted in chosen.items():
-            known = list(map(text, values.get(label, ())))
-            found += [f"{key}: {label} is never {v!r}. {near(v, known)}" for v in wanted if known and v not in known]
+        mistakes += [f"compare: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
+    for key, named in (("where", entry.where), ("order", entry.order), ("compare", compared)):
+        for label, values_named in named.items():
+            values_there = list(map(text, values.get(label, ())))
+            mistakes += [
+                f"{key}: {label} is never {v!r}. {near(v, values_there)}"
+                for v in values_named
+                if values_there and v not in values_there
+            ]
     choices = list(metrics)
     asked = [("cell", name) for name in entry.cells if name not in entry.derived]
     asked += [("ratio", part) for pair in entry.ratios.values() for part in pair]
     asked += [("loss", part) for pair in entry.losses.values() for part in pair]
     asked += [("cost", part) for parts in entry.costs.values() for part in parts.values()]
-    found += [f"{key}: unknown metric {name!r}. {near(name, choices)}" for key, name in asked if name not in choices]
+    mistakes += [f"{key}: unknown metric {name!r}. {near(name, choices)}" for key, name in asked if name not in choices]
     if published is not None:
         ids = list(published)
-        found += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
-    return found
+        mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
+    return mistakes
 
 
 def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
@@ -231,7 +235,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     if problems := _shape_problems(entry):
         return None, problems
     figure = entry.get("figure")
-    made = TableSpec(
+    spec = TableSpec(
         **{k: v for k, v in entry.items() if k in _AS_IS and v is not None},
         rows=_tuple(entry["rows"]),
         columns=_tuple(entry.get("columns", ())),
@@ -247,12 +251,12 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
         figure="bar" if figure is True else figure or None,
     )
-    problems = _sense_problems(made)
-    if made.compare:
+    problems = _sense_problems(spec)
+    if spec.compare:
         if entry.get("aggregate", "pooled") != "pooled":
             problems.append("compare: a test is one of episodes, not of conditions: aggregate can only be pooled")
-        made = replace(made, aggregate="pooled")
-    return (None if problems else made), problems
+        spec = replace(spec, aggregate="pooled")
+    return (None if problems else spec), problems
 
 
 _BY_METRIC: Final = ("error", "digits", "unit")
@@ -274,77 +278,81 @@ def _shape_problems(entry: Any) -> list[str]:
     """Unknown keys, missing keys and values of the wrong form."""
     if not isinstance(entry, Mapping):
         return [f"a table is a mapping with title, rows and cell, found {_short(entry)}"]
-    known = fields(TableEntry)
-    about = {name: field.hint.__metadata__[-1] for name, field in known.items()}
-    found = [f"unknown key {key!r}. {near(str(key), known)}" for key in entry if key not in known]
-    found += [
-        f"{name} is missing: {about[name]}" for name, field in known.items() if field.required and name not in entry
+    keys = fields(TableEntry)
+    about = {name: field.hint.__metadata__[-1] for name, field in keys.items()}
+    mistakes = [f"unknown key {key!r}. {near(str(key), keys)}" for key in entry if key not in keys]
+    mistakes += [
+        f"{name} is missing: {about[name]}" for name, field in keys.items() if field.required and name not in entry
     ]
     for key, value in entry.items():
-        if key in known and next(problems(value, known[key].hint), None):
-            found.append(f"{key} must be {about[key]}, found {_short(value)}")
+        if key in keys and next(problems(value, keys[key].hint), None):
+            mistakes.append(f"{key} must be {about[key]}, found {_short(value)}")
         elif key in ("where", "order") or (key in _BY_METRIC and isinstance(value, Mapping)):
             what = "metric" if key in _BY_METRIC else "label"
-            found += [f"{key}: a {what} is a name, found {_short(name)}" for name in value if not isinstance(name, str)]
-    return found
+            mistakes += [
+                f"{key}: a {what} is a name, found {_short(name)}" for name in value if not isinstance(name, str)
+            ]
+    return mistakes
 
 
 def _sense_problems(spec: TableSpec) -> list[str]:
     """Values that are fine alone and wrong together."""
-    found = []
+    mistakes = []
     placed = (*spec.rows, *spec.columns, *([spec.compare.label] if spec.compare else ()))
-    taken = RESERVED | (_DRAWN if spec.figure else set()) | ({"statistic"} if spec.compare else set())
-    found += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
-    found += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in taken]
-    found += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
-    made = {"ratio": spec.ratios, "loss": spec.losses, "cost": spec.costs}
-    found += [f"{key}: cell does not use {x!r}" for key, names in made.items() for x in names if x not in spec.cells]
-    for (one, names), (other, others) in combinations(made.items(), 2):
-        found += [f"{x!r} is both a {one} and a {other}" for x in names if x in others]
+    reserved = RESERVED | (_DRAWN if spec.figure else set()) | ({"statistic"} if spec.compare else set())
+    mistakes += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
+    mistakes += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in reserved]
+    mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
+    derived = {"ratio": spec.ratios, "loss": spec.losses, "cost": spec.costs}
+    mistakes += [
+        f"{key}: cell does not use {x!r}" for key, names in derived.items() for x in names if x not in spec.cells
+    ]
+    for (one, names), (other, others) in combinations(derived.items(), 2):
+        mistakes += [f"{x!r} is both a {one} and a {other}" for x in names if x in others]
     if spec.compare:
-        return found + _compare_problems(spec, spec.compare)
+        return mistakes + _compare_problems(spec, spec.compare)
     for key in _BY_METRIC:
         names = getattr(spec, key)
         absent = [x for x in names if x not in spec.cells] if isinstance(names, Mapping) else []
-        found += [f"{key}: cell has no metric {x!r}. {near(x, spec.cells)}" for x in absent]
+        mistakes += [f"{key}: cell has no metric {x!r}. {near(x, spec.cells)}" for x in absent]
     kinds = spec.error.values() if isinstance(spec.error, Mapping) else [spec.error]
     if spec.aggregate != "pooled" or spec.overall == "mean_of_conditions":
-        found += [
+        mistakes += [
             f"a {_POOLED[kind]} describes pooled numbers: set aggregate (and overall) to pooled"
             for kind in dict.fromkeys(kinds)
             if kind in _POOLED
         ]
     if spec.overall and not set(spec.columns) - {"metric"}:
-        found.append("overall needs a column label to run over")
+        mistakes.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
-        found.append("a figure has no overall column")
+        mistakes.append("a figure has no overall column")
     if spec.figure == "stacked" and (len(spec.cells) > 1) == bool(set(spec.columns) - {"metric"}):
-        found.append("a stacked figure needs one metric and a column label to stack, or several metrics and none")
-    return found
+        mistakes.append("a stacked figure needs one metric and a column label to stack, or several metrics and none")
+    return mistakes
 
 
 def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
     """What makes no sense in a table of tests, or beside one."""
     label, base = compare.label, compare.base
-    found = [f"compare: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
-    found += [
+    mistakes = [f"compare: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
+    mistakes += [
         f"compare: {name!r} is a {kind}, which episodes have no numbers of: compare its metrics"
         for kind, names in (("ratio", spec.ratios), ("loss", spec.losses), ("cost", spec.costs))
         for name in names
         if name in spec.cells
     ]
     if label in spec.rows:
-        found.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
+        mistakes.append(f"compare: rows must not have {label!r}: a row holds both sides of a comparison")
     if "metric" in (label, *compare.paired_by):
-        found.append("compare: use cell to choose metrics, each is compared with itself")
+        mistakes.append("compare: use cell to choose metrics, each is compared with itself")
     if label in compare.paired_by:
-        found.append(f"compare: no pair can agree in {label!r}, which tells its two sides apart")
+        mistakes.append(f"compare: no pair can agree in {label!r}, which tells its two sides apart")
     if base in compare.others:
-        found.append(f"compare: {base!r} is compared with itself")
-    found += [f"compare: with has {x!r} twice" for x, n in Counter(compare.others).items() if n > 1]
-    wanted = spec.where.get(label, (base, *compare.others))
-    found += [f"compare: where leaves out {label} {x!r}" for x in (base, *compare.others) if x not in wanted]
-    return found
+        mistakes.append(f"compare: {base!r} is compared with itself")
+    mistakes += [f"compare: with has {x!r} twice" for x, n in Counter(compare.others).items() if n > 1]
+    allowed = spec.where.get(label, (base, *compare.others))
+    mistakes += [f"compare: where leaves out {label} {x!r}" for x in (base, *compare.others) if x not in allowed]
+    return mistakes
 
 
 _BESIDE: Final = {

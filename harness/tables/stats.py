@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.api import UNBOUNDED, Statistic
@@ -56,23 +56,18 @@ def std(numbers: Sequence[float]) -> float | None:
     return statistics.pstdev(numbers) if numbers else None
 
 
-def pooled(groups: Iterable[Sequence[float]]) -> Statistic:
-    """Mean over all observations, whatever group they come from (AgentsNet's Tables 7 and 8, "Average")."""
-    return mean([x for group in groups for x in group])
-
-
 def mean_of_conditions(conditions: Iterable[Statistic]) -> Statistic:
     """Plain mean over conditions, errors combined in quadrature (eq. 3 and 4).
 
     Conditions without a value are left out; say so where the result is shown. The error is None as soon as one
     condition has none (a single observation): it cannot be propagated. `n` counts observations, not conditions.
     """
-    known = [(c.value, c.stderr, c.n) for c in conditions if c.value is not None]
-    if not known:
+    complete = [(c.value, c.stderr, c.n) for c in conditions if c.value is not None]
+    if not complete:
         return Statistic(None, None, 0)
-    errors = [stderr for _, stderr, _ in known if stderr is not None]
-    stderr = math.hypot(*errors) / len(known) if len(errors) == len(known) else None
-    return Statistic(statistics.fmean(value for value, _, _ in known), stderr, sum(n for _, _, n in known))
+    errors = [stderr for _, stderr, _ in complete if stderr is not None]
+    stderr = math.hypot(*errors) / len(complete) if len(errors) == len(complete) else None
+    return Statistic(statistics.fmean(value for value, _, _ in complete), stderr, sum(n for _, _, n in complete))
 
 
 # --------------------------------------------------------------------------------------- intervals
@@ -113,42 +108,6 @@ def t_interval(
     return Interval(max(low, stat.value - half), min(high, stat.value + half), level)
 
 
-def bootstrap(
-    numbers: Sequence[float],
-    statistic: Callable[[Sequence[float]], float] = statistics.fmean,
-    *,
-    level: float = 0.95,
-    resamples: int = 9999,
-    seed: int = 0,
-) -> Interval | None:
-    """Percentile bootstrap interval of any statistic of one sample; the same for the same seed. None without data.
-
-    The percentile method, not BCa: it stays defined when most resamples are equal, as with 0/1 scores.
-    """
-    _check_level(level)
-    if not numbers:
-        return None
-    if len(numbers) == 1:  # every resample is the sample itself
-        value = float(statistic(numbers))
-        return Interval(value, value, level)
-    import numpy
-    from scipy.stats import bootstrap as scipy_bootstrap
-
-    found = scipy_bootstrap(
-        (numpy.asarray(numbers, dtype=float),),
-        lambda sample: statistic(sample.tolist()),
-        n_resamples=resamples,
-        batch=1,
-        vectorized=False,
-        confidence_level=level,
-        method="percentile",
-        rng=numpy.random.default_rng(seed),
-    ).confidence_interval
-    # Interpolating between equal quantiles may cross them by one rounding.
-    low, high = sorted((float(found.low), float(found.high)))
-    return Interval(low, high, level)
-
-
 # ------------------------------------------------------------------------------------------- tests
 
 
@@ -184,56 +143,6 @@ def paired_t(a: Sequence[float], b: Sequence[float]) -> Comparison:
 
     score = stat.value / stat.stderr
     return Comparison(stat.value, score, float(2 * t.sf(abs(score), stat.n - 1)), stat.n - 1)
-
-
-def paired_permutation(a: Sequence[float], b: Sequence[float], *, resamples: int = 9999, seed: int = 0) -> Comparison:
-    """Sign-flip permutation test of mean(a[i] − b[i]) = 0: exact while 2ⁿ ≤ `resamples`, else seeded draws.
-
-    Raises:
-        ValueError: if the samples differ in length.
-    """
-    differences = _differences(a, b)
-    if not differences:
-        return Comparison(None, None, None)
-    value = statistics.fmean(differences)
-    if not any(differences):
-        return Comparison(value, value, 1.0)
-    import numpy
-    from scipy.stats import permutation_test
-
-    found = permutation_test(
-        (numpy.asarray(differences),),
-        lambda sample, axis: numpy.mean(sample, axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=resamples,
-        batch=max(1, 1_000_000 // len(differences)),
-        rng=numpy.random.default_rng(seed),
-    )
-    return Comparison(value, value, float(found.pvalue))
-
-
-def mcnemar(a: Sequence[bool | float], b: Sequence[bool | float]) -> Comparison:
-    """McNemar's exact test for paired successes: are the discordant pairs split evenly?
-
-    `statistic` counts the pairs in which only the first succeeded.
-
-    Raises:
-        ValueError: if the samples differ in length or hold anything but 0 and 1.
-    """
-    if any(x not in (0, 1) for x in (*a, *b)):
-        raise ValueError("McNemar's test needs successes: 0 or 1")
-    differences = _differences(a, b)
-    if not differences:
-        return Comparison(None, None, None)
-    only_first, only_second = differences.count(1), differences.count(-1)
-    discordant = only_first + only_second
-    if not discordant:
-        return Comparison(0.0, 0.0, 1.0)
-    from scipy.stats import binomtest
-
-    pvalue = float(binomtest(only_first, discordant, 0.5).pvalue)
-    return Comparison(statistics.fmean(differences), float(only_first), pvalue)
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
