@@ -216,3 +216,26 @@ def test_links_lead_somewhere() -> None:
     for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_page_on_the_command_line_has_every_option() -> None:
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
+    [commands] = [a.choices for a in parser()._actions if isinstance(a.choices, dict)]
+    options = {name for command in commands.values() for action in command._actions for name in action.option_strings}
+    assert set(commands) <= set(re.findall(r"`harness (\w+)", page))
+    assert options - {"-h"} == set(re.findall(r"`(--\w[\w-]*)", page))
+
+
+def rows_of(page: str, heading: str) -> set[str]:
+    """What the first column of the first table below a heading names."""
+    table = page.partition(f"\n## {heading}\n")[2].partition("\n| `")[2].partition("\n\n")[0]
+    return {name for row in f"| `{table}".splitlines() for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])}
+
+
+def test_the_page_on_specs_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "reference" / "specs.md").read_text("utf-8")
+    assert main(["schema"]) == 0
+    keys = json.loads(capsys.readouterr().out)["properties"]
+    assert set(keys) | {"metric_list"} == rows_of(page, "Keys")
+    assert set(keys["limits"]["properties"]) == rows_of(page, "Limits")
+    assert set(keys["tables"]["items"]["properties"]) <= rows_of(page, "Tables")
