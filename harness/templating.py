@@ -19,7 +19,7 @@ from functools import wraps
 from typing import Any
 
 import jinja2
-from jinja2 import nodes, pass_eval_context
+from jinja2 import nodes, pass_context, pass_eval_context
 from jinja2.environment import Template
 from jinja2.runtime import LoopContext, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -130,6 +130,13 @@ def _measured(value: Any) -> Any:
     return value
 
 
+@pass_context  # or it would be evaluated when the template is compiled
+def _loaded(_: Any, template: Any) -> Any:
+    """The name of a template that is included, imported or extended, for a step: they may do so one another."""
+    next(_SUPPLY.steps)
+    return template
+
+
 @pass_eval_context
 def _joined(context: nodes.EvalContext, parts: tuple[Any, ...]) -> Any:
     """What `~` makes of its operands."""
@@ -210,7 +217,7 @@ def _filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 # ------------------------------------------------------------------------------- the environment
 
-_COUNTED, _MEASURED, _JOINED = "(counted)", "(measured)", "(joined)"
+_COUNTED, _LOADED, _MEASURED, _JOINED = "(counted)", "(loaded)", "(measured)", "(joined)"
 """Filters that no template can name."""
 
 
@@ -222,6 +229,13 @@ class _Guarded(NodeTransformer):
         price = 1 + sum(1 for _ in node.find_all(nodes.Expr)) // 4
         node.iter = _filtered(node.iter, _COUNTED, nodes.Const(price))
         return node
+
+    def visit_Include(self, node: nodes.Include | nodes.Import | nodes.FromImport | nodes.Extends) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.template = _filtered(node.template, _LOADED)
+        return node
+
+    visit_Import = visit_FromImport = visit_Extends = visit_Include  # noqa: N815
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
@@ -269,7 +283,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             self.globals.pop(name, None)
             self.filters.pop(name, None)
         self.filters = {name: _filter(name, function) for name, function in self.filters.items()}
-        self.filters |= {_COUNTED: _counted, _MEASURED: _measured, _JOINED: _joined}
+        self.filters |= {_COUNTED: _counted, _LOADED: _loaded, _MEASURED: _measured, _JOINED: _joined}
 
     def evaluate(self, function: Callable[..., Any], *args: Any) -> Any:
         """What a compiled expression gives, with a supply of its own."""
@@ -298,15 +312,11 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
 
     # What compiled templates call:
 
-    def _load_template(self, name: str, *args: Any) -> Template:
-        next(_SUPPLY.steps, None)  # includes may include each other
-        return super()._load_template(name, *args)
-
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """A call in a template, counted and measured."""
         next(_SUPPLY.steps)
         owner = getattr(__obj, "__self__", None)
-        if isinstance(__obj, LoopContext):
+        if args and isinstance(__obj, LoopContext):
             args = (_counted(args[0]), *args[1:])
         elif owner is not None and __obj.__name__ in _GUARDED:
             args = tuple(list(one) if isinstance(one, Iterator) else one for one in args)

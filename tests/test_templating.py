@@ -128,6 +128,25 @@ def test_includes_that_double(tmp_path: Path) -> None:
         PromptSet("mine", [tmp_path]).render("t0", {})
 
 
+def test_a_template_that_extends_itself(tmp_path: Path) -> None:
+    (tmp_path / "say.j2").write_text("{% extends 'say.j2' %}")
+    with pytest.raises(PromptError, match=r"say\.j2:1"):
+        PromptSet("mine", [tmp_path]).render("say", {})
+
+
+def test_includes_imports_and_inheritance_render_as_in_plain_jinja(tmp_path: Path) -> None:
+    texts = {
+        "base.j2": "<{% block body %}base{% endblock %}>",
+        "say.j2": "{% extends 'base.j2' %}{% block body %}{{ super() }}{% include ['none.j2', 'inc.j2'] %}"
+        "{% include 'none.j2' ignore missing %}{% import 'm.j2' as m %}{{ m.f(2) }}{% endblock %}",
+        "inc.j2": "{% from 'm.j2' import f %}{{ f(x) }}",
+        "m.j2": "{% macro f(n) %}{{ n }}{% endmacro %}",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    assert PromptSet("mine", [tmp_path]).render("say", {"x": 1}) == "<base12>"
+
+
 def test_an_imported_modules_text_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "m.j2").write_text(LOOP + "{{ 'x' * 1000 }}" + END)
     (tmp_path / "say.j2").write_text("{% import 'm.j2' as m %}{{ m }}")
