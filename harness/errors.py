@@ -114,6 +114,9 @@ class BudgetSpentError(HarnessError):
         super().__init__(f"{by} {at:.15g} is reached" if isinstance(at, float) else f"{by} {at} is reached")
         self.by, self.at = by, at
 
+    def __reduce__(self) -> tuple[type[BudgetSpentError], tuple[str, float]]:
+        return type(self), (self.by, self.at)  # it travels between processes
+
 
 class EngineError(HarnessError):
     """One model request failed. `kind` is what the move records."""

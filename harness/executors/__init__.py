@@ -1,4 +1,4 @@
-"""Where episodes are played: in this process (`local`), or dealt out to many, on many machines (`ray`).
+"""Where episodes are played: in this process (`local`), or in many, on many machines (`ray`).
 
 An executor decides nothing about results: every random draw comes from seeds derived from the run's, so that its
 choice is no part of what a run is, and a run may go on with another one.

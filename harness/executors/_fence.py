@@ -1,8 +1,8 @@
-"""One lock a worker: as long as somebody holds it, the worker's journal may still grow.
+"""One lock a worker: while a process holds it, the worker's journal may still grow.
 
-The system lets go of a lock when its process dies, however it dies. So what a lost worker recorded is read, and its
-episodes are given to another one, only when it can write nothing more: also where the cluster had merely lost sight
-of it.
+The system releases a lock when its process dies, however it dies. So what a lost worker recorded is read, and its
+episodes are assigned to another one, only when it can write nothing more: also where the cluster merely lost sight of
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.storage.locks import LOCK, Lock, holder
 PATIENCE = 30.0
 """Seconds to wait for workers to be gone. Ray ends those of a dead driver within a few."""
 _SILENT = 2.0
-"""Seconds after which it is told what is waited for."""
+"""Seconds of waiting after which the log says so."""
 _log = logging.getLogger(__name__)
 
 
@@ -37,45 +37,41 @@ def hold(folder: Path, worker: int) -> Lock:
 
 
 def wait(*locks: Path, patience: float = PATIENCE, silent: float = _SILENT) -> None:
-    """Wait until nobody holds any of these locks.
+    """Wait until no process holds any of these locks.
 
     Args:
         locks: their files.
         patience: seconds to wait for all of them together.
-        silent: seconds after which the log (standard error, if a program does nothing about it) tells of the waiting.
+        silent: seconds after which the log (standard error, if a program does nothing about it) names the process.
 
     Raises:
-        StorageError: when somebody still does, naming who.
+        StorageError: when a process still holds one, naming it.
     """
     began = time.monotonic()
-    told = False
+    logged = False
     for lock in locks:
-        while (who := holder(lock)) is not None:
+        while (process := holder(lock)) is not None:
             waited = time.monotonic() - began
-            process = f"process {who.get('pid', '?')} on {str(who.get('host', 'some machine')).split(' ')[0]}"
+            named = f"process {process.get('pid', '?')} on {str(process.get('host', 'some machine')).split(' ')[0]}"
+            named += ", a worker of this run or an earlier one,"
             if waited > patience:
                 raise StorageError(
-                    f"{process}, a worker of this run or an earlier one, still writes its journal",
-                    hint="End it, then give the same command again.",
+                    f"{named} still writes its journal", hint="End it, then give the same command again."
                 )
-            if not told and waited >= silent:
-                told = True
-                _log.warning(
-                    "waiting for %s, a worker of this run or an earlier one, to end: %g s at most", process, patience
-                )
+            if not logged and waited >= silent:
+                logged = True
+                _log.warning("waiting for %s to end: %g s at most", named, patience)
             time.sleep(0.05)
 
 
 def clear(folder: Path) -> None:
-    """Wait for all workers of an earlier run in this folder to be gone, and take their locks away."""
-    locks = list(folder.glob(f"{LOCK}-*"))
-    wait(*locks)
-    for lock in locks:
-        lock.unlink(missing_ok=True)
+    """Wait for all workers of an earlier run in this folder to be gone, and remove their locks."""
+    wait(*folder.glob(f"{LOCK}-*"))
+    sweep(folder)
 
 
 def sweep(folder: Path) -> None:
-    """Take away the locks that nobody holds."""
+    """Remove the locks that no process holds."""
     for lock in folder.glob(f"{LOCK}-*"):
         if holder(lock) is None:
             lock.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ import asyncio
 import os
 import pickle
 import socket
-from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,19 +24,17 @@ from harness.storage.locks import Lock
 from harness.tables import EpisodeScore
 
 from . import _fence
-from ._deal import Moves
-from ._lease import Lease, Pair
+from ._budget import Used, WorkerUsage
+from ._scheduler import Moves
 
 Failure = UserError | EngineFatalError
-Dealt = tuple[str, Case, int, Moves]
-"""Id of the condition, case, repeat, and what is recorded of the episode."""
-Spent = tuple[str, float]
-"""Of a budget that is spent: what and at which value, as `BudgetSpentError` has it."""
+Assigned = tuple[str, Case, int, Moves]
+"""Id of the condition, case, repeat, and the moves of the episode that are recorded."""
 
 
 @dataclass(frozen=True)
-class Brief:
-    """All that a worker is told of a run. It travels in memory only: an engine may hold a key."""
+class WorkerConfig:
+    """All that a worker has to know of a run. It travels in memory only: an engine may hold a key."""
 
     spec: Spec
     engine: Engine | None
@@ -49,47 +46,42 @@ class Brief:
 
 
 @dataclass
-class News:
-    """What became of episodes since the last time.
+class WorkerUpdate:
+    """What became of a worker's episodes.
 
     Attributes:
         scores: of the finished ones.
-        doubted: ids of episodes that are played, with failures that are pending (`harness.storage.pending`); they are
-            told as finished once the engine has answered again.
-            They are also those that end for want of a budget: they are to be gone on with by another run.
-        failure: why there will be no more.
-        spent: calls and tokens since the worker began.
-        wants: whether requests wait until it may spend more.
+        paused: ids of episodes that it plays no further, and whose end does not count yet: a failure is pending
+            (`harness.storage.pending`), or the budget is used up.
+        failure: why it plays no more.
+        used: calls and tokens since the worker began.
+        reports: what each engine reports of itself, at the worker's end.
     """
 
     scores: list[EpisodeScore] = field(default_factory=list)
-    doubted: list[str] = field(default_factory=list)
+    paused: list[str] = field(default_factory=list)
     failure: Failure | None = None
-    spent: Pair = (0, 0)
-    wants: bool = False
+    used: Used = (0, 0)
+    reports: dict[str, Facts] = field(default_factory=dict)
 
 
 class Worker:
-    """Plays the episodes that it is given. Every method returns quickly, but `start` (engines), `finished` and `end`.
+    """Plays the episodes that are assigned to it. `place` and `add` return at once.
 
     What a person can mend, and a dead engine, come back as values: Ray would wrap them in tracebacks.
     """
 
     def __init__(self) -> None:
-        self._queue: deque[Job] = deque()
-        self._ending = False
-        self._more = asyncio.Condition()
+        self._jobs: asyncio.Queue[Job | None] = asyncio.Queue()  # None: there will be no more
         self._ready = asyncio.Event()
         self._news = asyncio.Event()
         self._scores: list[EpisodeScore] = []
-        self._doubted: list[str] = []
-        self._unscored: set[str] = set()  # of the episodes that are or were played
-        self._playing_now: dict[asyncio.Task[Any] | None, str] = {}
+        self._paused: list[str] = []
+        self._reported = (0, 0)  # how many of these the last update had
+        self._open: set[str] = set()  # episodes to be played, or being played
+        self._current: dict[asyncio.Task[Any] | None, str] = {}
         self._moves: dict[str, Moves] = {}
         self._playing: asyncio.Task[dict[str, Facts]] | None = None
-        self._episodes: Episodes | None = None
-        self._lease: Lease | None = None
-        self._spent: Spent | None = None
         self._lock: Lock | None = None
 
     async def place(self) -> Facts:
@@ -97,7 +89,7 @@ class Worker:
         return {"host": socket.gethostname(), "process": os.getpid()}
 
     async def start(
-        self, number: int, here: str, root: str, brief: bytes, spent: Spent | None = None
+        self, number: int, here: str, root: str, config: bytes, spent: BudgetSpentError | None = None
     ) -> Failure | None:
         """Resolve the plan and start the engines, then wait for episodes.
 
@@ -105,21 +97,21 @@ class Worker:
             number: the worker's; its files are called after it.
             here: the working directory of the command.
             root: the project's folder.
-            brief: a pickled `Brief`; its engine may be of a class of the project.
-            spent: the budget is, already.
+            config: a pickled `WorkerConfig`; its engine may be of a class of the project.
+            spent: that the budget is used up already.
         """
         try:
-            told = _read(here, root, brief)
-            self._lock = _fence.hold(told.folder, number)
-            plan = _plan(told, root)
+            read = _read(here, root, config)
+            self._lock = _fence.hold(read.folder, number)
+            plan = _plan(read, root)
         except UserError as failure:
             return failure
         self._conditions = {condition.id: condition for condition in plan.conditions}
-        lease = self._lease = Lease(told.options.budget, self._news.set)
-        work = Work(plan, told.folder, told.options, self._moves, (), 0, self._scored, lease, {})
+        self._usage = WorkerUsage(read.options.budget, self._news.set)
+        work = Work(plan, read.folder, read.options, self._moves, (), 0, self._on_score, self._usage, {})
         self._episodes = Episodes(work, number)
-        if (spent := spent or self._spent) is not None:
-            await self.spend_no_more(spent)
+        if spent is not None:
+            self._use_up(spent)
         self._playing = asyncio.create_task(self._episodes.play_all(self._take))
         self._playing.add_done_callback(lambda _: self._news.set())
         ready = asyncio.create_task(self._ready.wait())
@@ -127,163 +119,140 @@ class Worker:
         ready.cancel()
         return self._failure()
 
-    async def add(self, hands: list[Dealt]) -> None:
-        """Play these too."""
-        for condition, case, repeat, moves in hands:
-            job = (self._conditions[condition], case, repeat)
-            self._moves[episode_id(*job)] = moves
-            self._queue.append(job)
-        async with self._more:
-            self._more.notify(len(hands))
-
-    async def finished(self) -> News:
-        """What is new, as soon as there is anything."""
-        await self._news.wait()
-        if self._playing is None or self._episodes is None:
-            raise RuntimeError("it was never started")
-        if not self._playing.done():
-            self._news.clear()
-            try:
-                self._episodes.flush()  # what is told as finished is not lost with this process
-            except StorageError as failure:
-                return News(failure=failure)
-        return self._told(self._failure())
-
-    async def give_back(self, most: int) -> list[str]:
-        """Up to so many episodes that were not begun with, and will not be."""
-        names = [episode_id(*self._queue.pop()) for _ in range(min(most, len(self._queue)))]
-        for name in names:
-            self._moves.pop(name, None)
-        return names
-
-    async def grant(self, granted: Pair) -> None:
-        """It may spend so many calls and tokens in all."""
-        if self._lease is not None:
-            self._lease.grant(granted)
-
-    async def spend_nothing(self) -> Pair | StorageError:
-        """It may spend nothing beyond what it has spent, until it is granted more: returns that."""
-        try:
-            return (0, 0) if self._lease is None else self._lease.give_back()
-        except StorageError as failure:
-            return failure
-
-    async def spend_no_more(self, spent: Spent) -> None:
-        """The budget is spent. What needs nothing new is still played, unless it is one of time."""
-        self._spent = spent
-        if self._lease is not None and self._episodes is not None:
-            reason = BudgetSpentError(*spent)
-            self._lease.halt(reason)
-            if reason.by == "max_time":
-                self._episodes.no_more_tries(reason)
-
-    async def end(self, why: str | None = None, spent: Spent | None = None) -> News:
-        """Come to an end as a run in a single process does, and tell what is new.
+    async def add(self, assigned: list[Assigned], limit: Used | BudgetSpentError) -> None:
+        """Play these too.
 
         Args:
-            why: the run stops. Nothing new is asked; answers under way are paid for, are waited for and recorded. None:
-                there is nothing left to play; failures that are pending, and what goes wrong even now, are told.
-            spent: it stops because the budget is spent.
+            assigned: episodes.
+            limit: calls and tokens that the worker may use in all; or that the budget is used up. What needs no new
+                call is still played then, unless the time is over.
         """
-        if self._playing is None or self._episodes is None:
-            return News()
-        if why is not None:
-            self._queue.clear()
-            if spent is not None:
-                await self.spend_no_more(spent)
-            else:
-                self._episodes.halt(why)
-            # Engines would be started for it; without a budget none is.
-            if not self._ready.is_set() or (self._episodes.options.one_engine_at_a_time and spent is None):
-                self._playing.cancel()
-        self._ending = True
-        self._news.set()  # who waits for news is told these, and the caller what comes after
-        async with self._more:
-            self._more.notify_all()
-        [ended] = await asyncio.gather(self._playing, return_exceptions=True)
-        return self._told(ended if why is None and isinstance(ended, Failure) else None)
+        if isinstance(limit, BudgetSpentError):
+            self._use_up(limit)
+        else:
+            self._usage.allow(limit)
+        for condition, case, repeat, moves in assigned:
+            job = (self._conditions[condition], case, repeat)
+            self._moves[name := episode_id(*job)] = moves
+            self._open.add(name)
+            self._jobs.put_nowait(job)
 
-    async def stop(self) -> dict[str, Facts]:
-        """Let go of engines, journal and open episodes (what is recorded of them stays); returns engines' reports."""
+    async def updates(self) -> WorkerUpdate:
+        """What is new since the last call, as soon as there is anything."""
+        scores, paused = self._reported  # the driver has them, since it asks for more
+        del self._scores[:scores], self._paused[:paused]
+        await self._news.wait()
+        failure = self._failure()
+        if self._playing is not None and not self._playing.done():
+            self._news.clear()
+            try:
+                if not self._open:
+                    self._usage.return_reserved()  # others may use what this worker has not
+                self._episodes.flush()  # what is reported as finished is not lost with this process
+            except StorageError as error:
+                failure = error
+        return self._update(failure)
+
+    async def end(self, why: str | BudgetSpentError | None = None, now: bool = False) -> WorkerUpdate:
+        """Come to an end as a run in a single process does: close the engines and the journal.
+
+        Args:
+            why: the run stops. No new call is made; answers in flight are paid for, are waited for and recorded. None:
+                there is nothing left to play; failures that are pending, and what goes wrong even now, are reported.
+            now: wait for nothing. What is recorded of open episodes stays.
+        """
         if self._playing is not None:
-            self._playing.cancel()
+            if why is not None:
+                while not self._jobs.empty():
+                    self._jobs.get_nowait()
+            if isinstance(why, BudgetSpentError):
+                self._use_up(why)
+            elif why is not None:
+                self._episodes.halt(why)
+                now = now or self._episodes.options.one_engine_at_a_time  # engines would be started for it
+            if now or not self._ready.is_set():
+                self._playing.cancel()
+            self._jobs.put_nowait(None)
             await asyncio.gather(self._playing, return_exceptions=True)
         if self._lock is not None:
             self._lock.release()
-        return {} if self._episodes is None else {n: engine.report() for n, engine in self._episodes.engines.items()}
+        if self._playing is None:
+            return WorkerUpdate()
+        return self._update(self._failure() if why is None and not now else None, self._episodes.reports())
 
     # ------------------------------------------------------------------ inside
 
     async def _take(self) -> Job | None:
         self._ready.set()
         task = asyncio.current_task()
-        played = self._playing_now.pop(task, None)
-        if played in self._unscored:
-            self._doubted.append(played)
+        played = self._current.pop(task, None)
+        if played in self._open:
+            self._open.remove(played)
+            self._paused.append(played)
             self._news.set()
-        async with self._more:
-            await self._more.wait_for(lambda: self._queue or self._ending)
-            if not self._queue:
-                if self._episodes is not None:
-                    self._episodes.stop.check()  # a run that stops does not end as one that has nothing left
-                return None
-            job = self._queue.popleft()
-        name = self._playing_now[task] = episode_id(*job)
-        self._unscored.add(name)
+        job = await self._jobs.get()
+        if job is None:
+            self._jobs.put_nowait(None)  # for the next task
+            self._episodes.stop.check()  # a run that stops does not end as one that has nothing left
+            return None
+        self._current[task] = episode_id(*job)
         return job
 
-    def _scored(self, score: EpisodeScore) -> None:
-        self._unscored.discard(score.id)
+    def _on_score(self, score: EpisodeScore) -> None:
+        self._open.discard(score.id)
         self._scores.append(score)
         self._news.set()
 
-    def _told(self, failure: Failure | None) -> News:
-        doubted = [name for name in self._doubted if name in self._unscored]
-        lease = self._lease
-        spent, wants = ((0, 0), False) if lease is None else (lease.spent, lease.wants)
-        news = News(self._scores, doubted, failure, spent, wants)
-        self._scores, self._doubted = [], []
-        return news
+    def _use_up(self, spent: BudgetSpentError) -> None:
+        self._usage.halt(spent)
+        if spent.by == "max_time":
+            self._episodes.no_more_tries(spent)
+
+    def _update(self, failure: Failure | None, reports: dict[str, Facts] | None = None) -> WorkerUpdate:
+        self._reported = len(self._scores), len(self._paused)
+        return WorkerUpdate(self._scores.copy(), self._paused.copy(), failure, self._usage.used, reports or {})
 
     def _failure(self) -> Failure | None:
         """Why nothing is played any more. A bug is raised as it is."""
         if self._playing is None or not self._playing.done() or self._playing.cancelled():
             return None
         error = self._playing.exception()
+        if error is None or isinstance(error, BudgetSpentError):
+            return None
         if isinstance(error, Failure):
             return error
-        if isinstance(error, BudgetSpentError) or (error is None and self._ending):
-            return None
-        raise error or RuntimeError("episodes came to an end while there were more")
+        raise error
 
 
-def _read(here: str, root: str, brief: bytes) -> Brief:
-    """The brief. Raises `SetupError` where this process does not see what it needs."""
+def _read(here: str, root: str, config: bytes) -> WorkerConfig:
+    """The configuration. Raises `SetupError` where this process does not see what it needs."""
     try:
         os.chdir(here)
         project.find(Path(root)).mount()
-        told: Brief = pickle.loads(brief)
+        read: WorkerConfig = pickle.loads(config)
     except OSError as error:
         raise _elsewhere(
             f"does not see {error.filename}", "Every machine needs the project at the same path."
         ) from None
     except (ImportError, AttributeError, EOFError, pickle.UnpicklingError) as error:
-        raise _elsewhere(f"cannot read its brief: {error}", "Every machine needs the same installation.") from None
-    if told.version != __version__:
-        raise _elsewhere(f"has harness {__version__}, not {told.version}", "Every machine needs the same installation.")
-    if not told.folder.is_dir():
-        raise _elsewhere(f"does not see {told.folder}", "The results' folder has to be one that all machines share.")
-    return told
+        raise _elsewhere(
+            f"cannot read its configuration: {error}", "Every machine needs the same installation."
+        ) from None
+    if read.version != __version__:
+        raise _elsewhere(f"has harness {__version__}, not {read.version}", "Every machine needs the same installation.")
+    if not read.folder.is_dir():
+        raise _elsewhere(f"does not see {read.folder}", "The results' folder has to be one that all machines share.")
+    return read
 
 
-def _plan(told: Brief, root: str) -> Plan:
-    """The plan, made of the same spec again. Raises `SetupError` where it comes out as another one, and its kin."""
-    plan = resolve.plan(told.spec, project.find(Path(root)), told.engine)
-    if plan.digest != told.digest:
+def _plan(config: WorkerConfig, root: str) -> Plan:
+    """The plan, resolved from the same spec again. Raises `SetupError` where it comes out as another one."""
+    plan = resolve.plan(config.spec, project.find(Path(root)), config.engine)
+    if plan.digest != config.digest:
         raise _elsewhere("has other prompts", "Every machine needs the project in the same state.")
-    check_execution(plan, told.options.allow_code_execution, told.options.sandbox)  # this machine may lack more
+    check_execution(plan, config.options.allow_code_execution, config.options.sandbox)  # this machine may lack more
     own = code(plan)
-    if files := sorted({name for part in own for name in changed(told.code[part], own[part])}):
+    if files := sorted({name for part in own for name in changed(config.code[part], own[part])}):
         raise _elsewhere(f"has other code: {', '.join(files)}", "Every machine needs the project in the same state.")
     load_parameters(plan)
     return plan

@@ -1,6 +1,6 @@
 """Episodes on a Ray cluster: one process a worker, each with engines and a journal of its own.
 
-This process, the driver, holds the run's lock, deals out episodes, collects their scores and plays none itself.
+This process, the driver, holds the run's lock, assigns episodes, collects their scores and plays none itself.
 Ray carries cases one way and scores the other; what is said in an episode only goes to the worker's journal, in the
 run's folder, which all machines share.
 """
@@ -25,10 +25,10 @@ from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
 from . import Executor
-from ._driver import Driver, hired
+from ._driver import Driver, start_worker
 
 _OBJECTS = 128 << 20
-"""Bytes of a local cluster's object store: a hand of cases is the largest thing in it."""
+"""Bytes of a local cluster's object store: the cases assigned to a worker are the largest thing in it."""
 _REACHING = 10.0
 """Seconds in which a cluster's address has to answer at all; Ray itself would try for minutes."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -39,7 +39,7 @@ _NO_SETTINGS = bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
 
 @dataclass(kw_only=True)
 class Ray(Executor):
-    """Episodes are dealt out to workers of a Ray cluster.
+    """Workers of a Ray cluster play the episodes.
 
     Args:
         workers: how many.
@@ -69,7 +69,7 @@ class Ray(Executor):
         if plan.share_calls:
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
-        hired(package(), self._needs(), now=False)
+        start_worker(package(), self._needs(), now=False)
 
     async def play(self, work: Work) -> dict[str, Facts]:
         ray = package()

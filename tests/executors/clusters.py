@@ -12,7 +12,7 @@ from typing import Any
 import harness
 from harness import storage
 from harness.executors import _fence
-from tests.executors.hired import TOY
+from tests.helpers.toy import TOY
 
 RAY = {"use": "ray", "workers": 3, "num_cpus": 1}
 

@@ -21,8 +21,8 @@ from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import rescored
 from harness.runtime.runner import RunStoppedError
 from tests.executors.clusters import RAY, killing, recorded, run
-from tests.executors.hired import TOY, Dice
-from tests.helpers.toy import results
+from tests.executors.workers import Dice
+from tests.helpers.toy import TOY, results
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 ROOT = Path(__file__).parent.parent
@@ -177,8 +177,8 @@ def test_a_run_goes_on_with_more_workers_than_it_began_with(tmp_path: Path, calm
     assert written.isdisjoint(before), "nobody writes to another process's journal"
 
 
-def test_the_idle_take_over_what_the_busy_have_not_begun_with(tmp_path: Path) -> None:
-    """One worker answers nothing until all other episodes are finished: without stealing that would be never."""
+def test_no_episode_waits_for_a_worker_that_answers_nothing(tmp_path: Path) -> None:
+    """One worker answers nothing until all other episodes are finished, by the other one."""
     slow, log = tmp_path / "slow", tmp_path / "log"
 
     async def answer(request: Request) -> str:
@@ -192,7 +192,7 @@ def test_the_idle_take_over_what_the_busy_have_not_begun_with(tmp_path: Path) ->
             while len(set(log.read_text().split() if log.exists() else ())) < 7:
                 await asyncio.sleep(0.01)
                 if monotonic() > until:
-                    raise RuntimeError("nobody took them over")
+                    raise RuntimeError("the others are not played")
         else:
             with log.open("a") as file:
                 file.write(request.id.rsplit("/", 3)[0] + "\n")

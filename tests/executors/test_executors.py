@@ -19,12 +19,13 @@ from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, UserError
 from harness.executors import _fence, chosen
-from harness.executors._worker import News, Worker
+from harness.executors._worker import Worker, WorkerUpdate
 from harness.executors.local import Local
 from harness.executors.ray import reach
 from harness.runtime.options import Options
 from harness.storage import locks
-from tests.executors.hired import TOY, Dice, Slow, hands, hire, plan
+from tests.executors.workers import NOTHING, Dice, Slow, assigned, plan, with_worker
+from tests.helpers.toy import TOY
 
 ROOT = Path(__file__).parent.parent
 
@@ -125,49 +126,30 @@ async def nothing(worker: Worker, made: Plan) -> None:
 
 def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> list[str]:
-        await worker.add(hands(made)[:3])
+        await worker.add(assigned(made)[:3], NOTHING)
         told: list[str] = []
         while len(told) < 3:
-            news = await worker.finished()
+            news = await worker.updates()
             assert news.failure is None
             told += [score.id for score in news.scores]
         assert _fence.path_of(tmp_path, 7).exists()
         return told
 
-    told = hire(tmp_path, Dice(), act)
+    told = with_worker(tmp_path, Dice(), act)
     assert sorted(told) == [f"seats=2/c{i}/0" for i in range(3)]
     assert set(storage.Progress(*storage.journals(tmp_path)).ends) == set(told)
     assert [path.name for path in storage.journals(tmp_path)] == ["journal-7.jsonl"]
 
 
-def test_only_what_is_not_begun_with_is_given_back(tmp_path: Path) -> None:
-    async def act(worker: Worker, made: Plan) -> tuple[list[str], list[str]]:
-        await worker.add(hands(made))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)  # two episodes at once have begun, and wait for an answer that never comes
-        return await worker.give_back(2), await worker.give_back(100)
-
-    two, rest = hire(tmp_path, Stuck(), act)
-    assert two == ["seats=3/c3/0", "seats=3/c2/0"]
-    assert len(rest) == 4 and not {"seats=2/c0/0", "seats=2/c1/0"} & {*two, *rest}
-
-
-class Stuck(Mock):
-    """Never answers."""
-
-    async def complete(self, request: Any) -> Any:
-        await asyncio.Event().wait()
-
-
 def test_a_dead_engine_is_told_as_a_value(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> Any:
-        await worker.add(hands(made))
+        await worker.add(assigned(made), NOTHING)
         while True:
-            failure = (await worker.finished()).failure
+            failure = (await worker.updates()).failure
             if failure is not None:
-                return failure, (await worker.finished()).failure
+                return failure, (await worker.updates()).failure
 
-    first, again = hire(tmp_path, Dice(fatal_after=3), act)
+    first, again = with_worker(tmp_path, Dice(fatal_after=3), act)
     assert isinstance(first, EngineFatalError) and again is first
     assert not _fence.path_of(tmp_path, 7).exists() or locks.holder(_fence.path_of(tmp_path, 7)) is None
 
@@ -196,25 +178,25 @@ def test_failures_are_confirmed_once_the_engine_answers(tmp_path: Path, end: str
     async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], set[str], Any]:
         doubted: list[str] = []
         Failing.well = 1  # else it would be given up for dead
-        for given in (hands(made)[:2], hands(made)[2:3]):
-            await worker.add(given)
+        for given in (assigned(made)[:2], assigned(made)[2:3]):
+            await worker.add(given, NOTHING)
             expected = len(doubted) + len(given)
             while len(doubted) < expected:
-                news = await worker.finished()
+                news = await worker.updates()
                 assert news.failure is None and news.scores == []
-                doubted += news.doubted
+                doubted += news.paused
         before = ends()
         scores: set[str] = set()
         if end == "it answers again":
             Failing.well = 1000
-            await worker.add(hands(made)[3:4])
+            await worker.add(assigned(made)[3:4], NOTHING)
             while len(scores) < 4:
-                scores |= {score.id for score in (await worker.finished()).scores}
+                scores |= {score.id for score in (await worker.updates()).scores}
         Failing.well = 0
         news = await worker.end(end if "gone" in end else None)
         return doubted, before, scores | {score.id for score in news.scores}, news.failure
 
-    doubted, before, told, failure = hire(tmp_path, Failing(text="a"), act)
+    doubted, before, told, failure = with_worker(tmp_path, Failing(text="a"), act)
     assert len(set(doubted)) == len(doubted) == 3 and before == set()
     assert ends() == told and told >= (set(doubted) if "again" in end else set())
     assert isinstance(failure, EngineFatalError) == (end == "nothing is left") and (failure is None or not told)
@@ -224,7 +206,7 @@ def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> No
     async def act(worker: Worker, made: Plan) -> int:
         Slow.asked.clear()
         Slow.let = asyncio.Event()
-        await worker.add(hands(made))
+        await worker.add(assigned(made), NOTHING)
         while len(Slow.asked) < 2:
             await asyncio.sleep(0)
         ending = asyncio.ensure_future(worker.end("another worker's engine is gone"))
@@ -235,7 +217,7 @@ def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> No
         await ending
         return len(Slow.asked)
 
-    asked = hire(tmp_path, Slow(text="a"), act)
+    asked = with_worker(tmp_path, Slow(text="a"), act)
     lines = [line for _, line in storage.lines(tmp_path / "journal-7.jsonl")]
     assert 2 <= asked <= 4, "nothing new is asked"
     assert sum(len(line.get("calls", ())) for line in lines) == asked
@@ -245,18 +227,18 @@ def test_a_worker_without_anything_to_do_ends_at_once(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> Any:
         return await worker.end("why ever")
 
-    assert hire(tmp_path, Dice(), act) == News()
-    assert asyncio.run(Worker().end()) == News()
+    assert with_worker(tmp_path, Dice(), act) == WorkerUpdate(reports={"model": {}})
+    assert asyncio.run(Worker().end()) == WorkerUpdate()
 
 
 def test_a_dead_engine_does_not_wait_for_those_who_wait_for_episodes(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> Any:
-        await worker.add(hands(made)[:1])  # of two that could be played at once
-        return (await worker.finished()).failure
+        await worker.add(assigned(made)[:1], NOTHING)  # of two that could be played at once
+        return (await worker.updates()).failure
 
     engine = Failing(text="a")
     engine.fatal = True
-    assert isinstance(hire(tmp_path, engine, act), EngineFatalError)
+    assert isinstance(with_worker(tmp_path, engine, act), EngineFatalError)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +254,7 @@ def test_a_dead_engine_does_not_wait_for_those_who_wait_for_episodes(tmp_path: P
     ],
 )
 def test_a_machine_that_is_not_like_the_others_is_found_out(tmp_path: Path, changes: Any, says: str) -> None:
-    failure = hire(tmp_path, Dice(), nothing, **changes)
+    failure = with_worker(tmp_path, Dice(), nothing, **changes)
     assert isinstance(failure, SetupError)
     with pytest.raises(SetupError, match=says):
         raise failure
@@ -288,7 +270,7 @@ def test_a_project_that_is_not_there_too(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_cannot_start(tmp_path: Path) -> None:
-    failure = hire(tmp_path, Dice(broken_start=True), nothing)
+    failure = with_worker(tmp_path, Dice(broken_start=True), nothing)
     assert isinstance(failure, SetupError) and "Buy some" in str(failure)
 
 

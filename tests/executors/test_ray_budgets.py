@@ -12,7 +12,7 @@ from harness.api import Request
 from harness.engines.mock import Mock
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.executors.clusters import RAY, killing, recorded, run
-from tests.executors.hired import Dice
+from tests.executors.workers import Dice
 from tests.helpers.fake_openai import FakeOpenAI, status
 from tests.helpers.journals import as_killed
 from tests.helpers.toy import results
@@ -134,7 +134,7 @@ def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
         run(tmp_path / "policies", max_time=1e-9)
 
 
-def test_who_waits_for_a_grant_ends_with_an_engine_that_is_gone_elsewhere(tmp_path: Path) -> None:
+def test_requests_that_wait_for_a_share_end_with_an_engine_gone_elsewhere(tmp_path: Path) -> None:
     """The whole budget is in flight in workers that are never answered but in one, which then is gone."""
     log, first = tmp_path / "log", tmp_path / "first"
 

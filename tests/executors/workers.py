@@ -11,7 +11,7 @@ import harness
 from harness.config import resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.executors._worker import Brief, Worker
+from harness.executors._worker import Worker, WorkerConfig
 from harness.runtime.options import Options
 from harness.runtime.sources import code
 from tests.helpers.toy import TOY
@@ -23,26 +23,31 @@ def plan(*overrides: str, model: Any = None) -> Plan:
     return resolve.plan(spec.load("toy", TOY, overrides), TOY, model)
 
 
-def hire(
+NOTHING = (0, 0)
+"""What a worker may use; it means nothing where there is no budget."""
+
+
+def with_worker(
     folder: Path, engine: Any, act: Callable[[Worker, Plan], Awaitable[Any]], /, spent: Any = None, **changes: Any
 ) -> Any:
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
     made = plan(model=engine)
-    told = Brief(made.spec, engine, Options(max_concurrency=2), folder, made.digest, harness.__version__, code(made))
+    options = Options(max_concurrency=2)
+    config = WorkerConfig(made.spec, engine, options, folder, made.digest, harness.__version__, code(made))
 
     async def work() -> Any:
         worker = Worker()
         try:
-            brief = pickle.dumps(replace(told, **changes))
-            failure = await worker.start(7, str(Path.cwd()), str(TOY.root), brief, spent)
+            pickled = pickle.dumps(replace(config, **changes))
+            failure = await worker.start(7, str(Path.cwd()), str(TOY.root), pickled, spent)
             return failure if failure is not None else await act(worker, made)
         finally:
-            await worker.stop()
+            await worker.end(now=True)
 
     return asyncio.run(work())
 
 
-def hands(made: Plan) -> list[Any]:
+def assigned(made: Plan) -> list[Any]:
     return [(condition.id, case, repeat, {}) for condition, case, repeat in made.episodes()]
 
 
