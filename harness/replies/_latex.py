@@ -71,8 +71,8 @@ class Latex:
             return f"{token}{{{argument}}}" if argument else ""
         if token in _ARGUMENTS:
             root = self._root() if token == "\\sqrt" else ""
-            given = [self._argument(whole=token == "\\sqrt") for _ in range(_ARGUMENTS[token])]
-            return token + root + "".join(f"{{{argument}}}" for argument in given)
+            arguments = [self._argument(whole=token == "\\sqrt") for _ in range(_ARGUMENTS[token])]
+            return token + root + "".join(f"{{{argument}}}" for argument in arguments)
         if token[-1].isdigit() and token[0] != "\\":
             return _number(token)
         return "" if token.isspace() else token

@@ -79,16 +79,16 @@ class Letters:
 
     def marked(self, line: str) -> str | None:
         """The last letter in brackets, in bold, or called an option, that is neither denied nor one of several."""
-        found, several = None, False
+        letter, several = None, False
         for match in self._marked.finditer(line):
             was, several = several, self._several(line, match.end())
             if was or several:
-                found = None
+                letter = None
                 continue
             before, after = line[max(match.start() - 30, 0) : match.start()], line[match.end() : match.end() + 30]
             if not _UNSAID.search(before) and not _DENIED.match(after):
-                found = match[1] or match[2] or match[3]
-        return found
+                letter = match[1] or match[2] or match[3]
+        return letter
 
     def _several(self, text: str, end: int) -> bool:
         """Whether the letter that ends at `end` is one of several: "A or B", "(A) Paris or (B) Rome"."""

@@ -52,10 +52,10 @@ def logical(text: str) -> list[Line]:
     while at < len(text):
         piece = _PIECE.match(text, at)
         assert piece is not None  # every character is covered
-        kind, found = piece.lastgroup, piece.group()
+        kind, token = piece.lastgroup, piece.group()
         at = piece.end()
         if kind == "long":
-            end = _END[found].match(text, at)
+            end = _END[token].match(text, at)
             at = end.end() if end else len(text)
             broken = text.count("\n", piece.end(), at)
             inside.update(range(number + 1, number + broken + 1))
@@ -68,11 +68,11 @@ def logical(text: str) -> list[Line]:
                 if code:
                     lines.append(_line(physical, first, number - 1, sign, inside))
                 first, depth, code, sign, inside = number, 0, False, "", set()
-        elif kind != "comment" and not found.isspace():
-            depth = max(0, depth + len(found) * ((kind == "open") - (kind == "close")))
-            code, sign = True, found.rstrip()[-1]
+        elif kind != "comment" and not token.isspace():
+            depth = max(0, depth + len(token) * ((kind == "open") - (kind == "close")))
+            code, sign = True, token.rstrip()[-1]
             if kind == "short":
-                number += found.count("\n")
+                number += token.count("\n")
     if code:
         lines.append(_line(physical, first, number, sign, inside))
     return lines

@@ -57,9 +57,9 @@ def plain_option(
     announced, text = announced or exactly, text[-_TAIL:]
     if "{" in text:
         values = [v for v in json_fields(text, KEYS).values() if isinstance(v, (str, int)) and not isinstance(v, bool)]
-        found = {option for value in values if (option := announced(str(value))) is not None}
-        if len(found) == 1:
-            return found.pop()
+        options = {option for value in values if (option := announced(str(value))) is not None}
+        if len(options) == 1:
+            return options.pop()
     for frame in (_TAG, _BOX, _SAID):
         for match in reversed(list(frame.finditer(text))):
             if (option := announced(match[match.lastindex or 0].strip())) is not None:

@@ -52,7 +52,7 @@ def last_line(text: str) -> str:
 
 def boxes(text: str) -> list[tuple[int, str]]:
     r"""Start and content of every outermost closed `\boxed{…}` and `\fbox{…}`, and of `\boxed 5`. One pass."""
-    found: list[tuple[int, int, int]] = []  # where a box starts, and its content from where to where
+    spans: list[tuple[int, int, int]] = []  # where a box starts, and its content from where to where
     opened: list[tuple[int, int]] = []  # for each brace: where its box starts or -1, where its content starts
     box = -1
     for match in _BOXES.finditer(text):
@@ -62,13 +62,13 @@ def boxes(text: str) -> list[tuple[int, str]]:
         elif token == "}" and opened:
             start, content = opened.pop()
             if start >= 0:
-                while found and found[-1][0] > start:
-                    found.pop()
-                found.append((start, content, match.start()))
+                while spans and spans[-1][0] > start:
+                    spans.pop()
+                spans.append((start, content, match.start()))
         box = -1
         if token.startswith(("\\boxed", "\\fbox")):
             box = match.start()
             bare = _BARE_BOX.match(text, match.end())
             if bare:
-                found.append((box, *bare.span()))
-    return [(start, text[begin:end].strip()) for start, begin, end in found]
+                spans.append((box, *bare.span()))
+    return [(start, text[begin:end].strip()) for start, begin, end in spans]

@@ -191,16 +191,16 @@ class Answer(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The value of `text`. An error only if there is none."""
-        said = _behind(self.marker, text)
-        value = normalise(text if said is None else said)
+        answer = _behind(self.marker, text)
+        value = normalise(text if answer is None else answer)
         names = self.form.schema.get("enum")
         where = f" behind '{self.marker}'" if self.marker else ""
         if value is None or value == "" or (isinstance(value, str) and "\n" in value):
             return Parsed(error=f"the answer cannot be read; it must be {self.form.words} and nothing else{where}")
         if not self.form.fits(value):
-            shown = json.dumps(value, ensure_ascii=False)
-            wanted = f"one of {', '.join(names)}" if names else self.form.words
-            return Parsed(error=f"the answer must be {wanted} and nothing else{where}; {shown:.80} is not")
+            excerpt = json.dumps(value, ensure_ascii=False)
+            form = f"one of {', '.join(names)}" if names else self.form.words
+            return Parsed(error=f"the answer must be {form} and nothing else{where}; {excerpt:.80} is not")
         return Parsed(value)
 
     def constraint(self) -> Mapping[str, Any]:
@@ -210,8 +210,8 @@ class Answer(Reply):
 
 def _behind(marker: str | None, text: str) -> str | None:
     """What stands behind the last marker, without what decorates it; None if there is none."""
-    found = None if marker is None else list(re.finditer(re.escape(marker), text, re.IGNORECASE))
-    return text[found[-1].end() :].strip(" \t\r\n*_") if found else None
+    markers = None if marker is None else list(re.finditer(re.escape(marker), text, re.IGNORECASE))
+    return text[markers[-1].end() :].strip(" \t\r\n*_") if markers else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +226,14 @@ class Integers(Reply):
     def parse(self, text: str) -> Parsed:
         """The list. An error says what is wrong with it."""
         value = read(text.strip())
-        wanted = f"a list of exactly {self.length} integers is needed, written like [3, 14]"
+        form = f"a list of exactly {self.length} integers is needed, written like [3, 14]"
         if not isinstance(value, list) or not text.lstrip().startswith("["):
-            return Parsed(error=f"{wanted}; this is no list: {text.strip()!r:.80}")
+            return Parsed(error=f"{form}; this is no list: {text.strip()!r:.80}")
         strange = next((item for item in value if type(item) is not int), None)
         if strange is not None or None in value:
-            return Parsed(error=f"{wanted}; {strange!r:.80} in it is no integer")
+            return Parsed(error=f"{form}; {strange!r:.80} in it is no integer")
         if len(value) != self.length:
-            return Parsed(error=f"{wanted}; this one has {len(value)}")
+            return Parsed(error=f"{form}; this one has {len(value)}")
         return Parsed(value)
 
     def constraint(self) -> Mapping[str, Any]:

@@ -48,9 +48,9 @@ class Boxed(Reply):
     def parse(self, text: str) -> Parsed:
         r"""The answer's text."""
         for find in (_boxed, _labelled, _mathematical_line):
-            found = find(text)
-            if found:
-                return Parsed(valid(found))
+            answer = find(text)
+            if answer:
+                return Parsed(valid(answer))
         return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
 
     def exact(self, text: str) -> bool:
@@ -81,22 +81,27 @@ def _says_something(answer: str) -> bool:
 
 
 def _labelled(text: str) -> str:
-    return next((found for said in labelled(text) if (found := _stated(said))), "")
+    return next((answer for statement in labelled(text) if (answer := _stated(statement))), "")
 
 
-def _stated(said: str) -> str:
+def _stated(statement: str) -> str:
     """The answer that a line behind a label begins with."""
-    said = said[: 4 * MAX_LINE].strip().removeprefix("that ")
-    formula = _FORMULA.match(said)
+    statement = statement[: 4 * MAX_LINE].strip().removeprefix("that ")
+    formula = _FORMULA.match(statement)
     if formula:
-        found = next(part for part in formula.groups() if part).strip()
-        return found if _says_something(found) else ""
-    cut = _SENTENCE.search(said)
-    said = said[: cut.start()] if cut else said
-    said = said.strip(" \t*_`:").rstrip(",;.")
-    if len(said) > MAX_LINE or _plain_words(said) > 4 or said.lower() in _PLACEHOLDERS or LABEL.search(said):
+        answer = next(part for part in formula.groups() if part).strip()
+        return answer if _says_something(answer) else ""
+    cut = _SENTENCE.search(statement)
+    statement = statement[: cut.start()] if cut else statement
+    statement = statement.strip(" \t*_`:").rstrip(",;.")
+    if (
+        len(statement) > MAX_LINE
+        or _plain_words(statement) > 4
+        or statement.lower() in _PLACEHOLDERS
+        or LABEL.search(statement)
+    ):
         return ""
-    return said if _says_something(said) else ""
+    return statement if _says_something(statement) else ""
 
 
 def _mathematical_line(text: str) -> str:

@@ -37,8 +37,12 @@ class Verb:
     @property
     def usage(self) -> str:
         """The syntax of the call."""
-        given = "".join(f' {name}="…"' for name in (*self.arguments, *self.optional))
-        return f"<{self.name}{given}/>" if self.body is None else f"<{self.name}{given}>{self.body}</{self.name}>"
+        attributes = "".join(f' {name}="…"' for name in (*self.arguments, *self.optional))
+        return (
+            f"<{self.name}{attributes}/>"
+            if self.body is None
+            else f"<{self.name}{attributes}>{self.body}</{self.name}>"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class Calls(Reply):
     def parse(self, text: str) -> Parsed:
         """The calls in `text`."""
         verbs = {verb.name: verb for verb in self.verbs}
-        found: list[dict[str, Any]] = []
+        calls: list[dict[str, Any]] = []
         skipped = at = 0
         unclosed: set[str] = set()
         while match := _TAG.search(text, at):
@@ -83,21 +87,21 @@ class Calls(Reply):
             verb = verbs.get(name)
             if verb is None and not _like_a_call(name):
                 continue
-            if len(found) >= self.limit:
+            if len(calls) >= self.limit:
                 skipped += 1
                 at = self._end(text, name, at, attributes, unclosed)[1] if verb else at
                 continue
             if verb is None:
                 names = ", ".join(verbs)
-                found.append({"call": name, "error": f"there is no {name}; there are: {names}"})
+                calls.append({"call": name, "error": f"there is no {name}; there are: {names}"})
                 continue
             content, at = self._end(text, name, at, attributes, unclosed)
-            found.append(_read(verb, attributes, content))
+            calls.append(_read(verb, attributes, content))
         if skipped:
-            found.append({"call": "", "skipped": skipped})
-        if not found:
+            calls.append({"call": "", "skipped": skipped})
+        if not calls:
             return Parsed(error=f"no call was found; write one such as {self.verbs[0].usage}")
-        return Parsed(found)
+        return Parsed(calls)
 
     def constraint(self) -> Mapping[str, Any]:
         """One to `limit` calls, one per line."""
@@ -139,26 +143,28 @@ def _complete(call: Mapping[str, Any], verb: Verb | None) -> bool:
 
 
 def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
-    given = {m[1].lower(): valid(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(attributes.removesuffix("/"))}
+    arguments = {
+        m[1].lower(): valid(m[2] or m[3] or m[4] or "") for m in _ATTRIBUTE.finditer(attributes.removesuffix("/"))
+    }
     if content is None and verb.body is not None:
         return {"call": verb.name, "error": f"</{verb.name}> is missing; write {verb.usage}"}
     content = content or ""
-    wanted = [*verb.arguments, *_body(verb), *verb.optional]
+    expected = [*verb.arguments, *_body(verb), *verb.optional]
     inside = content.lstrip()
     if inside.startswith("<"):
-        for name in wanted:
+        for name in expected:
             _, opened, after = inside.partition(f"<{name}>")
             value, closed, _ = after.partition(f"</{name}>")
             if opened and closed:
-                given.setdefault(name, valid(value.strip()))
-    missing = [name for name in verb.arguments if not given.get(name)]
+                arguments.setdefault(name, valid(value.strip()))
+    missing = [name for name in verb.arguments if not arguments.get(name)]
     if verb.body is not None and attributes.endswith("/"):
-        missing += _body(verb) if verb.body not in given else ()  # an empty text is one only between tags
+        missing += _body(verb) if verb.body not in arguments else ()  # an empty text is one only between tags
     elif verb.body is not None:
-        given.setdefault(verb.body, valid(content.strip()))
+        arguments.setdefault(verb.body, valid(content.strip()))
     if missing:
         return {"call": verb.name, "error": f"{missing[0]} is missing; write {verb.usage}"}
-    return {"call": verb.name, **{name: given.get(name, "") for name in wanted}}
+    return {"call": verb.name, **{name: arguments.get(name, "") for name in expected}}
 
 
 def _body(verb: Verb) -> Sequence[str]:
@@ -171,10 +177,10 @@ def _like_a_call(name: str) -> bool:
 
 
 def _pattern(verb: Verb, body: int) -> str:
-    given = "".join(f' {literal(name)}="[^"<>\\n]{{1,40}}"' for name in verb.arguments)
+    attributes = "".join(f' {literal(name)}="[^"<>\\n]{{1,40}}"' for name in verb.arguments)
     if verb.body is None:
-        return f"<{verb.name}{given}/>"
-    return f"<{verb.name}{given}>[^<>\\n]{{1,{body}}}</{verb.name}>"
+        return f"<{verb.name}{attributes}/>"
+    return f"<{verb.name}{attributes}>[^<>\\n]{{1,{body}}}</{verb.name}>"
 
 
 @lru_cache(maxsize=256)

@@ -39,11 +39,11 @@ class Choice(Reply):
     def parse(self, text: str) -> Parsed:
         """The option that `text` states."""
         if self.parsing == "reference":
-            found = self._first_prefix(text, self.marker or "")
+            option = self._first_prefix(text, self.marker or "")
         else:
-            found = self._last_marked(text, self.marker) if self.marker else None
-            found = found or self._whole(text) or plain_option(text, self._whole)
-        return Parsed(found) if found is not None else Parsed(error=self._complaint())
+            option = self._last_marked(text, self.marker) if self.marker else None
+            option = option or self._whole(text) or plain_option(text, self._whole)
+        return Parsed(option) if option is not None else Parsed(error=self._complaint())
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly the marker and an option."""
@@ -52,14 +52,14 @@ class Choice(Reply):
 
     def _last_marked(self, text: str, marker: str) -> str | None:
         words, hashes = _marker(marker)
-        found = None
+        option = None
         for match in words.finditer(text):
             if hashes and not text.endswith("##", 0, _back_over_blanks(text, match.start())):
                 continue
             for skip in (BLANK, DECORATION):
                 at = end_of(skip, text, match.end())
-                found = self._option_at(text, at) or found
-        return found
+                option = self._option_at(text, at) or option
+        return option
 
     def _option_at(self, text: str, start: int) -> str | None:
         """The longest option that stands at `start` and ends at a word boundary."""
@@ -89,10 +89,10 @@ class Choice(Reply):
         return None
 
     def _complaint(self) -> str:
-        shown = ", ".join(repr(option) for option in self.options[:20])
+        listed = ", ".join(repr(option) for option in self.options[:20])
         more = f", … ({len(self.options)} in all)" if len(self.options) > 20 else ""
         where = f"after {self.marker!r}" if self.marker else "as the whole reply"
-        return f"no valid answer was found {where}; the valid answers are: {shown}{more}"
+        return f"no valid answer was found {where}; the valid answers are: {listed}{more}"
 
 
 @lru_cache(maxsize=512)

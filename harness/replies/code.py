@@ -72,14 +72,14 @@ class Code(Reply):
     def parse(self, text: str) -> Parsed:
         """The program text, without blank lines around it."""
         text = _with_plain_breaks(text)
-        found = _from_json(text)
-        if found is None:
-            found = self._from_fence(text)
-        elif _FENCE.search(found):
-            found = self._from_fence(found)
-        if found is None:
-            found = _without_prose(text, self.entry_point)
-        code = _trimmed(found or "")
+        program = _from_json(text)
+        if program is None:
+            program = self._from_fence(text)
+        elif _FENCE.search(program):
+            program = self._from_fence(program)
+        if program is None:
+            program = _without_prose(text, self.entry_point)
+        code = _trimmed(program or "")
         return Parsed(code) if code else Parsed(error="no Python code was found; write it in one ```python block")
 
     def allows(self, action: Action) -> bool:
@@ -196,9 +196,9 @@ def assemble(prompt: str, code: str, entry_point: str) -> str:
     """
     code = _spaced(_trimmed(_with_plain_breaks(code)))
     lines = logical(code)
-    found = _defined(lines, entry_point)
-    if found is not None:
-        return _replaced(prompt, _shifted(code, lines, -lines[found].indent), entry_point)
+    definition = _defined(lines, entry_point)
+    if definition is not None:
+        return _replaced(prompt, _shifted(code, lines, -lines[definition].indent), entry_point)
     width = _body_width(prompt, entry_point)
     body = _body(code, lines, width) if lines else " " * width + "pass"
     return f"{prompt.rstrip()}\n{body}\n"
@@ -209,33 +209,33 @@ def _defined(lines: list[Line], entry_point: str) -> int | None:
     name = re.escape(entry_point)
     pattern = re.compile(rf"(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]|{name}[ \t]*(?::[^=]*)?=(?!=)")
     margin = min((line.indent for line in lines), default=0)
-    found = [n for n, line in enumerate(lines) if line.indent == margin and pattern.match(line.text)]
-    if not found or (margin and not _TOP.match(lines[0].text)):
+    starts = [n for n, line in enumerate(lines) if line.indent == margin and pattern.match(line.text)]
+    if not starts or (margin and not _TOP.match(lines[0].text)):
         return None
     # A body may define a function of that name within: then it returns beside it, or its first line was stripped.
     if any(line.indent == margin and _RETURN.match(line.text) for line in lines):
         return None
-    block = [line.indent for line in takewhile(lambda line: line.indent > margin, lines[found[0] + 1 :])]
-    return found[0] if not block or min(block) == block[0] else None
+    block = [line.indent for line in takewhile(lambda line: line.indent > margin, lines[starts[0] + 1 :])]
+    return starts[0] if not block or min(block) == block[0] else None
 
 
 def _replaced(prompt: str, code: str, entry_point: str) -> str:
     lines = logical(prompt)
-    found = _defined(lines, entry_point)
-    kept = prompt.split("\n")[: lines[found].first if found is not None else None]
-    while kept and (not kept[-1].strip() or kept[-1].startswith("@")):
-        kept.pop()
+    definition = _defined(lines, entry_point)
+    lines_before = prompt.split("\n")[: lines[definition].first if definition is not None else None]
+    while lines_before and (not lines_before[-1].strip() or lines_before[-1].startswith("@")):
+        lines_before.pop()
     # Imports from the future must come first.
     future = re.findall(r"^from __future__ import [^\n]+$", code, re.MULTILINE)
     rest = re.sub(r"^from __future__ import [^\n]+$", "", code, flags=re.MULTILINE) if future else code
-    return "\n".join([*future, *kept, "", "", rest, ""]) if kept else "\n".join([*future, rest, ""])
+    return "\n".join([*future, *lines_before, "", "", rest, ""]) if lines_before else "\n".join([*future, rest, ""])
 
 
 def _body_width(prompt: str, entry_point: str) -> int:
     """How far the prompt indents the function's body."""
     lines = logical(prompt)
-    found = _defined(lines, entry_point)
-    after = lines[found + 1 :] if found is not None else []
+    definition = _defined(lines, entry_point)
+    after = lines[definition + 1 :] if definition is not None else []
     return next((line.indent for line in after if line.indent), 4)
 
 

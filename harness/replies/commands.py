@@ -34,16 +34,16 @@ def fenced(text: str) -> list[str]:
     >>> fenced("First ```\nwait\n``` and ```text\nlist_files\n\n```")
     ['wait', 'list_files']
     """
-    found, at = [], 0
+    blocks, at = [], 0
     while (start := text.find(FENCE, at)) >= 0:
         tag = _TAG.match(text, start + 3)
         begin = tag.end() if tag else start + 3
         end = text.find(FENCE, begin)
         if end < 0:
             break
-        found.append(text[begin:end].rstrip("\r\n"))
+        blocks.append(text[begin:end].rstrip("\r\n"))
         at = end + 3
-    return found
+    return blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ def usage(verb: Verb) -> str:
     >>> usage(Verb("write_file", ("path",), "content", line=True))
     'write_file <path>\n<content>'
     """
-    given = "".join(f" <{name}>" for name in verb.arguments) + "".join(f" [{name}]" for name in verb.optional)
-    return verb.name + given + ("" if verb.body is None else f"\n<{verb.body}>" if verb.line else f" <{verb.body}>")
+    arguments = "".join(f" <{name}>" for name in verb.arguments) + "".join(f" [{name}]" for name in verb.optional)
+    return verb.name + arguments + ("" if verb.body is None else f"\n<{verb.body}>" if verb.line else f" <{verb.body}>")
 
 
 def written(call: Mapping[str, Any], verbs: Sequence[Verb]) -> str:
@@ -122,32 +122,32 @@ def _read(block: str, verbs: Mapping[str, Verb]) -> dict[str, Any]:
         return {"call": valid(block.lstrip().split("\n", 1)[0].strip()[:120]), "error": UNKNOWN}
     rest = block[word.end() :]
     names = [*verb.arguments, *verb.optional]
-    given: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     if verb.line:
         first, _, rest = rest.partition("\n")
-        given[names[0]] = valid(first.strip())
+        arguments[names[0]] = valid(first.strip())
     elif verb.body is None and names:
         *words, last = rest.split(None, len(names) - 1) if rest.strip() else [""]
-        given = dict(zip(names, map(valid, map(str.strip, (*words, last))), strict=False))
+        arguments = dict(zip(names, map(valid, map(str.strip, (*words, last))), strict=False))
     else:
         for name in names:
             if argument := _WORD.match(rest):
-                given[name], rest = valid(argument[1]), rest[argument.end() :]
+                arguments[name], rest = valid(argument[1]), rest[argument.end() :]
     if verb.body is not None:
-        given[verb.body] = valid(rest if verb.line else rest.strip())
-    wanted = [*verb.arguments, *([verb.body] if verb.body else [])]
-    if missing := next((name for name in wanted if not given.get(name)), None):
+        arguments[verb.body] = valid(rest if verb.line else rest.strip())
+    expected = [*verb.arguments, *([verb.body] if verb.body else [])]
+    if missing := next((name for name in expected if not arguments.get(name)), None):
         return {"call": verb.name, "error": f"{missing} is missing; write:\n{usage(verb)}"}
-    return {"call": verb.name, **{name: given.get(name, "") for name in names}, **_body(verb, given)}
+    return {"call": verb.name, **{name: arguments.get(name, "") for name in names}, **_body(verb, arguments)}
 
 
-def _body(verb: Verb, given: Mapping[str, str]) -> dict[str, str]:
-    return {} if verb.body is None else {verb.body: given[verb.body]}
+def _body(verb: Verb, arguments: Mapping[str, str]) -> dict[str, str]:
+    return {} if verb.body is None else {verb.body: arguments[verb.body]}
 
 
 def _pattern(verb: Verb, longest: int) -> str:
-    given = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
+    arguments = "".join(" [^\\s`]{1,40}" for _ in verb.arguments)
     body = (
         "" if verb.body is None else ("\\n" if verb.line else " ") + f"[^\\s`][^\\n`]{{0,{longest - 1}}}"
     )  # not blank
-    return literal(verb.name) + given + body
+    return literal(verb.name) + arguments + body

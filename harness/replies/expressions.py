@@ -58,10 +58,10 @@ class Expression:
             return piece
 
         try:
-            found: str = self._compiled.sub(expanded, text, count=count, timeout=SECONDS)
+            result: str = self._compiled.sub(expanded, text, count=count, timeout=SECONDS)
         except (IndexError, self._error) as error:
             raise ValueError(f"the replacement {replacement!r:.100}: {error}") from None
-        return found
+        return result
 
     @property
     def _error(self) -> type[Exception]:

@@ -51,9 +51,9 @@ def json_fields(text: str, keys: Sequence[str]) -> dict[str, Any]:
         nowhere are left out. Empty if there is no such object.
     """
     text = text[-MAX_TEXT:]
-    wanted = {key.casefold(): key for key in keys}
-    exact = _best(_objects(text, wanted))
-    loose = _best(_by_keys(text, wanted))
+    by_folded = {key.casefold(): key for key in keys}
+    exact = _best(_objects(text, by_folded))
+    loose = _best(_by_keys(text, by_folded))
     best = exact or loose
     if exact and loose and (len(loose.values), loose.start) >= (len(exact.values), exact.end):
         best = loose
@@ -92,10 +92,10 @@ def confidence(value: Any) -> float | None:
     return number if number <= 1 else None
 
 
-def _best(found: Iterator[_Found]) -> _Found | None:
+def _best(candidates: Iterator[_Found]) -> _Found | None:
     """The last with the most keys."""
     best = None
-    for one in found:
+    for one in candidates:
         if best is None or len(one.values) >= len(best.values):
             best = one
     return best
@@ -111,7 +111,7 @@ class _NoJsonError(Exception):
         self.at = at
 
 
-def _objects(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
+def _objects(text: str, keys: dict[str, str]) -> Iterator[_Found]:
     """Objects with wanted keys. Those decoded do not overlap, and failed attempts are paid from a budget."""
     budget, at = 2 * len(text) + 4096, 0
     while budget > 0 and (opening := _OPENING.search(text, at)):
@@ -121,20 +121,20 @@ def _objects(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
         except _NoJsonError as error:
             budget, at = budget - (error.at - start) - 1, start + 1
             continue
-        yield from (_Found(start, at, values) for values in _with_keys(value, wanted))
+        yield from (_Found(start, at, values) for values in _with_keys(value, keys))
 
 
-def _with_keys(value: Any, wanted: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _with_keys(value: Any, keys: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The outermost mappings in `value` that have a wanted key."""
     children = value if isinstance(value, list) else []
     if isinstance(value, dict):
-        named = {wanted[k.strip().casefold()]: v for k, v in value.items() if k.strip().casefold() in wanted}
+        named = {keys[k.strip().casefold()]: v for k, v in value.items() if k.strip().casefold() in keys}
         if named:
             yield named
             return
         children = list(value.values())
     for child in children:
-        yield from _with_keys(child, wanted)
+        yield from _with_keys(child, keys)
 
 
 def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
@@ -163,29 +163,29 @@ def _plain(text: str) -> Any:
 
 
 def _object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
-    made: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     while True:
         at = _skip(text, at)
         if text[at : at + 1] == "}":
-            return made, at + 1
+            return members, at + 1
         if text[at : at + 1] not in ('"', "'"):
             raise _NoJsonError(at)
         key, at = _value(text, at, 0)
         at = _skip(text, at)
         if text[at : at + 1] != ":":
             raise _NoJsonError(at)
-        made[key], at = _value(text, _skip(text, at + 1), depth)
+        members[key], at = _value(text, _skip(text, at + 1), depth)
         at = _comma(text, at, "}")
 
 
 def _list(text: str, at: int, depth: int) -> tuple[list[Any], int]:
-    made: list[Any] = []
+    items: list[Any] = []
     while True:
         at = _skip(text, at)
         if text[at : at + 1] == "]":
-            return made, at + 1
+            return items, at + 1
         value, at = _value(text, at, depth)
-        made.append(value)
+        items.append(value)
         at = _comma(text, at, "]")
 
 
@@ -207,9 +207,9 @@ def _skip(text: str, at: int) -> int:
 # ----------------------------------------------------------------------------------------- by keys
 
 
-def _by_keys(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
+def _by_keys(text: str, keys: dict[str, str]) -> Iterator[_Found]:
     """Objects told apart by their keys alone: a key that comes again begins the next one."""
-    names = "|".join(re.escape(key) for key in sorted(wanted, key=len, reverse=True))
+    names = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
     if not names:
         return
     key = re.compile(rf"(?:^|[{{,\n])[ \t]*+([\"'“‘`])[ \t]*+({names})[ \t]*+[\"'”’`][ \t]*+[:：]\s*+", re.IGNORECASE)
@@ -218,12 +218,12 @@ def _by_keys(text: str, wanted: dict[str, str]) -> Iterator[_Found]:
     values: dict[str, Any] = {}
     for place, match in enumerate(matches):
         after = matches[place + 1] if place + 1 < len(matches) else None
-        name = wanted[match[2].casefold()]
+        name = keys[match[2].casefold()]
         if name in values:
             yield _Found(start, match.start(), values)
             values = {}
         start = start if values else match.start()
-        ends = after is None or wanted[after[2].casefold()] in {*values, name}
+        ends = after is None or keys[after[2].casefold()] in {*values, name}
         value = _raw(text[match.end() : after.start() if after else len(text)], ends)
         if value is not NOTHING:
             values[name] = value
@@ -248,13 +248,13 @@ def _end_of_string(text: str, quote: str) -> int:
     """Where the string that begins `text` ends, the last of its object: at a quote before a brace that closes more than
     the string itself has opened, else at the last quote before a brace, else at one that ends the text; else -1."""
     depth, end = 0, -1
-    for found in re.finditer(rf"\\.|{re.escape(quote)}(?=\s*+,?\s*+\}})|[{{}}]", text[1:], re.DOTALL):
-        if found[0] == "{":
+    for match in re.finditer(rf"\\.|{re.escape(quote)}(?=\s*+,?\s*+\}})|[{{}}]", text[1:], re.DOTALL):
+        if match[0] == "{":
             depth += 1
-        elif found[0] == "}":
+        elif match[0] == "}":
             depth -= 1
-        elif found[0] == quote:
-            end = found.start() + 1
+        elif match[0] == quote:
+            end = match.start() + 1
             if depth <= 0:
                 return end
     bare = text.rstrip()
@@ -264,11 +264,11 @@ def _end_of_string(text: str, quote: str) -> int:
 def _end_of_object(text: str) -> int:
     """Where the first brace stands that closes more than `text` has opened, or else the line ends."""
     depth = 0
-    for found in re.finditer(r"\\.|[{}\n]", text, re.DOTALL):
-        if found[0] == "{":
+    for match in re.finditer(r"\\.|[{}\n]", text, re.DOTALL):
+        if match[0] == "{":
             depth += 1
-        elif found[0] == "}":
+        elif match[0] == "}":
             depth -= 1
-        if depth < 0 or (depth == 0 and found[0] == "\n"):
-            return found.start()
+        if depth < 0 or (depth == 0 and match[0] == "\n"):
+            return match.start()
     return len(text)

@@ -27,20 +27,20 @@ class FreeText(Reply):
     def parse(self, text: str) -> Parsed:
         """The text. An error if nothing is left."""
         if self.marker:
-            _, found, text = text.rpartition(self.marker)
-            if not found:
+            _, marked, text = text.rpartition(self.marker)
+            if not marked:
                 return Parsed(error=f"{self.marker!r} was not found; write it, and your answer behind it")
         if self.stop:
             ends = {line.strip() for line in self.stop}
-            kept: list[str] = []
+            lines_kept: list[str] = []
             for line in text.split("\n"):
                 if line.strip() in ends:
                     break
-                kept.append(line)
-            text = "\n".join(kept)
-        said = valid(text).strip()
-        if not says_nothing(said):
-            return Parsed(said)
+                lines_kept.append(line)
+            text = "\n".join(lines_kept)
+        stripped = valid(text).strip()
+        if not says_nothing(stripped):
+            return Parsed(stripped)
         return Parsed(error=f"nothing stands behind {self.marker!r}" if self.marker else "the answer is empty")
 
     def constraint(self) -> Mapping[str, Any] | None:

@@ -79,19 +79,19 @@ class Label(Reply):
     def parse(self, text: str) -> Parsed:
         """The label that `text` states."""
         set_ = _set(self.labels)
-        found = next((found for said in labelled(text) if (found := set_.stated(said))), None)
-        found = (
-            found
+        label = next((label for statement in labelled(text) if (label := set_.stated(statement))), None)
+        label = (
+            label
             or self._json(text)
             or plain_option(text, set_.exactly, set_.announced)
             or set_.whole(text)
             or set_.whole(last_line(text))
             or set_.last(text)
         )
-        if found is not None:
-            return Parsed(found)
-        shown = ", ".join(self.labels[:20])
-        return Parsed(error=f"no answer was found; end with 'Final Answer: ' and one of: {shown}")
+        if label is not None:
+            return Parsed(label)
+        listed = ", ".join(self.labels[:20])
+        return Parsed(error=f"no answer was found; end with 'Final Answer: ' and one of: {listed}")
 
     def exact(self, text: str) -> bool:
         """Whether it says "Final Answer:"."""
@@ -106,9 +106,9 @@ class Label(Reply):
             if not isinstance(value, (str, int, float)):
                 continue
             plain = str(value).lower() if isinstance(value, bool) else str(value)
-            found = _set(self.labels).stated(plain[:WINDOW])
-            if found is not None:
-                return found
+            label = _set(self.labels).stated(plain[:WINDOW])
+            if label is not None:
+                return label
         return None
 
 
@@ -136,22 +136,26 @@ class _Set:
         names = "|".join(r"[\s_-]{1,3}".join(map(re.escape, name.split(" "))) for name in longest_first)
         self.word = re.compile(rf"(?<![\w.])(?<!\w-)(?:{names})(?![\w%])(?!-\w)(?!\.\d)", re.IGNORECASE)
 
-    def stated(self, said: str) -> str | None:
+    def stated(self, statement: str) -> str | None:
         """The label that `said` begins with."""
         if self.letters:
-            letter = self.letters.alone(said, any_case=True) or self.letters.stated(said) or self.letters.leading(said)
+            letter = (
+                self.letters.alone(statement, any_case=True)
+                or self.letters.stated(statement)
+                or self.letters.leading(statement)
+            )
             return self.table[letter.lower()] if letter else None
-        start = said[:WINDOW].lstrip(WRAPPING + ":$")
+        start = statement[:WINDOW].lstrip(WRAPPING + ":$")
         lead = _LEAD.match(start.lower())
         for begin in (0, lead.end() if lead else 0):
-            found = self.word.match(start.removeprefix("\\text{"), begin) or self.word.match(
+            match = self.word.match(start.removeprefix("\\text{"), begin) or self.word.match(
                 start[begin:].lstrip(WRAPPING)
             )
-            end = start.find(found[0]) + len(found[0]) if found else 0
-            if found and found[0].lower() == "no" and _NO_LONGER.match(start, end):
+            end = start.find(match[0]) + len(match[0]) if match else 0
+            if match and match[0].lower() == "no" and _NO_LONGER.match(start, end):
                 continue
-            if found and not self._enumerates(start, end):
-                return self._named(found[0])
+            if match and not self._enumerates(start, end):
+                return self._named(match[0])
         return None
 
     def exactly(self, text: str) -> str | None:
@@ -171,20 +175,20 @@ class _Set:
             letter = self.letters.alone(text, any_case=True) or self.letters.leading(text[:WINDOW])
             return self.table[letter.lower()] if letter else None
         opening = _OPENING.match(text[:WINDOW].lower())
-        found = self.word.match(text[:WINDOW], opening.end() if opening else 0)
-        if not found or (
-            text[found.end() :].strip(WRAPPING)
-            and not re.match(r"[*_`\"')\]]*\s*(?:[,.;:!\n–—]|-\s|$)", text[found.end() :])
+        match = self.word.match(text[:WINDOW], opening.end() if opening else 0)
+        if not match or (
+            text[match.end() :].strip(WRAPPING)
+            and not re.match(r"[*_`\"')\]]*\s*(?:[,.;:!\n–—]|-\s|$)", text[match.end() :])
         ):
             return None
-        return None if self._enumerates(text, found.end()) else self._named(found[0])
+        return None if self._enumerates(text, match.end()) else self._named(match[0])
 
     def last(self, text: str) -> str | None:
         """The last label that stands as a word."""
         if self.letters:
             letter = self.letters.marked(last_line(text)[-_TAIL:])
             return self.table[letter.lower()] if letter else None
-        found, several, text = None, False, text[-_TAIL:]
+        label, several, text = None, False, text[-_TAIL:]
         for match in self.word.finditer(text) if self.words else ():
             was, several = several, self._enumerates(text, match.end())
             if match[0].lower() in ("yes", "no") and (
@@ -192,8 +196,8 @@ class _Set:
             ):
                 continue  # "there is no evidence" says nothing, and "is it yes?" asks
             if not (was or several) and not _NOT.search(text[max(match.start() - 30, 0) : match.start()]):
-                found = self._named(match[0])
-        return found
+                label = self._named(match[0])
+        return label
 
     def _named(self, word: str) -> str:
         return self.table[canonical_label(word)]

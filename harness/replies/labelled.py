@@ -45,11 +45,11 @@ class Labelled(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The option that `text` states."""
-        found = self._reference(text) if self.parsing == "reference" else self._tolerant(text)
-        if found is not None:
-            return Parsed(found)
-        shown = ", ".join(self.options[:20])
-        return Parsed(error=f"no valid answer was found after '{self.label}:'; the valid answers are: {shown}")
+        option = self._reference(text) if self.parsing == "reference" else self._tolerant(text)
+        if option is not None:
+            return Parsed(option)
+        listed = ", ".join(self.options[:20])
+        return Parsed(error=f"no valid answer was found after '{self.label}:'; the valid answers are: {listed}")
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly the label and an option."""
@@ -57,21 +57,21 @@ class Labelled(Reply):
 
     def _tolerant(self, text: str) -> str | None:
         option = _option(self.options)
-        found = None
+        last = None
         for match in label(self.label).finditer(text):
             start = end_of(_BEFORE, text, match.end())
-            given = option.match(text, start, start + WINDOW)
-            if given is None or self._echoes(option, text, start) or another_follows(text, given.end(), option):
+            stated = option.match(text, start, start + WINDOW)
+            if stated is None or self._echoes(option, text, start) or another_follows(text, stated.end(), option):
                 continue
-            found = given
-        if found is not None:
-            return _names(self.options)[_plain(found.group())]
+            last = stated
+        if last is not None:
+            return _names(self.options)[_plain(last.group())]
         return self._exactly(text) or plain_option(text, self._exactly)
 
     def _exactly(self, text: str) -> str | None:
         bare = text.strip(WRAPPING)
-        found = _option(self.options).fullmatch(bare) if len(bare) <= WINDOW else None
-        return _names(self.options)[_plain(found.group())] if found else None
+        match = _option(self.options).fullmatch(bare) if len(bare) <= WINDOW else None
+        return _names(self.options)[_plain(match.group())] if match else None
 
     def _echoes(self, option: re.Pattern[str], text: str, start: int) -> bool:
         line = text[start : start + WINDOW].partition("\n")[0]

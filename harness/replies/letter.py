@@ -62,15 +62,15 @@ class Letter(Reply):
         """The letter that `text` states."""
         find = letters("".join(self.options))
         line = last_line(text)
-        found = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
-        if found is None and len(line) <= 20 * WINDOW:
-            found = find.marked(line) or (find.leading(line) if text.strip() == line else None)
-        if found is None:
-            found = self._texts.get(_plain(text[: 20 * WINDOW])) or self._texts.get(_plain(line[: 20 * WINDOW]))
-        if found is not None:
-            return Parsed(found)
-        shown = f"{self.options[0]} to {self.options[-1]}"
-        return Parsed(error=f"no answer was found; end with 'The answer is (X).', X one letter from {shown}")
+        letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
+        if letter is None and len(line) <= 20 * WINDOW:
+            letter = find.marked(line) or (find.leading(line) if text.strip() == line else None)
+        if letter is None:
+            letter = self._texts.get(_plain(text[: 20 * WINDOW])) or self._texts.get(_plain(line[: 20 * WINDOW]))
+        if letter is not None:
+            return Parsed(letter)
+        span = f"{self.options[0]} to {self.options[-1]}"
+        return Parsed(error=f"no answer was found; end with 'The answer is (X).', X one letter from {span}")
 
     def exact(self, text: str) -> bool:
         """Whether it says "The answer is (X)"."""
@@ -94,23 +94,23 @@ class Letter(Reply):
 
     def _last_statement(self, text: str, line: str) -> str | None:
         find = letters("".join(self.options))
-        found: list[tuple[int, str]] = []
+        statements: list[tuple[int, str]] = []
         for lead in (LABEL, _CHOSEN):
             for match in last_labels(text, lead):
-                said = text[match.end() : match.end() + WINDOW]
-                letter = self._texts.get(_plain(_first_line(said))) or find.stated(said)
+                statement = text[match.end() : match.end() + WINDOW]
+                letter = self._texts.get(_plain(_first_line(statement))) or find.stated(statement)
                 if letter:
-                    found.append((match.start(), letter))
+                    statements.append((match.start(), letter))
                     break
         for start, content in boxes(text)[-MAX_LABELS:]:
             bare = _TEX.sub(r"\1", content[:WINDOW])
             letter = find.alone(bare, any_case=True) or find.leading(bare) or self._texts.get(_plain(bare))
             if letter:
-                found.append((start, letter))
+                statements.append((start, letter))
         letter = find.alone(line, any_case=text.strip() == line) or self._labelled_text(line)
         if letter:
-            found.append((len(text.rstrip()) - len(line), letter))
-        return max(found, key=lambda one: one[0])[1] if found else None
+            statements.append((len(text.rstrip()) - len(line), letter))
+        return max(statements, key=lambda one: one[0])[1] if statements else None
 
     def _labelled_text(self, line: str) -> str | None:
         """The letter of a line such as "B. Paris", if Paris is B's text."""

@@ -133,7 +133,7 @@ def _close(out: list[str], opening: str, closing: str, start: int) -> None:
 def _string(token: str) -> str:
     if token[0] == '"':
         return token.replace("\\'", "'") if "\\'" in token else token
-    return '"' + _ESCAPE.sub(lambda found: _ESCAPED.get(found[0], found[0]), token[1:-1]) + '"'
+    return '"' + _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[0], escape[0]), token[1:-1]) + '"'
 
 
 def _number(token: str) -> str:

@@ -149,15 +149,15 @@ def _worded(match: re.Match[str], text: str) -> str:
 def _split(text: str, separators: str) -> list[str]:
     """`text` cut at the separators that stand in no bracket. Half-open intervals count as bracketed."""
     parts, start, depth = [], 0, 0
-    for found in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{},;]", text, re.DOTALL):
-        mark = found[0][-1] if found[0] in ("\\{", "\\}") else found[0]
+    for match in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{},;]", text, re.DOTALL):
+        mark = match[0][-1] if match[0] in ("\\{", "\\}") else match[0]
         if mark in ("(", "[", "{"):
             depth += 1
         elif mark in (")", "]", "}"):
             depth = max(depth - 1, 0)
         elif mark in separators and not depth:
-            parts.append(text[start : found.start()])
-            start = found.end()
+            parts.append(text[start : match.start()])
+            start = match.end()
     return [*parts, text[start:]]
 
 
@@ -173,11 +173,11 @@ def _unnamed(items: list[str]) -> list[str]:
 def _end(text: str, start: int) -> int:
     """Where the bracket at `start` closes; -1 if it never does. Round and square ones may close each other."""
     depth = 0
-    for found in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{}]", text[start:], re.DOTALL):
-        mark = found[0][-1] if found[0] in ("\\{", "\\}") else found[0]
+    for match in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{}]", text[start:], re.DOTALL):
+        mark = match[0][-1] if match[0] in ("\\{", "\\}") else match[0]
         depth += (mark in ("(", "[", "{")) - (mark in (")", "]", "}"))
         if depth == 0:
-            return start + found.end() - 1
+            return start + match.end() - 1
     return -1
 
 
@@ -206,17 +206,19 @@ def _divided(text: str) -> str:
     if parts is None:
         return text
     sign = "-" if parts[0].startswith("-") else ""
-    over, under = (_bare(part) for part in (parts[0].removeprefix("-"), parts[1]))
+    numerator, denominator = (_bare(part) for part in (parts[0].removeprefix("-"), parts[1]))
     if not re.fullmatch(r"\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+|\(.*\)|\\sqrt\{[^{}]*\}", parts[1]):
         return text
-    if not over or (over == parts[0].removeprefix("-") and re.search(r"[-+=<>]|\\(?:cup|cap|le|ge|ne|to|pm)\b", over)):
+    if not numerator or (
+        numerator == parts[0].removeprefix("-") and re.search(r"[-+=<>]|\\(?:cup|cap|le|ge|ne|to|pm)\b", numerator)
+    ):
         return text
-    return f"{sign}\\frac{{{over}}}{{{under}}}"
+    return f"{sign}\\frac{{{numerator}}}{{{denominator}}}"
 
 
 def _split_once(text: str, mark: str) -> tuple[str, str] | None:
-    over, found, under = text.partition(mark)
-    return (over, under) if found and mark not in under and _balanced(over) and _balanced(under) else None
+    before, separator, after = text.partition(mark)
+    return (before, after) if separator and mark not in after and _balanced(before) and _balanced(after) else None
 
 
 def _balanced(text: str) -> bool:
@@ -232,16 +234,16 @@ def _rational(text: str) -> str:
     match = _RATIONAL.fullmatch(text)
     if not match:
         return text
-    sign, whole, over_sign, over, under_sign, under, number = match.groups()
+    sign, whole, numerator_sign, numerator, denominator_sign, denominator, number = match.groups()
     if number:
         value = Fraction(number)
-    elif not Fraction(under):
+    elif not Fraction(denominator):
         return text
     else:
-        part = Fraction(over) / Fraction(under)
-        if whole and (part >= 1 or over_sign or under_sign):
+        part = Fraction(numerator) / Fraction(denominator)
+        if whole and (part >= 1 or numerator_sign or denominator_sign):
             return text
-        value = int(whole or 0) + (part if over_sign == under_sign else -part)
+        value = int(whole or 0) + (part if numerator_sign == denominator_sign else -part)
     value = -value if sign else value
     return _written(value)
 

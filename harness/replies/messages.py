@@ -57,10 +57,10 @@ class Messages(Reply):
     def parse(self, text: str) -> Parsed:
         """The messages in `text`: a dict whose keys are in `to`, in the order in which they were written."""
         text = text[-MAX_TEXT:]
-        found = self._exact(text) if self.parsing == "reference" else _sets(self.to, text)[0]
-        if found is None:
+        messages = self._exact(text) if self.parsing == "reference" else _sets(self.to, text)[0]
+        if messages is None:
             return Parsed(error=self._complaint())
-        return Parsed({name: valid(message)[: self.max_chars] for name, message in found.items()})
+        return Parsed({name: valid(message)[: self.max_chars] for name, message in messages.items()})
 
     def dropped(self, text: str) -> int:
         """How many messages in `text` the tolerant mode does not send.
@@ -93,20 +93,20 @@ class Messages(Reply):
         return None
 
     def _complaint(self) -> str:
-        shown = ", ".join(self.to[:20]) + (f", … ({len(self.to)} in all)" if len(self.to) > 20 else "")
-        return f"no JSON object with messages was found; its keys must be names of your neighbors: {shown}"
+        listed = ", ".join(self.to[:20]) + (f", … ({len(self.to)} in all)" if len(self.to) > 20 else "")
+        return f"no JSON object with messages was found; its keys must be names of your neighbors: {listed}"
 
 
 @lru_cache(maxsize=256)
 def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int]:
     """The last set of messages, and how many others there are. Remembered: a reply is first read, then counted."""
     known = {name.casefold(): name for name in to} | {name: name for name in to}
-    found: dict[str, str] | None = None
+    messages: dict[str, str] | None = None
     names: set[str] = set()  # to which the set has written, or said that it does not
     dropped = 0
     for outer, alone in _objects(text):
-        if not outer and (alone or found is None):
-            dropped, found, names = dropped + len(found or ()), {}, set()
+        if not outer and (alone or messages is None):
+            dropped, messages, names = dropped + len(messages or ()), {}, set()
         stack: list[Any] = [outer]
         while stack:  # an object without a neighbor's name may hold one that has
             value = stack.pop()
@@ -116,12 +116,12 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
                 continue
             addressed = {name for name in named.values() if name}
             if not names.isdisjoint(addressed):
-                dropped, found, names = dropped + len(found or ()), None, set()
+                dropped, messages, names = dropped + len(messages or ()), None, set()
             names |= addressed
             sent = {name: _as_text(value[key]) for key, name in named.items() if name and value[key] is not None}
-            found = {**(found or {}), **sent}
+            messages = {**(messages or {}), **sent}
             dropped += sum(name is None and value[key] is not None for key, name in named.items())
-    return found, dropped
+    return messages, dropped
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], bool]]:

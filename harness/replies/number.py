@@ -48,9 +48,9 @@ class Number(Reply):
 
     def parse(self, text: str) -> Parsed:
         """The number that `text` states."""
-        for said in self._statements(text):
-            value = self._first(said.rpartition("=")[2])
-            value = self._first(said) if value is None else value
+        for statement in self._statements(text):
+            value = self._first(statement.rpartition("=")[2])
+            value = self._first(statement) if value is None else value
             if value is not None:
                 return Parsed(value)
         last = None
@@ -63,7 +63,7 @@ class Number(Reply):
 
     def exact(self, text: str) -> bool:
         """Whether a statement, a box or hashes give it."""
-        return any(self._first(said) is not None for said in self._statements(text))
+        return any(self._first(statement) is not None for statement in self._statements(text))
 
     def constraint(self) -> Mapping[str, Any]:
         """Any work, then "#### " and a number at the end."""
@@ -71,12 +71,12 @@ class Number(Reply):
 
     def _statements(self, text: str) -> Iterator[str]:
         """What stands behind labels, hashes, and in boxes, from the last to the first."""
-        found = [
+        statements = [
             (m.start(), text[m.end() : m.end() + WINDOW]) for lead in (LABEL, _HASHES) for m in last_labels(text, lead)
         ]
-        found += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]
-        for _, said in sorted(found, reverse=True):
-            yield said.lstrip(" \t\r\n*_`#").split("\n", 1)[0]
+        statements += [(start, content[:WINDOW]) for start, content in boxes(text)[-MAX_LABELS:]]
+        for _, statement in sorted(statements, reverse=True):
+            yield statement.lstrip(" \t\r\n*_`#").split("\n", 1)[0]
 
     def _first(self, text: str) -> int | float | None:
         match = _NUMBER.search(text)

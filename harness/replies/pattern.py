@@ -34,11 +34,11 @@ class Pattern(Reply):
     def parse(self, text: str) -> Parsed:
         """The text that matched."""
         try:
-            found = expression(self.pattern).matches(text[-MAX_TEXT:])
+            matches = expression(self.pattern).matches(text[-MAX_TEXT:])
         except TimeoutError:
             return Parsed(error=f"the expression {self.pattern} takes more than {SECONDS:g} s on the reply")
         try:
-            match = found[self.group_select]
+            match = matches[self.group_select]
         except IndexError:
             return Parsed(error=f"nothing in the reply matches {self.pattern}")
         groups = [group for group in match.groups() if group]

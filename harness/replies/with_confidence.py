@@ -84,18 +84,18 @@ class AnswerWithConfidence(WrappedReply):
         return {"regex": rf"({regex})\nConfidence: (0\.[0-9]{{1,2}}|1\.0)"} if regex else None
 
     def _object(self, text: str) -> Parsed:
-        found = json_fields(text, ("answer", "confidence", "confidence_level"))
-        if "answer" not in found:
+        members = json_fields(text, ("answer", "confidence", "confidence_level"))
+        if "answer" not in members:
             return self._read(text, None, None)
-        if found["answer"] is None or says_nothing(str(found["answer"])):
+        if members["answer"] is None or says_nothing(str(members["answer"])):
             return Parsed(error="the field 'answer' is empty")
-        answer = found["answer"] if isinstance(found["answer"], str) else json.dumps(found["answer"])
-        stated = confidence(found.get("confidence", found.get("confidence_level")))
+        answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
+        stated = confidence(members.get("confidence", members.get("confidence_level")))
         bare = text.strip().removesuffix("```").rstrip()
         bare = bare.removeprefix("```").removeprefix("json").lstrip()
         exact = bare.startswith("{") and bare.endswith("}")
-        for said in (answer, f"Final Answer: {answer}"):
-            parsed = self.inner.parse(said)
+        for statement in (answer, f"Final Answer: {answer}"):
+            parsed = self.inner.parse(statement)
             if parsed.error is None:
                 return Parsed({"answer": parsed.action, "confidence": stated, "malformed": not exact})
         return Parsed(error=f"the field 'answer': {parsed.error}")  # other fields, like the confidence, are no answer
@@ -123,24 +123,24 @@ def _is_considered(action: Action) -> bool:
 def _taken_out(text: str) -> tuple[float | None, str]:
     """(confidence, the text without the lines that state it), looked for behind the last code fence."""
     start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
-    kept, at, stated = [], 0, None
+    pieces, at, stated = [], 0, None
     for line in _LINE.finditer(text, start):
-        found = _number(line[1])
-        if found is None and _SENTENCE.search(line[1]):
+        value = _number(line[1])
+        if value is None and _SENTENCE.search(line[1]):
             continue  # something that is said about confidence
-        stated = stated if found is None else found
-        kept.append(text[at : line.start()].rstrip(" ,;|"))
+        stated = stated if value is None else value
+        pieces.append(text[at : line.start()].rstrip(" ,;|"))
         at = line.end()
-    return stated, "".join([*kept, text[at:]]).rstrip() if kept else text
+    return stated, "".join([*pieces, text[at:]]).rstrip() if pieces else text
 
 
 def _number(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
     bare = text.strip("*_`\"'()[] \t\r").rstrip(".")
-    found = confidence(bare)
+    number = confidence(bare)
     words = bare.split()
-    if found is not None or not words:  # all sorts of blanks, and nothing else
-        return found
+    if number is not None or not words:  # all sorts of blanks, and nothing else
+        return number
     scale = _SCALE.match(bare)
     first = scale[1] if scale else words[0].rstrip(",;.*")
     return confidence(first) if scale or _PLAIN.fullmatch(first) else None

@@ -67,10 +67,10 @@ class MessageLine(Reply):
         if self.parsing == "reference":
             match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
             return (match.end(), self.line_end(text, match.end(), match.end() + 1)) if match else (-1, -1)
-        found = list(label(self.label).finditer(text))
-        if not found:
+        matches = list(label(self.label).finditer(text))
+        if not matches:
             return -1, -1
-        last = found[-1]
+        last = matches[-1]
         start, end = last.end(), _line_end(text, last.end())
         if not text[start:end].strip(WRAPPING):
             below = re.compile(r"\s*").match(text, end)
@@ -82,20 +82,20 @@ class MessageLine(Reply):
     def line_end(self, text: str, start: int, after: int) -> int:
         """Where the line ends that `start` is in, or `until:` begins in it, not before `after`."""
         end = _line_end(text, start)
-        found = re.compile(rf"{re.escape(self.until)}\s*:", re.IGNORECASE).search(text, min(after, end), end)
-        return found.start() if found else end
+        match = re.compile(rf"{re.escape(self.until)}\s*:", re.IGNORECASE).search(text, min(after, end), end)
+        return match.start() if match else end
 
     def message(self, raw: str) -> str | None:
         """The message, from the text between label and end of line."""
         if self.parsing == "reference":
-            said = raw.strip()
-            return None if said.lower() in ("none", "n/a", "-", "") else valid(said)[: self.max_chars]
-        said = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
-        if _TEMPLATE.fullmatch(said):
+            text = raw.strip()
+            return None if text.lower() in ("none", "n/a", "-", "") else valid(text)[: self.max_chars]
+        text = " ".join("".join(c if c.isprintable() else " " for c in valid(raw)).split()).strip(" *_`")
+        if _TEMPLATE.fullmatch(text):
             return None
-        if len(said) > 1 and said[0] + said[-1] in ('""', "''", "“”", "‘’", "«»", "[]", "()", "<>"):
-            said = said[1:-1].strip()
-        return None if said.strip(WRAPPING).casefold() in _NOTHING else said[: self.max_chars]
+        if len(text) > 1 and text[0] + text[-1] in ('""', "''", "“”", "‘’", "«»", "[]", "()", "<>"):
+            text = text[1:-1].strip()
+        return None if text.strip(WRAPPING).casefold() in _NOTHING else text[: self.max_chars]
 
 
 @dataclass(frozen=True, slots=True)
