@@ -45,7 +45,7 @@ import vllm_engine
 from tabulate import tabulate
 
 if TYPE_CHECKING:
-    from harness.api import Engine, Request
+    from harness.engine_api import Engine, Request
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, object]

@@ -46,7 +46,7 @@ def talk(measured: Measured, file: str, smoke: bool) -> list[Row]:
 def work_talk(rounds: int, repeats: int) -> Row:
     """In a process of its own: CPU seconds and number of calls, imports and set-up left out."""
     import harness
-    from harness.api import Request
+    from harness.engine_api import Request
     from harness.engines.mock import Mock
 
     count = 0

@@ -151,7 +151,8 @@ def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
 
 def _kept(engine: Any) -> Any:
     """The engine with `start` and `close` left out, noting what it is asked."""
-    from harness.api import Completion, Engine, Request
+    from harness.api import Completion
+    from harness.engine_api import Engine, Request
 
     class Kept(Engine):
         def __init__(self) -> None:

@@ -7,15 +7,13 @@ turns and receives their moves.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 import random
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
 Action = Any  # what a seat does in a turn: any JSON value
@@ -420,131 +418,3 @@ def linearised(parts: Sequence[Parts]) -> list[float]:
         return []
     ratio, mean = math.fsum(a for a, _ in parts) / below, below / len(parts)
     return [ratio + (a - ratio * b) / mean for a, b in parts]
-
-
-class Thread:
-    """One agent's conversation, append-only.
-
-    `memo` is room for an engine to keep what it derived from the messages so far (token ids, a running hash), so that
-    no call costs work proportional to the history. Threads with a lower `age` are older; if an engine cannot answer
-    all at once, they come first.
-    """
-
-    __slots__ = ("age", "memo", "messages")
-    _opened = itertools.count()
-
-    def __init__(self, age: int | None = None) -> None:
-        self.messages: list[dict[str, str]] = []
-        self.memo: dict[str, Any] = {}
-        self.age = next(self._opened) if age is None else age
-
-    def add(self, role: str, content: str) -> None:
-        """Append one message; `role` is system, user or assistant."""
-        self.messages.append({"role": role, "content": content})
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One model call.
-
-    Attributes:
-        id: episode, agent, turn and attempt; unique in a run, and the same whenever the run is repeated.
-        thread: the conversation. The engine answers its last message and does not change the messages.
-        sampling: `generation_kwargs` of the spec: temperature, top_p, top_k, min_p, max_tokens, stop, … .
-        seed: derived for this call alone.
-        constraint: as returned by `Reply.constraint`, or None for free text.
-    """
-
-    id: str
-    thread: Thread
-    sampling: Facts
-    seed: int
-    constraint: Mapping[str, Any] | None = None
-
-
-class Engine(ABC):
-    """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
-
-    An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `Describes`, `CountsTokens`, `Reports`, `Retries`, `Sleeps`, `WritesLog`.
-
-    Raises:
-        ContextLengthError, RefusedError, RequestError: for one request.
-        EngineFatalError: if the engine is unusable from now on.
-        SetupError: from `start`, if it cannot begin.
-    """
-
-    @property
-    @abstractmethod
-    def model(self) -> str:
-        """The model's name in tables."""
-
-    async def start(self) -> None:
-        """Load or connect. Called before the first request, and after `close` or `Sleeps.sleep` before the next one."""
-
-    @abstractmethod
-    async def complete(self, request: Request) -> Completion:
-        """Answer one request. Called many times concurrently."""
-
-    async def close(self) -> None:
-        """Release everything. Called once after a `start`, also if that failed."""
-
-
-class Describes:
-    """An engine that says which of its fields its completions depend on. Without this base class all fields count.
-
-    Attributes:
-        incidental: fields that never change a completion: timeouts, pool sizes.
-        location: fields that say where the engine is: a run may continue elsewhere, a response cache may not.
-    """
-
-    incidental: ClassVar[frozenset[str]] = frozenset()
-    location: ClassVar[frozenset[str]] = frozenset()
-
-    def describe(self) -> Facts:
-        """Return the engine's fields without secrets (`repr=False`), for the run's record and for cache keys."""
-        own = {"model": getattr(self, "model", "")}
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init and f.repr} if is_dataclass(self) else own
-
-
-class CountsTokens(ABC):
-    """An engine that has its model's tokenizer."""
-
-    @abstractmethod
-    def count_tokens(self, text: str) -> int | None:
-        """Return the number of the text's tokens for this model; None if the engine does not know."""
-
-
-class Reports(ABC):
-    """An engine that measures itself."""
-
-    @abstractmethod
-    def report(self) -> Facts:
-        """Return what the engine measured (cache hits, retries, …); the run records it."""
-
-
-class Retries(ABC):
-    """An engine that waits before it retries a failed request."""
-
-    @abstractmethod
-    def stop_retrying(self, reason: Exception) -> None:
-        """The run is about to end: raise `reason` instead of retrying a failed request. Requests in flight continue."""
-
-
-class Sleeps(ABC):
-    """An engine that can release accelerator memory without losing its model."""
-
-    @abstractmethod
-    async def sleep(self) -> bool:
-        """Release accelerator memory until the next `start`, which is then quick. False: unsupported, close instead."""
-
-
-class WritesLog(ABC):
-    """An engine whose processes print."""
-
-    @abstractmethod
-    def log_to(self, path: Path) -> None:
-        """Append the output of this engine and its processes to this file.
-
-        A run calls it before `start`. A script that uses an engine by itself need not.
-        """

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import storage
-from harness.api import Engine, Facts, Metric
+from harness.api import Facts, Metric
 from harness.config import resolve
 from harness.config.calibration import load_parameters
 from harness.config.plan import Plan, check_execution, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse, raise_all
+from harness.engine_api import Engine
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, chosen
 from harness.runtime.manifest import (

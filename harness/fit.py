@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, storage
-from harness.api import Action, Case, Engine, Move, Outcome, Task
+from harness.api import Action, Case, Move, Outcome, Task
 from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
 from harness.config import resolve, spec
 from harness.config.calibration import SCHEMA, agents, fingerprint, wordings
 from harness.config.plan import Plan, episode_id
 from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
+from harness.engine_api import Engine
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import OnScore, execute, plain_folder
 from harness.runtime.manifest import identity

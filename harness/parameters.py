@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Union, get_args, get_origin
 
 from harness import api
+from harness.engine_api import Engine
 from harness.errors import near
 
 Schema = dict[str, Any]
@@ -46,7 +47,7 @@ REFERENCES: Final[dict[Any, str]] = {
     api.Channel: "channels",
     api.Policy: "policies",
     api.Metric: "metrics",
-    api.Engine: "engines",
+    Engine: "engines",
 }
 """Interface type of a field → the kind of plugin that it refers to."""
 _PLAIN: Final[dict[Any, Schema]] = {

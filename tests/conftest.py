@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import hypothesis
 import pytest
 
-from harness.api import Completion, Request, Thread, derive_seed
+from harness.api import Completion, derive_seed
+from harness.engine_api import Request, Thread
 from harness.engines.vllm import VLLM
 from tests.helpers.naming import Names
 

@@ -13,9 +13,10 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Completion, Engine, Request, Thread
+from harness.api import Completion
 from harness.cli import main
 from harness.config import project, resolve, spec
+from harness.engine_api import Engine, Request, Thread
 from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock

@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Request, Thread
+from harness.engine_api import Request, Thread
 from harness.engines.gate import Gate, Stop
 from harness.engines.mock import Mock
 from harness.engines.openai import OpenAI

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.api import Case, Engine
+from harness.api import Case
 from harness.cli import main
 from harness.config import calibration, project, spec
+from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.errors import DataError, PluginError, SpecError
 from harness.evaluation import Run, evaluate

@@ -9,9 +9,9 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Request
 from harness.cli import main
 from harness.config.project import Project, find
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, PluginError, SpecError
 from harness.evaluation import rescored

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
-from harness.api import Completion, Move, Request, Turn
+from harness.api import Completion, Move, Turn
 from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.limits import LARGEST, LIMITED, Limits, Meter, TurnQuota
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
 from harness.evaluation import rescored

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import harness
 from harness import storage
-from harness.api import Completion, Move, Request
+from harness.api import Completion, Move
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
 from harness.runtime.runner import RunStoppedError

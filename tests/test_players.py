@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Completion, Move, Request, Turn
+from harness.api import Completion, Move, Turn
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
 from harness.runtime.episode import play

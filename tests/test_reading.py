@@ -8,9 +8,10 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Completion, Request
+from harness.api import Completion
 from harness.config import project
 from harness.config.project import Project, find
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.evaluation import rescored
 from harness.replies import AnswerWithConfidence, Number

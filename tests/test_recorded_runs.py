@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Request
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.evaluation import rescored

@@ -10,8 +10,8 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Request
 from harness.config import spec
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, SetupError, SpecError
 from harness.evaluation import rescored

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 import harness
-from harness.api import Completion, Engine, Request, Thread
+from harness.api import Completion
 from harness.config import project, resolve, spec
+from harness.engine_api import Engine, Request, Thread
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock

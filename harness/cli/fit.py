@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from harness.api import Engine
 from harness.cli.evaluate import check_gen_kwargs, load, pairs, place, running
 from harness.cli.progress import Progress, notes
 from harness.config import resolve
 from harness.config.project import find
+from harness.engine_api import Engine
 from harness.errors import SpecError
 from harness.fit import fit as fitted
 

@@ -16,11 +16,12 @@ from string import ascii_uppercase
 from typing import Any
 
 from harness import storage
-from harness.api import Case, Engine, Task
+from harness.api import Case, Task
 from harness.authoring.calibrated import CalibratedProtocol
 from harness.authoring.questions import QuestionTask
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import Project
+from harness.engine_api import Engine
 from harness.engines.identity import describe
 from harness.errors import DataError, NotFittedError, Place, PluginError
 

@@ -19,6 +19,7 @@ from harness.config.limits import Limits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.spec import Spec
+from harness.engine_api import Engine
 from harness.errors import Place, PluginError, SetupError, SpecError, near
 
 
@@ -123,7 +124,7 @@ class Plan:
     project: Project
     conditions: tuple[Condition, ...]
     metrics: Mapping[str, api.Metric]
-    engines: Mapping[str, api.Engine]
+    engines: Mapping[str, Engine]
     model: str
     digest: str
     seed: int

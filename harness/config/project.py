@@ -22,6 +22,7 @@ from typing import Any, TypedDict
 from harness import api, parameters
 from harness.config import yamls
 from harness.config.prompts import SUFFIX, PromptSet
+from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
@@ -44,7 +45,7 @@ KINDS = {
     "channels": Kind("channel", "registry/channels", api.Channel),
     "policies": Kind("policy", "registry/policies", api.Policy),
     "metrics": Kind("metric", "metrics", api.Metric),
-    "engines": Kind("engine", "registry/engines", api.Engine),
+    "engines": Kind("engine", "registry/engines", Engine),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
 _CORE_ENGINES = Path(__file__).parent.parent / "engines"

@@ -20,6 +20,7 @@ from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
 from harness.config.prompts import PromptSet
 from harness.config.spec import Spec, Variant, raise_all
+from harness.engine_api import Engine
 from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
 from harness.storage.plugin_errors import describe
@@ -28,7 +29,7 @@ Reference = str | Mapping[str, Any]
 PlaceOf = Callable[..., Place]
 
 
-def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:
+def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     """Resolve a spec.
 
     Args:
@@ -64,10 +65,10 @@ def plan(spec: Spec, project: Project, model: api.Engine | None = None) -> Plan:
     )
 
 
-def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> api.Engine:
+def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
     """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
     cls, arguments = _parts("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
-    made: api.Engine = cls(**arguments)
+    made: Engine = cls(**arguments)
     return made
 
 
@@ -79,9 +80,9 @@ def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
 class _Resolver:
     """Builds plugins once per distinct reference."""
 
-    def __init__(self, spec: Spec, project: Project, model: api.Engine | None) -> None:
+    def __init__(self, spec: Spec, project: Project, model: Engine | None) -> None:
         self.spec, self.project, self.model = spec, project, model
-        self.engines: dict[str, api.Engine] = {} if model is None else {"model": model}
+        self.engines: dict[str, Engine] = {} if model is None else {"model": model}
         self._made: dict[str, Any] = {}
         self._prompts: dict[str, PromptSet] = {}
 

@@ -10,7 +10,8 @@ from collections.abc import Container, Sequence
 from itertools import count
 from typing import Any
 
-from harness.api import Facts, Thread
+from harness.api import Facts
+from harness.engine_api import Thread
 
 PROBE = 20.0  # seconds for a probe of a server
 _RETRY_AFTER = 30.0  # seconds after which one request tries an unhealthy server

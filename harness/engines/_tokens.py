@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from harness.api import Thread
+from harness.engine_api import Thread
 from harness.engines._reasoning import split_reasoning
 from harness.errors import RefusedError, SetupError
 

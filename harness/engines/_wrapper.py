@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.api import CountsTokens, Engine, Facts, Reports
+from harness.api import Facts
+from harness.engine_api import CountsTokens, Engine, Reports
 
 
 class Wrapper(Engine, CountsTokens, Reports):

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.api import Completion, Engine
+from harness.api import Completion
+from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError
 
 LARGEST = 10**18 - 1

@@ -15,7 +15,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion, Describes, Engine, Facts, Request, Thread
+from harness.api import Completion, Facts
+from harness.engine_api import Describes, Engine, Request, Thread
 from harness.engines._wrapper import Wrapper
 from harness.engines.identity import identity
 from harness.errors import DataError, StorageError

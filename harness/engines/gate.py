@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 
-from harness.api import Completion, Engine, Facts, Request, Retries, Sleeps
+from harness.api import Completion, Facts
+from harness.engine_api import Engine, Request, Retries, Sleeps
 from harness.engines._priority import PriorityGate
 from harness.engines._wrapper import Wrapper
 from harness.engines.budget import Budget, Usage

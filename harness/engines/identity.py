@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.api import Describes, Engine, Facts
+from harness.api import Facts
+from harness.engine_api import Describes, Engine
 
 
 def describe(engine: Engine) -> Facts:

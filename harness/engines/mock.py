@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import Annotated, Any
 
-from harness.api import Completion, CountsTokens, Describes, Engine, Facts, Range, Request, plugin
+from harness.api import Completion, Facts, Range, plugin
+from harness.engine_api import CountsTokens, Describes, Engine, Request
 
 Answer = str | Completion
 

@@ -11,7 +11,8 @@ from dataclasses import field
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from harness.api import Completion, CountsTokens, Describes, Engine, Facts, Range, Reports, Request, Retries, plugin
+from harness.api import Completion, Facts, Range, plugin
+from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request, Retries
 from harness.engines._replicas import PROBE, Replica, Replicas
 from harness.engines._tokens import count_tokens
 from harness.engines._wire import (

@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from harness.api import Completion, Engine, Facts, Reports, Request, plugin
+from harness.api import Completion, Facts, plugin
+from harness.engine_api import Engine, Reports, Request
 from harness.errors import (
     ContextLengthError,
     EngineError,

@@ -16,20 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from harness.api import (
-    Completion,
-    CountsTokens,
-    Describes,
-    Engine,
-    Facts,
-    Range,
-    Reports,
-    Request,
-    Sleeps,
-    Thread,
-    WritesLog,
-    plugin,
-)
+from harness.api import Completion, Facts, Range, plugin
+from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request, Sleeps, Thread, WritesLog
 from harness.engines import _vllm_cpu, _vllm_version
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._orphans import Watch

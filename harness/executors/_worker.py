@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__
-from harness.api import Case, Engine, Facts
+from harness.api import Case, Facts
 from harness.config import project, resolve
 from harness.config.calibration import load_parameters
 from harness.config.plan import Plan, check_execution, episode_id
 from harness.config.spec import Spec
+from harness.engine_api import Engine
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.runtime.options import Options
 from harness.runtime.runner import Episodes, Job, Work

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.api import Completion, CountsTokens, Engine, Facts, Move, Policy, Request, Thread, Turn, derive_seed
+from harness.api import Completion, Facts, Move, Policy, Turn, derive_seed
 from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
+from harness.engine_api import CountsTokens, Engine, Request, Thread
 from harness.errors import EngineError, EngineFatalError
 from harness.replies.reading import read
 from harness.storage import UNFINISHED

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import storage
-from harness.api import Case, Engine, Episode, Facts, Move, Outcome, WritesLog, derive_seed
+from harness.api import Case, Episode, Facts, Move, Outcome, derive_seed
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Group, Plan, episode_id
+from harness.engine_api import Engine, WritesLog
 from harness.engines.budget import Usage
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import check
-from harness.api import Case, Completion, Move, Outcome, Request, Turn
+from harness.api import Case, Completion, Move, Outcome, Turn
 from harness.authoring.networks import Network, NetworkTask, seeded
 from harness.authoring.peers import peer_text
 from harness.check import Drive, drive
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError
 from harness.replies import Choice

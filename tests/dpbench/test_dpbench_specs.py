@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.api import Completion, Request
+from harness.api import Completion
 from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import UserError
 from harness.evaluation import Run

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Engine, Request, Thread, plugin
+from harness.api import Completion, plugin
+from harness.engine_api import Engine, Request, Thread
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate
 from harness.engines.identity import identity

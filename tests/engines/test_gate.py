@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Request
+from harness.api import Completion
+from harness.engine_api import Request
 from harness.engines.gate import Gate, Stop
 from harness.engines.mock import Mock
 from harness.errors import (

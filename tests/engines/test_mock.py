@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from harness.api import Completion, Request
+from harness.api import Completion
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError
 from tests.conftest import request

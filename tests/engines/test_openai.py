@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from harness.api import Completion, Thread
+from harness.api import Completion
+from harness.engine_api import Thread
 from harness.engines.openai import OpenAI
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError
 from tests.conftest import request

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.api import WritesLog
+from harness.engine_api import WritesLog
 from harness.engines._output import Output, root_cause
 from harness.engines.mock import Mock
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 import harness
-from harness.api import Request, Thread
 from harness.cli import main
+from harness.engine_api import Request, Thread
 from harness.engines._replicas import Replica, Replicas
 from harness.engines.openai import OpenAI
 from harness.errors import EngineFatalError, RequestError, SetupError

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Engine, Request, Thread, derive_seed
+from harness.api import Completion, derive_seed
+from harness.engine_api import Engine, Request, Thread
 from harness.engines.gate import Gate
 from harness.engines.mock import Mock
 from harness.engines.replay import Replay

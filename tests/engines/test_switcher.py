@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from harness.api import Completion, Engine, Request, Sleeps
+from harness.api import Completion
+from harness.engine_api import Engine, Request, Sleeps
 from harness.engines.budget import Budget, Usage
 from harness.engines.gate import Gate
 from harness.engines.switcher import EngineSwitcher

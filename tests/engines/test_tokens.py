@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.api import Thread
+from harness.engine_api import Thread
 from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import RequestError, SetupError
 from tests.helpers.tiny_model import TEMPLATE, make_tokenizer

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Completion, Request, Thread, derive_seed
+from harness.api import Completion, derive_seed
+from harness.engine_api import Request, Thread
 from harness.engines.vllm import VLLM
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
 from tests.conftest import VLLM_ARGS, Driven, request

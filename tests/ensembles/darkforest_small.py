@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.api import Completion, Request
+from harness.api import Completion
 from harness.config import spec
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.evaluation import Run
 from harness.fit import fit

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import harness
 from harness import parameters
-from harness.api import Completion, Request
+from harness.api import Completion
 from harness.check import drive
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, RequestError
 from tests.ensembles.darkforest_kit import A, B, C, DarkForest, converse, counts, letters, question, rules, tally

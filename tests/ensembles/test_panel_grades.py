@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.api import Case, Completion, Outcome, Request, Turn
+from harness.api import Case, Completion, Outcome, Turn
 from harness.authoring.questions import GRADES, QuestionTask, panel_grades
 from harness.check import drive
 from harness.config import project, spec
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.evaluation import Run, evaluate

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import harness
 from harness import check
-from harness.api import Completion, Outcome, Request, Turn
+from harness.api import Completion, Outcome, Turn
 from harness.authoring.questions import GRADES, QuestionTask
 from harness.config import project
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError
 from harness.replies import Answer, AnswerWithConfidence, normalise, same

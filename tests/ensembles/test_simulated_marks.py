@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness.api import Action, Case, Engine, Turn
+from harness.api import Action, Case, Turn
 from harness.authoring.informed import InformedPolicy, named, seed_of
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.plan import Group, Plan
+from harness.engine_api import Engine
 from harness.engines.mock import Mock
 from harness.evaluation import Run, evaluate, rescored
 from harness.report import FORMATS, RunScores, draw, leaderboard, page, render

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.api import Request
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError
 from harness.evaluation import rescored

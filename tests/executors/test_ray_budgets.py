@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness import storage
-from harness.api import Request
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.runtime.runner import BudgetReachedError, RunStoppedError
 from tests.executors.clusters import RAY, killing, recorded, run

@@ -8,8 +8,8 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Retries
 from harness.config.plan import Plan, episode_id
+from harness.engine_api import Retries
 from harness.engines.mock import Mock
 from harness.errors import BudgetSpentError, EngineFatalError
 from harness.executors._worker import Worker, WorkerUpdate

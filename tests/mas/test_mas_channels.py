@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.api import Completion, Outcome, Request
+from harness.api import Completion, Outcome
 from harness.check import Drive, drive
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, RequestError
 from harness.replies import Commands

@@ -11,8 +11,9 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Move, Outcome, Request, Thread, Turn
+from harness.api import Move, Outcome, Turn
 from harness.check import Drive, drive
+from harness.engine_api import Request, Thread
 from harness.engines.mock import Mock
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer

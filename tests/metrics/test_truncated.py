@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.api import Completion, Engine, Request, derive_seed
+from harness.api import Completion, derive_seed
 from harness.config import project, spec
+from harness.engine_api import Engine, Request
 from harness.evaluation import evaluate
 
 BUILTIN = project.builtin()

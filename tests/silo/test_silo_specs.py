@@ -8,8 +8,9 @@ import pytest
 
 import harness
 from harness import storage
-from harness.api import Completion, Request
+from harness.api import Completion
 from harness.config import project
+from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError, UserError
 from harness.evaluation import Run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from harness.api import Completion, Describes, Engine, Request, plugin
+from harness.api import Completion, plugin
+from harness.engine_api import Describes, Engine, Request
 from harness.errors import ContextLengthError, EngineFatalError, SetupError
 
 
