@@ -144,23 +144,23 @@ def check(
         fence.start({**job, **ends, **texts, "role": "checker"}, subprocess.DEVNULL, ends.values())
         fence.close(asked, asking, answered, answering, saying)
         fence.await_ready()
-        said, stopped = fence.read(heard, 100_000, time.monotonic() + limits.wall)
-        if said.startswith(b'["gone"'):  # bubblewrap says a little later how the process ended that it waits for
+        output, stopped = fence.read(heard, 100_000, time.monotonic() + limits.wall)
+        if output.startswith(b'["gone"'):  # bubblewrap says a little later how the process ended that it waits for
             fence.await_end(solver, time.monotonic() + TICK)
         fence.end()
-        status, detail = _verdict(said, stopped, solver, fence.processes[1], limits)
+        status, detail = _verdict(output, stopped, solver, fence.processes[1], limits)
     return Verdict(status == "passed", status, detail.encode("utf-8", "replace").decode())
 
 
-def _verdict(said: bytes, stopped: str, solver: Process, checker: Process, limits: Limits) -> tuple[Any, str]:
+def _verdict(output: bytes, stopped: str, solver: Process, checker: Process, limits: Limits) -> tuple[Any, str]:
     if stopped == "timeout":
         return "timeout", f"no verdict after {limits.wall} s"
     if stopped == "output":
         return "output", f"the program made more than {limits.files} files"
-    if not said:  # the test itself was ended: a loop, or too large a value
+    if not output:  # the test itself was ended: a loop, or too large a value
         status, detail = ended(checker, limits.cpu)
         return status, f"{detail} (in the test's process)"
-    status, detail = json.loads(said)
+    status, detail = json.loads(output)
     return ended(solver, limits.cpu) if status == "gone" else (status, detail)
 
 
@@ -190,10 +190,10 @@ def execute(program: str, limits: Limits = Limits(), protections: Protections | 
     return Execution(status, output.decode("utf-8", "replace"))
 
 
-def _protections(wanted: Protections | None) -> Protections:
-    found = wanted or report(_provider.get())
-    found.require()
-    return found
+def _protections(asked: Protections | None) -> Protections:
+    protections = asked or report(_provider.get())
+    protections.require()
+    return protections
 
 
 def _common(limits: Limits) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def look() -> tuple[str, str]:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
-    said = done.stderr.decode("utf-8", "replace").strip()[:200]
-    return ("", said or f"it ends with {done.returncode}") if done.returncode else (path, "")
+    message = done.stderr.decode("utf-8", "replace").strip()[:200]
+    return ("", message or f"it ends with {done.returncode}") if done.returncode else (path, "")
 
 
 def command(binary: str, folder: str, python: Sequence[str], package: str) -> list[str]:

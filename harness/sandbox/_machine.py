@@ -57,17 +57,17 @@ class Protections:
     @property
     def lacking(self) -> tuple[str, ...]:
         """What a whole fence has on Linux, and this one does not."""
-        found = []
+        missing = []
         if self.machine not in _seccomp.ARCHITECTURES:
-            found.append(f"a processor whose system calls are known, {' or '.join(_seccomp.ARCHITECTURES)} "
+            missing.append(f"a processor whose system calls are known, {' or '.join(_seccomp.ARCHITECTURES)} "
                          f"(this is {self.machine})")  # fmt: skip
         elif not self.seccomp:
-            found.append(SECCOMP)
+            missing.append(SECCOMP)
         if self.provider == "bwrap" and not self.bwrap:
-            found.append(f"bubblewrap that works ({_bwrap.look()[1]})")
+            missing.append(f"bubblewrap that works ({_bwrap.look()[1]})")
         elif self.provider != "bwrap" and not self.landlock:
-            found.append(LANDLOCK)
-        return tuple(found)
+            missing.append(LANDLOCK)
+        return tuple(missing)
 
     @property
     def writes(self) -> bool:

@@ -123,9 +123,9 @@ class Fence:
         """
         deadline = time.monotonic() + START
         for process in self.processes:
-            said, _ = self.read(process.report, 10_000, deadline, watch=False)
-            if said != b"ready":
-                why = said.decode("utf-8", "replace") or "it ended, or took too long, before it was ready"
+            output, _ = self.read(process.report, 10_000, deadline, watch=False)
+            if output != b"ready":
+                why = output.decode("utf-8", "replace") or "it ended, or took too long, before it was ready"
                 raise SetupError(
                     f"a program cannot be confined here: {why}",
                     hint="print(harness.sandbox.report()) says what this machine offers; memory limits below 64 MiB "
