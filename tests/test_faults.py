@@ -328,7 +328,7 @@ def test_a_removed_journal_is_noticed_before_the_run_is_finished(tmp_path: Path)
             (tmp_path / "r" / "journal.jsonl").unlink()
         return "a"
 
-    with pytest.raises(RunStoppedError, match=r"cannot write .*journal.jsonl: somebody has removed it"):
+    with pytest.raises(RunStoppedError, match=r"cannot write .*journal.jsonl: something else has removed it"):
         play(tmp_path / "r", Mock(function=answer), 1)
     assert not (tmp_path / "r" / "scores.jsonl").exists()
     assert len(play(tmp_path / "r", Mock(function=answer), 1).scores) == 8

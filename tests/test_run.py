@@ -294,7 +294,9 @@ def test_a_full_disk_says_once_what_to_do(tmp_path: Path) -> None:
 
     with pytest.raises(RunStoppedError) as caught:
         harness.evaluate("toy", Mock(function=answer), output_path=tmp_path / "r", project=TOY)
-    assert str(caught.value).count("the same command again") == 1 and "somebody has removed it" in str(caught.value)
+    assert str(caught.value).count("the same command again") == 1 and "something else has removed it" in str(
+        caught.value
+    )
 
 
 def test_groups_of_seats(tmp_path: Path) -> None:

@@ -200,10 +200,10 @@ def test_a_leaderboard_merges_no_runs_that_were_graded_by_different_code(project
     assert status == 2 and f"played by different code: {PROTOCOL_FILE}" in err
 
 
-def test_times_add_up_over_sittings(project: Path) -> None:
+def test_times_add_up_over_sessions(project: Path) -> None:
     play(project, "r", "aye", "--max_calls", "2", "--max_concurrency", "1")
     first = meta(project)
-    assert first["start"] < first["end"] and first["duration"] > 0 and "sitting" not in first
+    assert first["start"] < first["end"] and first["duration"] > 0 and "session_start" not in first
     play(project)
     whole = meta(project)
     assert whole["start"] == first["start"] and whole["end"] > first["end"]

@@ -1,4 +1,4 @@
-"""Drive one protocol generator: the only loop that plays anything."""
+"""Drives one protocol generator: the only loop that plays anything."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def play(
     Args:
         protocol, task, case, rng: what is played.
         players: seat → its player.
-        recorded: turns found here are not asked again; those that are `UNFINISHED` are continued.
+        recorded: turns in it are not asked again; those that are `UNFINISHED` are continued.
         on_move: called with (batch, position in it, index of the seat's turn, move) when a new move is complete, and
             with an `UNFINISHED` move before each retry.
         on_batch: called with the moves of each complete batch.
@@ -52,11 +52,11 @@ async def play(
     """
     game = protocol.play(task, case, protocol.seats(case), rng)
     meter = Meter(limits) if limits else None
-    made: list[Move] | None = None
+    answers: list[Move] | None = None
     try:
         for number in range(MAX_BATCHES + 1):
             try:
-                batch = turns(next(game) if made is None else game.send(made), protocol, players)
+                batch = turns(next(game) if answers is None else game.send(answers), protocol, players)
             except StopIteration as stop:
                 return outcome(stop.value, protocol)
             moves: dict[int, Move] = {}
@@ -89,10 +89,10 @@ async def play(
                 moves |= {at: move for at, move in zip(asked, results, strict=True) if isinstance(move, Move)}
             else:
                 await asyncio.sleep(0)  # policies never wait; let others, and Ctrl-C, in
-            made = [moves[position] for position in range(len(batch))]
+            answers = [moves[position] for position in range(len(batch))]
             if meter is not None:
-                meter.take(made)
-            on_batch(made)
+                meter.take(answers)
+            on_batch(answers)
     finally:
         game.close()
     raise RuntimeError(f"{type(protocol).__name__} is still playing after {MAX_BATCHES:,} batches")
@@ -113,7 +113,7 @@ def turns(batch: Any, protocol: Protocol, seats: Container[str]) -> list[Turn]:
         if turn.seat not in seats:
             raise RuntimeError(f"{name} asks {turn.seat!r}, who has no seat")
         if turn.seat in asked:
-            raise RuntimeError(f"{name} asks {turn.seat!r} twice in one batch; who speaks twice has two batches")
+            raise RuntimeError(f"{name} asks {turn.seat!r} twice in one batch; a second turn needs a second batch")
         asked.add(turn.seat)
     return list(batch)
 

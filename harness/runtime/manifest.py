@@ -1,4 +1,4 @@
-"""run.json and spec.yaml: what a run was, and whether a later one is the same and may go on where it stopped."""
+"""run.json and spec.yaml: what a run was, and whether a later one has the same configuration and may resume it."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def begin(
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     written = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
-    strangers = [path.name for path in written if path.exists()]
+    others = [path.name for path in written if path.exists()]
     if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
-        strangers.append(SPEC)
-    if strangers:
-        message = f"{folder} holds {', '.join(strangers)} and no {META}: not a run, and not to be written over"
+        others.append(SPEC)
+    if others:
+        message = f"{folder} holds {', '.join(others)} and no {META}: not a run, and not to be written over"
         raise DataError(message, hint="Choose another --output_path.")
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     storage.write_atomically(earlier, as_json(meta))
@@ -111,10 +111,10 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     if not finished:
         known.pop("stopped", None)  # by a budget; now it goes on
-        # A sitting that was killed lasted until it last wrote to its journal.
+        # A session that was killed lasted until it last wrote to its journal.
         killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
         known["duration"] = _duration(known, killed)
-        known |= {"status": "running", "sitting": meta["sitting"], "end": None}
+        known |= {"status": "running", "session_start": meta["session_start"], "end": None}
         if rescore:
             known |= {"rescore": True, "code": meta["code"]}
         storage.write_atomically(folder / META, as_json(known))
@@ -127,14 +127,14 @@ def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path,
         score = f"`harness score {shlex.quote(str(folder))}` grades again; or "
         hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or take the change back."
         raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
-    found = {part: changed(known["code"].get(part, {}), files) for part, files in meta["code"].items()}
-    if not any(found.values()):
+    files_changed = {part: changed(known["code"].get(part, {}), files) for part, files in meta["code"].items()}
+    if not any(files_changed.values()):
         return False
-    files = ", ".join(sorted(set().union(*found.values())))
-    if finished and not found["play"]:
+    files = ", ".join(sorted(set().union(*files_changed.values())))
+    if finished and not files_changed["play"]:
         hint = f"`harness score {shlex.quote(str(folder))}` grades again; or {_ELSEWHERE}."
         raise DataError(f"code changed since the run in {folder}: {files}", hint=hint)
-    if found["play"] or found["task"]:
+    if files_changed["play"] or files_changed["task"]:
         hint = f"What was played stays as it is: {_ELSEWHERE}; or take the change back."
         raise DataError(f"code changed since the run in {folder} began: {files}", hint=hint)
     return True
@@ -152,27 +152,27 @@ def _now() -> str:
 
 
 def _duration(meta: Mapping[str, Any], until: float) -> float:
-    """Seconds that all sittings took, of which one that still stands in run.json lasted until a POSIX time."""
+    """Seconds of all sessions. One without an end in run.json lasted until `until`, a POSIX time."""
     before = float(meta.get("duration", 0.0))
-    if "sitting" not in meta:
+    if "session_start" not in meta:
         return before
     # Never less than nothing, whatever was done to the clock.
-    return round(before + max(0.0, until - datetime.fromisoformat(meta["sitting"]).timestamp()), 3)
+    return round(before + max(0.0, until - datetime.fromisoformat(meta["session_start"]).timestamp()), 3)
 
 
 def ended(meta: Mapping[str, Any], status: str, folder: Path) -> dict[str, Any]:
-    """run.json at the end of a sitting: its end, the duration of all sittings (seconds), journals' lengths (bytes)."""
-    made = {**meta, "status": status}
-    if "sitting" in made:
-        made |= {"duration": _duration(made, time.time()), "end": _now()}
-        del made["sitting"]
+    """run.json at the end of a session: its end, the duration of all sessions (seconds), journals' lengths (bytes)."""
+    after = {**meta, "status": status}
+    if "session_start" in after:
+        after |= {"duration": _duration(after, time.time()), "end": _now()}
+        del after["session_start"]
         with contextlib.suppress(OSError):  # a disk that is gone: there is more to say than this
-            made["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
-    return made
+            after["journals"] = {path.name: storage.whole(path) for path in storage.journals(folder) if path.exists()}
+    return after
 
 
 def check_journals(meta: Mapping[str, Any], folder: Path) -> None:
-    """Raises `DataError` where a journal is shorter than the run had left it at the end of its last sitting."""
+    """Raises `DataError` where a journal is shorter than it was at the end of the last session."""
     for name, length in meta.get("journals", {}).items():
         path = folder / name
         there = path.stat().st_size if path.exists() else 0
@@ -203,29 +203,29 @@ def graded_again(meta: Mapping[str, Any], plan: Plan, cases: Mapping[str, str], 
 
 def read_meta(path: Path) -> dict[str, Any]:
     """A run's run.json. Raises `DataError` if it is damaged, or written by another version of this format."""
-    found = storage.read_json(path)
-    if found.get("schema") != storage.SCHEMA:
-        message = f"this run has the format {found.get('schema')!r}, this harness reads {storage.SCHEMA}"
+    meta = storage.read_json(path)
+    if meta.get("schema") != storage.SCHEMA:
+        message = f"this run has the format {meta.get('schema')!r}, this harness reads {storage.SCHEMA}"
         raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
-    lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in found]
+    lacking = [key for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in meta]
     if lacking:
         raise DataError(f"not a run's record: it lacks {', '.join(lacking)}", place=Place(str(path)))
-    return found
+    return meta
 
 
 def reported(meta: Mapping[str, Any], engines: Mapping[str, Facts], executor: Facts | None) -> dict[str, Any]:
-    """run.json with what engines and executor say of this process; what is there of earlier ones is kept beside it.
+    """run.json with the reports of this process's engines and executor; those of earlier processes stay beside it.
 
-    Where nothing was played (the run was finished before) all stays as it was.
+    Where nothing was played (the run was finished before) it stays as it was.
     """
     if not any(engines.values()) and executor is None:
         return {**meta, "engines": meta.get("engines", {name: {} for name in engines})}
-    made = {key: value for key, value in meta.items() if key not in ("engines", "executor")}
+    after = {key: value for key, value in meta.items() if key not in ("engines", "executor")}
     before = {key: meta[key] for key in ("engines", "executor") if meta.get(key)}
     if any(before.get("engines", {}).values()) or "executor" in before:
-        made["earlier"] = [*meta.get("earlier", ()), before]
-    made["engines"] = {name: dict(report) for name, report in engines.items()}
-    return made if executor is None else {**made, "executor": executor}
+        after["earlier"] = [*meta.get("earlier", ()), before]
+    after["engines"] = {name: dict(report) for name, report in engines.items()}
+    return after if executor is None else {**after, "executor": executor}
 
 
 def as_json(value: Any) -> str:
@@ -252,7 +252,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
         "hardware": {"platform": platform.platform(), "processors": os.cpu_count()},
         "status": "running",
         "start": (now := _now()),
-        "sitting": now,
+        "session_start": now,
         "end": None,
         "duration": 0.0,
     }
@@ -265,8 +265,8 @@ def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> d
     facts = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
     if adopted:
         facts["calibration"] = dict(adopted)
-    made: dict[str, Any] = json.loads(as_json(facts))
-    return made
+    as_read: dict[str, Any] = json.loads(as_json(facts))
+    return as_read
 
 
 def _public(plan: Plan) -> dict[str, Any]:
@@ -286,13 +286,13 @@ def _engine(plan: Plan) -> dict[str, Any] | None:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _difference(old: Any, new: Any) -> str:
@@ -302,7 +302,7 @@ def _difference(old: Any, new: Any) -> str:
 
 
 def check_replay(plan: Plan) -> None:
-    """A replay goes by the ids of calls: it would answer other questions with what was said to the recorded ones."""
+    """Raises `DataError` where a replay would answer other questions than the recorded ones: it goes by calls' ids."""
     engine = plan.engines.get("model")
     if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
         return

@@ -1,6 +1,6 @@
-"""Who sits in a seat: a model (engine + prompts + its conversation) or a policy. Both turn a Turn into a Move.
+"""The players: a model (engine, prompts and its conversation) or a policy. Both turn a Turn into a Move.
 
-A player can also be told a recorded move instead of being asked (`recall`): that is how resume and replay work.
+A player can also take a recorded move instead of being asked (`recall`): that is how resume and replay work.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.storage import UNFINISHED
 
 
 class ModelPlayer:
-    """A model in a seat: render → complete → parse → at most `turn.repairs` re-asks.
+    """A model that plays an agent: render → complete → parse → at most `turn.repairs` retries.
 
     Args:
         engine: answers requests; shared by many players.
@@ -60,7 +60,7 @@ class ModelPlayer:
         Args:
             turn: what is asked.
             quota: how many calls and tokens it may take; None: as many as it needs.
-            previous_calls: answers that were given to this turn before the run was stopped: not asked for again.
+            previous_calls: answers to this turn from before the run stopped: not asked for again.
             on_move: called with the move, and with an `UNFINISHED` one before each retry.
 
         Raises:
@@ -74,7 +74,7 @@ class ModelPlayer:
             is_new = attempt >= len(previous_calls)
             limit = quota.reached(calls) if quota is not None and is_new else None
             if limit is not None:
-                await asyncio.sleep(0)  # a seat that is asked no more never waits; let others, and Ctrl-C, in
+                await asyncio.sleep(0)  # a player that is asked no more never waits; let others, and Ctrl-C, in
                 if not calls:
                     self.thread.add("assistant", "")
                 error = f"{limit} is reached" if error is None else f"{error}; not asked again: {limit} is reached"
@@ -149,12 +149,12 @@ class ModelPlayer:
 
 
 def begins_anew(turn: Turn, brief: Facts | None) -> bool:
-    """Whether the turn is the start of another run for a seat that was told `brief` last (None: nothing yet)."""
+    """Whether the turn starts another run for an agent whose last turn had `brief` (None: it had none yet)."""
     return turn.fresh and brief is not None and turn.brief != brief
 
 
 class PolicyPlayer:
-    """A policy in a seat. Deterministic given its seed, so recalling is choosing again.
+    """A policy that plays an agent. Its seed determines all that it does, so recalling is choosing again.
 
     A turn that opens a new thread with another brief is a new start: the policy then remembers nothing either.
 

@@ -39,15 +39,15 @@ from harness.tables import EpisodeScore
 Job = tuple[Condition, Case, int]
 OnScore = Callable[[EpisodeScore], None]
 Take = Callable[[], Awaitable[Job | None]]
-"""Gives the next episode to play to whoever is free; None when there will be no more."""
+"""Gives the next episode to play; None when there will be no more."""
 
 
 class RunStoppedError(UserError):
-    """The run ended before its plan did; the same command goes on where it stopped."""
+    """The run ended before its plan did; the same command resumes it."""
 
 
 class BudgetReachedError(RunStoppedError):
-    """It ended because what it may spend is spent: no mistake, and nothing to mend.
+    """The run ended because its budget is spent: no mistake, and nothing to mend.
 
     Attributes:
         stopped: what run.json says of it: `by` and `at`, the `episodes` that are finished `of` how many, what was
@@ -67,18 +67,18 @@ class BudgetReachedError(RunStoppedError):
 
 @dataclass(frozen=True)
 class Work:
-    """What is left of a run, for whoever plays it.
+    """What is left of a run, for an executor to play.
 
     Attributes:
         plan: what to play.
         folder: an existing run folder, locked by the caller.
         options: how.
         moves: id → what is recorded of the moves of an episode that is not finished.
-        done: ids of the finished episodes; grows as they are given to `on_score`.
+        done: ids of the finished episodes; grows with every call of `on_score`.
         left: how many episodes that is.
         on_score: to be called once for every episode that is finished.
         usage: what the run used of its budget so far.
-        reports: what each engine reports of itself is put here by who plays, also where the run stops.
+        reports: the executor puts in what each engine reports of itself, also where the run stops.
     """
 
     plan: Plan
@@ -124,7 +124,7 @@ async def run(
         order: the ids of its episodes, as `harness.config.plan.survey` found them.
         folder: an existing run folder, locked by the caller.
         options: how.
-        on_score: called once for every episode, those found finished first.
+        on_score: called once for every episode, those that are finished already first.
         reports: what each engine reports of itself is put here; nothing where nothing was left to play.
         play_left: plays what is not finished.
 
@@ -247,7 +247,7 @@ class Episodes:
         self.stop.end(why)
 
     def flush(self) -> None:
-        """Hand to the operating system what is recorded of all that was given to `on_score`. Raises `StorageError`."""
+        """Hand to the operating system what is recorded of the episodes scored so far. Raises `StorageError`."""
         self.journal.flush()
 
     def no_more_tries(self, reason: Exception) -> None:
@@ -373,8 +373,8 @@ class _OpenEpisode:
     async def end(self) -> None:
         """Grade, measure and journal the episode."""
         run, condition, case = self.run, self.condition, self.case
-        made = labels(run.plan, condition, case)
-        played = self.id, condition.id, case.id, self.repeat, made, case.roles, self.batches, self.outcome
+        columns = labels(run.plan, condition, case)
+        played = self.id, condition.id, case.id, self.repeat, columns, case.roles, self.batches, self.outcome
         episode = Episode(*played, error=self.error)
         if condition.task.grading != "quick":  # others go on meanwhile
             episode = await asyncio.to_thread(grade, episode, condition, case, run.errors, run.options.sandbox)
@@ -417,7 +417,7 @@ class _OpenEpisode:
 
 
 def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> storage.Line:
-    """A line of samples.jsonl: the case without its target, and what was said in every seat."""
+    """A line of samples.jsonl: the case without its target, and the conversation of every agent."""
     turns: Counter[str] = Counter()
     moves = []
     for b, batch in enumerate(episode.batches):

@@ -39,10 +39,10 @@ def _number(value: Any) -> float | None:
 
 def _measured(metric: Metric, episode: Episode) -> Number:
     """What the metric gives, as JSON keeps it: a number, or the two parts of a `RatioMetric`."""
-    found = metric.measure(episode)
-    if not isinstance(metric, RatioMetric) or found is None:
-        return _number(found)
-    over, under = (_number(part) for part in found)
+    value = metric.measure(episode)
+    if not isinstance(metric, RatioMetric) or value is None:
+        return _number(value)
+    over, under = (_number(part) for part in value)
     return None if over is None or not under else (over, under)
 
 
@@ -84,11 +84,11 @@ def grade(
         fence = using(sandbox)
     try:
         with fence:
-            given = condition.task.grade(case, episode.outcome)
-        lacking = sorted(set(condition.task.grades) - set(given))
+            graded = condition.task.grade(case, episode.outcome)
+        lacking = sorted(set(condition.task.grades) - set(graded))
         if lacking:
             raise RuntimeError(f"no {', '.join(lacking)} in it")
-        return replace(episode, grade={name: _number(value) for name, value in given.items()})
+        return replace(episode, grade={name: _number(value) for name, value in graded.items()})
     except SetupError:  # no fault of this episode: the machine lacks what all of them need
         raise
     except (Exception, SystemExit) as error:
@@ -124,7 +124,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
             # What came to an outcome was played well: its error is of grading or measuring, which is done again here.
             error=end["error"] if end["outcome"] is None else None,
         )
-        # Who sat there is told by the journal: the plan is made with a model in the baseline's place.
+        # The journal knows the players: the plan has a model in the baseline's place.
         graded = grade(episode, condition, case, errors, sandbox)
         scored[name] = score(graded, plan.metrics, end.get("uses_ground_truth", False), errors)
     return [scored[name] for name in known if name in scored]
@@ -133,7 +133,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
 def score(
     episode: Episode, metrics: Mapping[str, Metric], uses_ground_truth: bool = False, errors: ErrorLog = _UNLOGGED
 ) -> EpisodeScore:
-    """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players were told the right answer."""
+    """The line of `scores.jsonl` for an episode; `uses_ground_truth` says that players knew the right answer."""
     numbers, error = measure(episode, metrics, errors)
     limited = any(move.error_kind == LIMITED for move in episode.moves())
     return EpisodeScore(episode.id, episode.condition, dict(episode.labels), numbers, error, uses_ground_truth, limited)

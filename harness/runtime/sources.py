@@ -63,7 +63,7 @@ def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def commit(root: Path) -> dict[str, Any] | None:
     """{"commit": its name, "dirty": whether a file that git knows was changed since}; None outside of a repository.
 
-    A project that is merely installed below somebody's repository is not in it.
+    A project that is merely installed below another repository is not in it.
     """
     if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         return None
@@ -92,16 +92,16 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 def _named(sources: Iterable[_Source], names: Mapping[Path, str]) -> Hashes:
     order = {root: place for place, root in enumerate(names)}
-    found: Hashes = {}
+    hashes: Hashes = {}
     for source in sorted(sources, key=lambda source: (order.get(source.root, len(order)), source.path)):
-        if found.setdefault(source.path, source.digest) != source.digest:
-            found[f"{names.get(source.root, source.root.name)}:{source.path}"] = source.digest
-    return found
+        if hashes.setdefault(source.path, source.digest) != source.digest:
+            hashes[f"{names.get(source.root, source.root.name)}:{source.path}"] = source.digest
+    return hashes
 
 
 def _modules(plugins: Iterable[object]) -> set[str]:
     """Names of the modules in which these plugins, and those they hold, are defined."""
-    found: set[str] = set()
+    modules: set[str] = set()
     seen: set[int] = set()
     waiting = list(plugins)
     while waiting:
@@ -114,10 +114,10 @@ def _modules(plugins: Iterable[object]) -> set[str]:
         elif isinstance(value, list | tuple | set | frozenset):
             waiting += value
         elif type(value).__module__.startswith(MOUNT):
-            found.add(type(value).__module__)
+            modules.add(type(value).__module__)
             if is_dataclass(value):
                 waiting += [getattr(value, field.name, None) for field in fields(value)]
-    return found
+    return modules
 
 
 def _closure(modules: Iterable[str], read: Callable[[str], _Source | None]) -> Iterator[_Source]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.errors import DataError, Place, StorageError
 
-DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: what it said is asked anew."
+DAMAGED = "Take it from a copy. Without one delete the line, and `journals` in run.json: the run repeats its calls."
 
 
 def no_link(path: str | os.PathLike[str], flags: int) -> int:

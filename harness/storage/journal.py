@@ -45,8 +45,8 @@ Line = dict[str, Any]
 class Journal:
     """Appends JSON lines. A torn last line, left by a kill, is cut off when the file is opened.
 
-    The last key of every line, `crc`, is a checksum of the rest of it (`sealed`): `lines` notices what a disk, or
-    somebody, changes later. A file that others have cut or written into meanwhile is noticed while this one writes.
+    The last key of every line, `crc`, is a checksum of the rest of it (`sealed`): `lines` notices later changes by a
+    disk or an editor. While it writes, the journal notices that something else has cut its file or written into it.
 
     Lines are written by a thread of their own, all that came within `_GATHER` seconds at once: no call waits for the
     disk, and a killed process loses what it appended in the last tenth of a second at most. Every `_SYNC` seconds they
@@ -60,13 +60,13 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, lenient: bool = False, seal: bool = True) -> None:
-        """`lenient`: write values that JSON does not know as their text, for files that nobody reads back; `seal`: give
+        """`lenient`: write values that JSON does not know as their text, for files that are not read back; `seal`: give
         lines a checksum. Raises `StorageError` for a file that cannot be written."""
         self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
         self._waiting: list[bytes] = []
         self._size = 0  # bytes appended and not yet written
-        self._ending = self._hurry = self._told = False
+        self._ending = self._hurry = self._was_raised = False
         self._failure: StorageError | None = None
         self._change = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -114,16 +114,16 @@ class Journal:
         if self._thread is not None:
             self._thread.join()
         self._file.close()
-        if not self._told:
+        if not self._was_raised:
             self._raise_failure()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            self._told = True
+            self._was_raised = True
             raise self._failure.with_traceback(None)
 
     def _write_all(self) -> None:
-        """The thread: gather, write, tell who waits."""
+        """The thread: gather, write, wake those that wait."""
         synced = time.monotonic()
         while True:
             with self._change:
@@ -137,7 +137,7 @@ class Journal:
                 if ending or time.monotonic() - synced >= _SYNC:
                     self._sync()
                     synced = time.monotonic()
-            except Exception as error:  # whatever it is, nobody may wait for this thread for ever
+            except Exception as error:  # whatever it is: no call may wait for this thread for ever
                 self._fail(error)
                 return
             with self._change:
@@ -153,13 +153,13 @@ class Journal:
             data = data[written:]
 
     def _sync(self) -> None:
-        found = os.fstat(self._file.fileno())
-        if found.st_nlink == 0:
-            raise OSError(errno.ENOENT, "somebody has removed it")
+        status = os.fstat(self._file.fileno())
+        if status.st_nlink == 0:
+            raise OSError(errno.ENOENT, "something else has removed it")
         # Files without checksums may have several writers.
-        if self._seal and stat.S_ISREG(found.st_mode) and found.st_size != self._length:
-            what = "cut it" if found.st_size < self._length else "written into it"
-            message = f"something else has {what}: {found.st_size:,} bytes are there, not {self._length:,}"
+        if self._seal and stat.S_ISREG(status.st_mode) and status.st_size != self._length:
+            what = "cut it" if status.st_size < self._length else "written into it"
+            message = f"something else has {what}: {status.st_size:,} bytes are there, not {self._length:,}"
             raise OSError(errno.ESTALE, message)
         try:
             os.fsync(self._file.fileno())
@@ -256,12 +256,12 @@ def move_line(episode: str, batch: int, position: int, index: int, move: Move) -
 
 
 def _call(call: Completion) -> Line:
-    made: Line = {"text": call.text}
+    line: Line = {"text": call.text}
     for name in _CALL_FIELDS:
         value = getattr(call, name)
         if value is not None:
-            made[name] = value
-    return made
+            line[name] = value
+    return line
 
 
 _CALL_FIELDS = tuple(f.name for f in dataclasses.fields(Completion) if f.name != "text")
@@ -316,10 +316,10 @@ def end_line(
 
 def journals(folder: Path) -> list[Path]:
     """The journals of a run, that of a single process first; `journal.jsonl` alone where there is none yet."""
-    found = sorted(folder.glob(of_worker(JOURNAL, "*")), key=lambda path: (len(path.name), path.name))
-    found = [path for path in found if path.stem.rpartition("-")[2].isdecimal()]
+    numbered = sorted(folder.glob(of_worker(JOURNAL, "*")), key=lambda path: (len(path.name), path.name))
+    numbered = [path for path in numbered if path.stem.rpartition("-")[2].isdecimal()]
     alone = folder / JOURNAL
-    return [alone, *found] if alone.exists() or not found else found
+    return [alone, *numbered] if alone.exists() or not numbered else numbered
 
 
 def of_worker(name: str, worker: int | str) -> str:

@@ -24,7 +24,7 @@ class Lock:
     """Holds a results folder for one process, or what else in it `name` stands for.
 
     The system releases the lock with the process, however it dies; its children do not inherit it. The file names the
-    holder, for messages. On a disk that knows no locks that name alone keeps others out, until somebody removes it.
+    holder, for messages. On a disk without locks that name alone keeps others out, until you remove it.
 
     Raises:
         DataError: another process holds the folder.
@@ -98,7 +98,7 @@ def _lock(file: int) -> bool | None:
 
 def _read(file: int) -> dict[str, Any]:
     try:
-        found = json.loads(os.pread(file, 4096, 0))
+        note = json.loads(os.pread(file, 4096, 0))
     except (ValueError, OSError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return note if isinstance(note, dict) else {}

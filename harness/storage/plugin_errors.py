@@ -18,7 +18,7 @@ from .files import no_link
 MOUNT = "_harness_project_"
 """How the names of all modules begin that are plugins (`harness.config.project` mounts projects under them)."""
 DIGEST = "__harness_digest__"
-"""The attribute of such a module that holds the SHA-256 of the source it was made of."""
+"""The attribute of such a module that holds the SHA-256 of its source."""
 ERRORS = "errors.jsonl"
 _LONGEST_MESSAGE = 2_000  # characters
 _LONGEST_TRACEBACK = 20_000
@@ -50,13 +50,13 @@ def place(error: BaseException, plugin: object = None) -> str | None:
 def plugin_frames(error: BaseException) -> list[tuple[FrameType, int]]:
     """(frame, line) of the plugins that were running when it was raised, or its cause was; the innermost last."""
     seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
-        frames = traceback.walk_tb(found.__traceback__)
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        frames = traceback.walk_tb(cause.__traceback__)
         if own := [(frame, line) for frame, line in frames if str(frame.f_globals.get("__name__")).startswith(MOUNT)]:
             return own
-        found = found.__cause__
+        cause = cause.__cause__
     return []
 
 
@@ -64,7 +64,7 @@ def whole(error: BaseException) -> str:
     """The traceback as Python prints it, bounded in length."""
     try:
         text = "".join(traceback.format_exception(error))
-    except Exception:  # of a message that cannot be made
+    except Exception:  # its message raises
         text = "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
     half = _LONGEST_TRACEBACK // 2
     return text if len(text) <= 2 * half else f"{text[:half]}\n  …\n{text[-half:]}"
@@ -145,10 +145,10 @@ def tracebacks(folder: Path) -> Iterator[str]:
         with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 with contextlib.suppress(ValueError, TypeError, AttributeError):  # a torn last line
-                    found = json.loads(line).get("traceback")
-                    if found is not None and found not in seen:
-                        seen.add(found)
-                        yield str(found)
+                    text = json.loads(line).get("traceback")
+                    if text is not None and text not in seen:
+                        seen.add(text)
+                        yield str(text)
 
 
 def _relative(file: str, module: str) -> str:

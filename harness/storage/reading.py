@@ -101,7 +101,7 @@ def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Li
             with _naming(paths[end % len(paths)], 0):
                 for move in map(at, where.pop(name, ())):
                     played.setdefault(move["b"], {})[move["p"]] = move_of(move)
-                line, found = at(end), sum(map(len, played.values()))
-                if found < line.get("moves", 0):  # more: of the batch in which the episode failed
-                    raise DataError(f"journal: {found} of the {line['moves']} moves of episode {name}: lines are gone")
+                line, count = at(end), sum(map(len, played.values()))
+                if count < line.get("moves", 0):  # more: of the batch in which the episode failed
+                    raise DataError(f"journal: {count} of the {line['moves']} moves of episode {name}: lines are gone")
                 yield line, [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]

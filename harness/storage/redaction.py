@@ -82,9 +82,9 @@ def secrets_of(value: Any, secret: bool = False) -> Iterator[str]:
     elif isinstance(value, str):
         if secret:
             yield value
-        for found in re.finditer(r"://([^/?#\s\"'<>]+)@", value):
-            yield found[1]
-            yield from found[1].split(":", 1)
+        for match in re.finditer(r"://([^/?#\s\"'<>]+)@", value):
+            yield match[1]
+            yield from match[1].split(":", 1)
 
 
 def _taken_out(text: str, pattern: re.Pattern[str]) -> str:

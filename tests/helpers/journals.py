@@ -22,6 +22,6 @@ def edited(journal: Path, before: str, after: str) -> None:
 def as_killed(folder: Path) -> None:
     """Let run.json say what it says in the middle of a run: not how that ended."""
     meta = json.loads((folder / "run.json").read_text())
-    meta |= {"status": "running", "sitting": meta["start"], "end": None}
+    meta |= {"status": "running", "session_start": meta["start"], "end": None}
     meta.pop("journals", None)
     (folder / "run.json").write_text(json.dumps(meta))
