@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from harness.authoring.sharded import ShardedTask, shown
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.replies import Calls, Commands
+from harness.replies import ActionWithMessage, Calls, Commands
 
 BUILTIN = project.builtin()
 SUITES = ("silo_bench", "silo_quick", "silo_rcc", "mas_bench", "mas_quick", "mas_coupling")
@@ -82,9 +81,9 @@ def test_the_longest_option_fits(name: str) -> None:
     for condition in plan.conditions:
         case = next(iter(condition.task.cases(1, plan.seed)))
         turn = first_turn(condition.protocol, condition.task, case)
-        form: Any = turn.reply
-        if turn.name == "act" and turn.brief["talk_rounds"]:
-            form, said = form.act, form.said.max_chars
+        form = turn.reply
+        if isinstance(form, ActionWithMessage):
+            form, said = form.act, form.line.max_chars
         else:
             said = 0
         replies = [condition.task.reply(case, seat) for seat in case.seats] if turn.name != "act" else [form]
