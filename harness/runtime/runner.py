@@ -197,7 +197,7 @@ class Episodes:
             except (EngineFatalError, SetupError) as error:
                 self.stop.end(str(error))
                 # Nothing new is asked; what other engines are answering just now is paid for, and is waited for.
-                # (Engines that take turns would be started for it.)
+                # (With one engine at a time, others would be started for it.)
                 if not self.options.one_engine_at_a_time:
                     for task in set(tasks) - self.playing:  # they wait for an episode that may never come
                         task.cancel()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness
 from harness.api import Completion
 from harness.engine_api import Request
 from harness.engines.gate import Gate, Stop
@@ -145,3 +148,28 @@ def test_a_failure_frees_its_slot() -> None:
 def test_a_limit_below_one_or_of_no_number_is_refused(limit: Any) -> None:
     with pytest.raises(SetupError, match=f"a whole number, at least 1, not {limit!r}"):
         Gate(Mock(), max_concurrency=limit)
+
+
+# ---------------------------------------------------------------------------------- how many calls deep
+
+
+@pytest.mark.parametrize("options", [{}, {"log_requests": True, "max_calls": 9}])
+def test_a_gate_is_all_that_stands_between_player_and_engine(tmp_path: Path, options: dict[str, Any]) -> None:
+    assert calls_between(tmp_path, **options) == ["gate.py"]
+
+
+def test_caches_stand_before_the_gate(tmp_path: Path) -> None:
+    caches = {"use_cache": tmp_path / "c", "overrides": ["share_calls=true"]}
+    assert calls_between(tmp_path, **caches) == ["cache.py", "cache.py", "gate.py"]
+
+
+def calls_between(folder: Path, **options: Any) -> list[str]:
+    """The files of the calls between a player and its engine."""
+
+    def fail(asked: Request) -> str:
+        raise SetupError("here")
+
+    with pytest.raises(SetupError, match="here") as caught:
+        harness.evaluate("agentsnet_quick", Mock(function=fail), limit=1, output_path=folder / "r", **options)
+    files = [Path(frame.filename).name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    return files[files.index("players.py") + 1 : files.index("mock.py")]
