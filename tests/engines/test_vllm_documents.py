@@ -52,6 +52,6 @@ def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: P
     run = Run.load(tmp_path / "run")
     assert len(run.scores) == 6 and not run.failed
     assert run.meta["engines"]["other"]["requests"] == 6 and run.meta["engines"]["model"]["requests"] == 12
-    assert run.meta["engines"]["other"]["changes_of_engine"] >= 2
+    assert run.meta["engines"]["other"]["engine_switches"] >= 2
     moves = [line for _, line in storage.lines(tmp_path / "run" / "journal.jsonl") if line["k"] == "move"]
     assert len(moves) == 18 and all(move["a"]["answer"] in list("ABCDEFGHIJ") for move in moves)
