@@ -9,8 +9,8 @@ from ._numbers import fact
 class Fact(Metric):
     """Any number among the protocol's facts, by its name; true counts as 1, false as 0.
 
-    Missing where the protocol noted nothing. With `optional: true` nobody complains of conditions whose protocol knows
-    no such fact: a table of many methods shows what some of them have.
+    Missing if the protocol recorded nothing. With `optional: true` there is no error for conditions whose protocol
+    has no such fact: a table of many methods shows what some of them have.
     """
 
     of: str

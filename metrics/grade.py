@@ -9,7 +9,7 @@ from ._numbers import grade
 class Grade(Metric):
     """Any number that the task's grade has, by its name: what a data set's `metric_list` names, `answered`, …
 
-    With `optional: true` nobody complains of conditions whose task has no such grade, where it is missing: a table of
+    With `optional: true` there is no error for conditions whose task has no such grade, where it is missing: a table of
     many benchmarks shows what some of them have.
     """
 

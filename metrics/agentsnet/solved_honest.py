@@ -12,7 +12,7 @@ class SolvedHonest(Metric):
     """1 if solved even when naming a byzantine neighbor never counts; AgentsNet's matching has both readings.
 
     AgentsNet, Appendix I, leaves open what an honest agent's answer is worth that names a byzantine one.
-    For problems in which nobody is named, and without byzantine seats, this is `solved`.
+    For problems in which no agent is named, and without byzantine seats, this is `solved`.
     """
 
     bounds = (0, 1)

@@ -12,7 +12,7 @@ class Fairness(Metric):
     """1 minus the normalised Gini coefficient of the meals: 1 all equal, 0 one eats all (DPBench, eq. 3).
 
     Attributes:
-        no_meals: an episode in which nobody ate has no Gini coefficient. "one": it is fair, as in the released code,
+        no_meals: an episode without a meal has no Gini coefficient. "one": it is fair, as in the released code,
             which lifts the mean where deadlocks come early; "missing": it has no number.
     """
 

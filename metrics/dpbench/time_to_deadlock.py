@@ -9,7 +9,7 @@ from ._table import deadlocks, end
 class TimeToDeadlock(Metric):
     """The timestep, counted from 1, after which the episode ended in deadlock (DPBench, Section 3.2).
 
-    Missing in episodes that did not: the mean is over those that did. If everybody takes the left fork at once, 1.
+    Missing in episodes that did not: the mean is over those that did. If all take the left fork at once, 1.
     """
 
     needs = ("end", "deadlocks")

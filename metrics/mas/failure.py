@@ -15,14 +15,14 @@ Mode = Literal["premature", "stale", "hallucination", "boundary", "timeout"]
 class Failure(Metric):
     """Failure modes of a run (Section 5.3), decided by rule: 1 if it shows all of `modes`, else 0.
 
-    Only for runs with a wrong answer; they do not exclude one another. premature: somebody submitted before it could
+    Only for runs with a wrong answer; they do not exclude one another. premature: an agent submitted before it could
     know the numbers its answer depends on, by messages or values, directly or through others. stale (shared store):
-    somebody submitted a wrong answer after another agent had changed or deleted a key that it had read, and it had not
-    read it again. hallucination: somebody submitted a number that is in nobody's list, or, able to know all it needed,
-    one number twice, or left out one between its smallest and its largest. boundary: somebody who could know all it
-    needed submitted a slice of the right sequence that begins at another place than its own. timeout: somebody
+    an agent submitted a wrong answer after another agent had changed or deleted a key that it had read, and it had not
+    read it again. hallucination: an agent submitted a number that is in no list, or, able to know all it needed,
+    one number twice, or left out one between its smallest and its largest. boundary: an agent that could know all it
+    needed submitted a slice of the right sequence that begins at another place than its own. timeout: an agent
     submitted nothing.
-    Missing where a mode cannot be told. `count: true` adds the runs up.
+    Missing if a mode is undecidable. `count: true` adds the runs up.
     """
 
     modes: list[Mode]

@@ -36,7 +36,7 @@ def belongs(episode: Episode, among: Among) -> bool:
 
 
 def leader(episode: Episode) -> bool | None:
-    """Whether somebody received more than 1.5 times the mean number of messages, or files of others that it read."""
+    """Whether an agent received more than 1.5 times the mean number of messages, or files of others that it read."""
     found = facts(episode)
     if found is None:
         return None

@@ -13,9 +13,9 @@ from .._numbers import grade, total
 class Failure(Metric):
     """Failure modes of a run (Appendix G.2): 1 if it shows all of `modes`, else 0. A run without a wrong answer is 0.
 
-    premature: somebody submitted before it could know the data its answer depends on. consensus: different answers
+    premature: an agent submitted before it could know the data its answer depends on. consensus: different answers
     were submitted to one question (it does not apply where every agent answers for its own part). computation:
-    somebody who could know all it needed submitted a wrong answer. timeout: somebody submitted nothing. `count: true`
+    an agent that could know all it needed submitted a wrong answer. timeout: an agent submitted nothing. `count: true`
     adds the runs up instead of averaging them (Table 15).
     """
 

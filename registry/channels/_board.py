@@ -57,9 +57,9 @@ class Board(CarriedChannel):
         round: the number of the current round, from 1.
         known: seat → what it knows of at its latest decision, as bits by seat number.
         met: seat → the seats from which it has itself received something, as bits.
-        sent: sender → receiver → [messages, characters]; the receiver "*" stands for everybody else.
+        sent: sender → receiver → [messages, characters]; the receiver "*" stands for all others.
         received: seat → [messages or files of others that it got, their characters]; a message counts once.
-        told: what everybody knows of the channel: `kind`, and for some `inbox` or `reads`.
+        told: what all agents know of the channel: `kind`, and for some `inbox` or `reads`.
         also: calls that the protocol answers, in their place among the others.
         announced: characters that the channel has passed on by itself, in `submitted`.
     """
@@ -118,7 +118,7 @@ class Board(CarriedChannel):
         if name in self.number:
             return name
         number = re.fullmatch(r"(?:agent)?[ _-]?(\d{1,9})", name, re.IGNORECASE | re.ASCII)
-        bare = number and (name[0].isalnum() or name[0] == "_")  # -1 is nobody's number
+        bare = number and (name[0].isalnum() or name[0] == "_")  # no agent has the number -1
         return self._digits.get(str(int(number[1]))) if number and bare else None
 
     def facts(self) -> Facts:
@@ -132,7 +132,7 @@ class Board(CarriedChannel):
 
     @property
     def told(self) -> Facts:
-        """What everybody knows of the channel."""
+        """What all agents know of the channel."""
         return {"kind": self.kind}
 
     # --------------------------------------------------------------------------- for each channel

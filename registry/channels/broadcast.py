@@ -1,4 +1,4 @@
-"""Messages to everybody (SILO-Bench's BP, Appendix A.3)."""
+"""Messages to all agents (SILO-Bench's BP, Appendix A.3)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ._courier import CarriedChannel
 
 
 class OpenNeighbors(NeighborChannel, CarriedChannel):
-    """Holds the messages that are seen now. Whoever is addressed but no neighbor gets nothing."""
+    """Holds the messages that are seen now. An addressee that is no neighbor gets nothing."""
 
     def __init__(self, topology: Mapping[str, tuple[str, ...]], keep: bool) -> None:
         self._topology, self._keep = topology, keep
@@ -66,7 +66,7 @@ class Neighbors(Channel):
     opens = OpenNeighbors
 
     def open(self, case: Case, rng: random.Random) -> OpenNeighbors:
-        """A channel along the case's topology; without one, everybody is everybody's neighbor."""
+        """A channel along the case's topology; without one, all agents are neighbors."""
         if case.topology is not None:
             return OpenNeighbors(case.topology, self.lifetime == "latest")
         everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}

@@ -1,4 +1,4 @@
-"""A floor without chance: everybody says the same."""
+"""A deterministic floor: all agents say the same."""
 
 from __future__ import annotations
 

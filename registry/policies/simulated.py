@@ -87,7 +87,7 @@ class Simulated(InformedPolicy):
         self._mind: Action = None
 
     def check(self, seats: Collection[str]) -> None:
-        """Raises `PluginError` where `seats` or `correlated` names somebody who does not play.
+        """Raises `PluginError` where `seats` or `correlated` names an agent that does not play.
 
         Coordinators and the like may be named where no method that plays has one: a part of a spec plays as the whole.
         """

@@ -24,7 +24,7 @@ class Graph:
     """Who is left, best first; every node points to all below it.
 
     Attributes:
-        shares: every slot's score; they sum to 1, or are all 0 if nobody could be scored.
+        shares: every slot's score; they sum to 1, or are all 0 if no slot could be scored.
         ranks: the slots that stay, best first.
     """
 
@@ -33,7 +33,7 @@ class Graph:
 
     @property
     def top(self) -> int | None:
-        """The best slot; None if nobody is left."""
+        """The best slot; None if none is left."""
         return self.ranks[0] if self.ranks else None
 
     def above(self, slot: int) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ def label(share: float) -> Relevance:
 
 
 def means(rows: Sequence[Row]) -> list[float | None]:
-    """Every node's mean over the judges that were not ignored; None where nobody is left to judge it."""
+    """Every node's mean over the judges that were not ignored; None if no judge is left for it."""
     found: list[float | None] = []
     for slot in range(len(rows)):
         given = [row[slot] for judge, row in enumerate(rows) if row is not None and judge != slot]
@@ -70,7 +70,7 @@ def means(rows: Sequence[Row]) -> list[float | None]:
 
 
 def shares(found: Sequence[float | None]) -> list[float]:
-    """Means made to sum to 1. Who was not judged counts as the average of those who were; all 0 if nobody was."""
+    """Means made to sum to 1. A node without a judge counts as the average of the others; all 0 if none was judged."""
     judged = [mean for mean in found if mean is not None]
     if not judged or not sum(judged):
         return [0.0] * len(found)

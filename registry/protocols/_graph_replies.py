@@ -98,7 +98,7 @@ class Scores(Reply):
 
     @property
     def idle(self) -> dict[str, float]:
-        """The same for everybody."""
+        """The same for all agents."""
         return {name: 1 / len(self.names) for name in self.names}
 
     def allows(self, action: Action) -> bool:

@@ -21,10 +21,10 @@ WAIT, SUBMIT = "wait", "submit_result"
 class ActionRounds(TwoPassProtocol):
     """Agents make calls round by round until each has submitted its answer.
 
-    In a round everybody who has not submitted decides on the state at the end of the round before; then the calls are
-    carried out, in order of seats and of writing. `wait` and `submit_result` end the seat's round; calls behind them
-    are not carried out, which the seat's next `results` say. The first answer that can be read is final, and its seat
-    is not asked again.
+    In a round every agent that has not submitted decides on the state at the end of the round before; then the calls
+    are carried out, in order of agents and of writing. `wait` and `submit_result` end the agent's round; later calls
+    are not carried out, and the agent's next `results` say so. The first readable answer is final, and its agent is
+    not asked again.
 
     Turns: `plan` (the planning round, if there is one) and `round`. Every view has the channel's `inbox` and `results`
     (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
@@ -35,7 +35,7 @@ class ActionRounds(TwoPassProtocol):
         channel: what the calls act on: mailbox, broadcast, store or silence.
         max_rounds: R_max; who has not submitted by then has no answer.
         calls_per_round: how many replies a seat gives within a round, seeing the results of its own calls in between;
-            nobody else's become visible before the next round.
+            those of others become visible in the next round.
         max_actions: calls carried out of one reply; None for N + 8.
         planning: begin with one more round in which `submit_result` is refused (Appendix H).
         repairs: how often a reply without any call is asked for again; then the round is lost.
@@ -59,7 +59,7 @@ class ActionRounds(TwoPassProtocol):
         return case.seats
 
     def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch a round (`calls_per_round` at most), of a turn for everybody who is still at it."""
+        """Yields one batch a round (`calls_per_round` at most), with a turn for every agent that is still active."""
         game = _Game(self, task, case, rng)
         for number in range(0 if self.planning else 1, self.max_rounds + 1):
             acting = [seat for seat in seats if seat not in game.submitted]

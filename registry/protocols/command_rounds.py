@@ -17,16 +17,16 @@ from ..channels._board import Board, Call, RefusedError, longest_body
 
 WAIT, SUBMIT = "wait", "submit_result"
 FAILED = "Environment could not process that step"
-"""What an agent is told whose model call failed (Appendix F.3, μ_err)."""
+"""What an agent reads after its model call failed (Appendix F.3, μ_err)."""
 NOTHING = "No commands detected in last reply."
-"""What an agent is told whose reply held no command (Appendix F.3, μ_noCmd)."""
+"""What an agent reads after a reply without a command (Appendix F.3, μ_noCmd)."""
 
 
 @plugin
 class CommandRounds(TwoPassProtocol):
     """Agents give fenced commands round by round until each has submitted its result; all are carried out at once.
 
-    In a round everybody who has not submitted replies at the same time; then the replies are carried out one after
+    In a round every agent that has not submitted replies, all at once; then the replies are carried out one after
     another, in order of seats, each command in order of writing, on the live state of the channel. So who comes later
     in the order can receive in a round what those before it have sent in it, and sees it with its next reply. The
     first valid result is final; later commands of the same reply are still carried out.
@@ -59,7 +59,7 @@ class CommandRounds(TwoPassProtocol):
         return case.seats
 
     def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch a round, of a turn for everybody who has not submitted."""
+        """Yields one batch per round, with a turn for every agent that has not submitted."""
         bench = _Bench(self, task, case, rng)
         for number in range(1, self.max_rounds + 1):
             acting = [seat for seat in seats if seat not in bench.results]
@@ -96,7 +96,7 @@ class _Bench:
         self.refused = self.rounds = self.communication = 0
 
     def turn(self, seat: str) -> Turn:
-        """What the seat is asked: what came of its last commands. What nobody is shown is no communication."""
+        """The agent's turn: the results of its last commands. Results that no agent sees are no communication."""
         self.communication += self.returned.pop(seat, 0)
         view = {
             "inbox": self.board.view(seat)["inbox"],

@@ -161,7 +161,7 @@ class DarkForest(Panel, CalibratedProtocol):
         return () if self._rules.coordinate == "never" else (self._rules.coordinator,)
 
     def members(self, case: Case) -> tuple[str, ...]:
-        """The panel. Raises `PluginError` where a parameter names somebody else, or another panel was calibrated."""
+        """The panel. Raises `PluginError` if a parameter names an unknown agent, or another panel was calibrated."""
         found = super().members(case)
         self._check(found)
         return found
@@ -254,7 +254,7 @@ class DarkForest(Panel, CalibratedProtocol):
         anchor = next((o for o in opinions if o.seat == rules.anchor), None)
         standing = final if final is not None else anchor
         trusted = trusts(belief, rules)
-        if standing is None:  # nobody is asked: the belief decides
+        if standing is None:  # no coordinator: the belief decides
             return Verdict(top.answer if top is not None else None, "top" if top is not None else "", trusted)
         dissent = top is not None and standing.candidate != top.candidate
         if top is not None and rules.guardrail and dissent:
@@ -278,7 +278,7 @@ class DarkForest(Panel, CalibratedProtocol):
     # --------------------------------------------------------------------------------- calibration
 
     def calibration_protocol(self) -> Facts:
-        """A vote: everybody answers alone, in the form that is asked for here."""
+        """A vote: all agents answer independently, in the form that this protocol asks for."""
         return {"use": "vote", "agents": self.agents, "confidence": self.confidence, "repairs": self.repairs}
 
     def fit(self, played: Sequence[CalibrationEpisode]) -> Facts:

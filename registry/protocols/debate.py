@@ -1,4 +1,4 @@
-"""Debate: everybody answers, reads the others' last replies, and answers again; then the votes are counted."""
+"""Debate: all agents answer, read the others' last replies, and answer again; then votes are counted."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Debate(Panel):
     Turns: `answer`, `debate` (view: `replies` of the others, `digest`, `restate`, `leading`), `digest` (`replies`).
 
     Attributes:
-        rounds: how often everybody answers, the first answer included.
+        rounds: how often every agent answers, the first answer included.
         summarise: whether a seat of its own condenses the replies, and its digest is shown in their place: once a round
-            for all ("shared": of everybody's replies) or once a reader ("per_reader": of the others').
+            for all ("shared": of all replies) or once a reader ("per_reader": of the others').
         summariser: the name of that seat; it is none of the panel's. Where it fails, nothing is shown.
-        restate: whether the question is told again each round.
+        restate: whether each round restates the question.
         stop: "unanimous": no further round once all have given the same answer.
         ties: which of several leading answers wins. Answers that cannot be read have no vote.
     """
@@ -123,5 +123,5 @@ class Debate(Panel):
 
 
 def _others(opinions: Sequence[Opinion], reader: Opinion) -> list[Opinion]:
-    """What a reader is shown: everybody else who wrote something."""
+    """What a reader sees: the replies of all others that wrote one."""
     return [opinion for opinion in opinions if opinion.seat != reader.seat and opinion.text]

@@ -1,4 +1,4 @@
-"""ReConcile: a round table that discusses until it agrees, and a vote weighted by how sure everybody says to be."""
+"""ReConcile: a round table that discusses until it agrees, and a vote weighted by stated confidence."""
 
 from __future__ import annotations
 

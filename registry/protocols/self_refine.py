@@ -36,8 +36,8 @@ Critique = Generator[list[Turn], list[Move], Step]
 class SelfRefine(Panel):
     """One agent answers, criticizes its answer and rewrites it, until the critique approves or the cap is reached.
 
-    Self-Refine (Madaan et al., 2023). Nobody else ever speaks; every turn is a new conversation that shows the question
-    and the seat's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.
+    Self-Refine (Madaan et al., 2023). No other agent takes part; every turn is a new conversation that shows the
+    question and the seat's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.
 
     Turns: `answer`; "split": `feedback` (view: `current`, `signal`, `leading`) and `refine` (view: `past`, pairs of
     answer and feedback, `leading`); "fused": `refine_fused` (view: `past`, `current`, `signal`, `leading`).

@@ -26,13 +26,13 @@ class Steps(Protocol):
     is the task's and `talk_rounds`. A seat that fails does what an idle one does.
 
     Attributes:
-        order: "simultaneous": everybody decides on the same state, one timestep. "sequential": one after another,
+        order: "simultaneous": all agents decide on the same state, one timestep. "sequential": one after another,
             each on the state that those before have left; every action is one timestep (Appendix C.1).
         max_timesteps: the limit, in timesteps.
         ends: when the end is looked at in sequential order: after every "action", as the paper has it; or after
-            everybody's "turn", as its released code does: then the limit is overshot to a multiple of the seats, and
-            a deadlock that somebody resolves within the turn is none.
-        talk_rounds: 0: nobody talks. 1: a message goes with each action, and is seen from the next decision on.
+            all agents' "turn", as its released code does: then the limit is overshot to a multiple of the seats, and
+            a deadlock that an agent resolves within the turn is none.
+        talk_rounds: 0: no messages. 1: a message goes with each action, and is seen from the next decision on.
             R > 1: R − 1 rounds of messages alone come before each action; who speaks or acts sees all of the
             timestep's so far, those of one neighbor joined by " / ".
         channel: how messages travel; each goes to all neighbors. `neighbors` shows those of the last round;

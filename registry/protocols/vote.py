@@ -1,4 +1,4 @@
-"""Everybody answers alone, then the votes are counted: the baseline of every exchange of answers."""
+"""All agents answer independently, then votes are counted: the baseline of every exchange of answers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Vote(Panel):
         )
 
     def members(self, case: Case) -> tuple[str, ...]:
-        """The panel. Raises `PluginError` where weights name somebody who has no seat."""
+        """The panel. Raises `PluginError` if weights name an agent that does not exist."""
         found = super().members(case)
         strangers = [seat for seat in self.weights or () if seat not in found]
         if strangers:

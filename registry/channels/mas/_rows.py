@@ -1,4 +1,4 @@
-"""What MAS-Bench's two messaging backends share: rows for receivers, there for whoever asks next (Appendix E)."""
+"""What MAS-Bench's two messaging backends share: rows for receivers, delivered when they next ask (Appendix E)."""
 
 from __future__ import annotations
 

@@ -60,6 +60,6 @@ class OpenPeerToPeer(Rows):
         return f"delivered to {receiver}"
 
     def submitted(self, seat: str, text: str) -> str:
-        """The seat is offline from now on; nobody is told."""
+        """The agent is offline from now on; others do not learn of it."""
         self._offline.add(seat)
         return ""

@@ -12,7 +12,7 @@ from ._agent import Agent, claims, numbers
 
 class VertexCover(Agent):
     """Each phase, every undecided agent draws a number; it joins the independent set if all its undecided
-    neighbors drew smaller ones, and says so; their neighbors stay out. Whoever is not in the set is a
+    neighbors drew smaller ones, and says so; their neighbors stay out. An agent outside the set is a
     coordinator: each edge has one, and each coordinator has a neighbor in the set."""
 
     def __init__(self, brief: Facts, rng: random.Random) -> None:

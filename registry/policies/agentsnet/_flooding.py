@@ -1,4 +1,4 @@
-"""The two global problems: everybody passes on the least it has heard, for at least D rounds."""
+"""The two global problems: each agent passes on the least it has received, for at least D rounds."""
 
 from __future__ import annotations
 

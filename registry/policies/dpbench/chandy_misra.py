@@ -30,10 +30,10 @@ class Way:
     Attributes:
         starts: whether the right of way is this side's at the start.
         passed: how often it has changed hands, as far as is known here.
-        dirty: the fork has been used since the right of way came here: whoever asks gets it. True at the start.
+        dirty: the fork has been used since the right of way came here: any agent that asks gets it. True at the start.
         asked: the neighbor asks for it now.
         unheard: for how many turns the neighbor has not been heard in this language.
-        patience: for how many it may be so; 1 until it is first heard, as in the first turn nobody may have spoken.
+        patience: for how many it may be so; 1 until it is first heard, as in the first turn none may have spoken.
     """
 
     starts: bool
@@ -45,7 +45,7 @@ class Way:
 
     @property
     def stranger(self) -> bool:
-        """Whether the neighbor does not speak this language: nobody can wait for its leave."""
+        """Whether the neighbor does not speak this language: none can wait for its leave."""
         return self.unheard > self.patience
 
     @property
@@ -77,7 +77,7 @@ class ChandyMisra(Philosopher):
 
     In sequential order the channel needs `lifetime: latest`, or most messages are never seen. A neighbor that says
     anything else (a model) is a stranger: no leave is asked of it, and a fork is laid down when it has the other one.
-    Without talk, or with `max_chars` below 47, everybody goes by `resource_ordering`.
+    Without talk, or with `max_chars` below 47, all follow `resource_ordering`.
     """
 
     _ways: dict[str, Way] = field(init=False, default_factory=dict, repr=False)

@@ -13,7 +13,7 @@ from ._philosopher import LEFT, RIGHT, Philosopher, in_order, number
 class OddEven(Philosopher):
     """Even numbers take the left fork first, odd ones the right one, and keep it: a table of these never deadlocks.
 
-    In a deadlock everybody holds the fork on the same side. P0's first is the left one and P1's the right one.
+    In a deadlock all hold the fork on the same side. P0's first is the left one and P1's the right one.
     """
 
     def act(self, turn: Turn, rng: random.Random) -> str:

@@ -16,12 +16,12 @@ from ._philosopher import GRAB, SIDES, Philosopher, missing
 class Polite(Philosopher):
     """Draws which fork to take first; if the other fork is taken, it releases its fork and draws again.
 
-    Nobody waits with a fork in its hand, so nobody is stuck for ever. Yet DPBench calls it a deadlock as soon as
-    everybody holds one fork: all may draw the same side and reach for it at once, with 3 philosophers and no
+    None waits with a fork in its hand, so none is stuck for ever. Yet DPBench calls it a deadlock as soon as
+    all hold one fork: all may draw the same side and reach for it at once, with 3 philosophers and no
     hesitation in one of four first timesteps.
 
     Attributes:
-        hesitation: how likely it is to wait a turn, each time its first fork is free; makes it rarer that everybody
+        hesitation: how likely it is to wait a turn, each time its first fork is free; makes it rarer that all
             reaches out at once.
     """
 

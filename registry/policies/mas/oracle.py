@@ -20,7 +20,7 @@ class Oracle(Commander):
     """Any task of MAS-Bench: follows a plan that brings every agent the right answer in the fewest rounds.
 
     Attributes:
-        plan: "best" is "all" where everybody can be told at once, else "star". "all": everybody tells everybody.
+        plan: "best" is "all" if a broadcast reaches all at once, else "star". "all": each informs each other.
             "star": agent `hub` gathers and tells. "chain": each tells the next what came before (prefix_sum on p2p).
         hub: the agent in the middle of a star; None for the last one.
     """

@@ -30,7 +30,7 @@ def problem(module: str) -> ShardedTask:
 
 @lru_cache(maxsize=4)
 def _solved(module: str, shards: tuple[str, ...], known: str) -> Sequence[str]:
-    """All agents' answers as they write them. Everybody in an episode asks for the same, so it is kept."""
+    """All agents' answers as they write them. All agents of an episode ask for the same, so it is cached."""
     task = problem(module)
     answers = task.answers([_value(shard) for shard in shards], json.loads(known))
     if task.segmented(json.loads(known)):
@@ -121,7 +121,7 @@ class Agent(Policy):
 
     @property
     def segmented(self) -> bool:
-        """Whether everybody has an answer of its own."""
+        """Whether every agent has an answer of its own."""
         return problem(self.brief["module"]).segmented(self.brief["known"])
 
     def _texts(self, view: Facts) -> list[str]:

@@ -125,7 +125,7 @@ class Tree(Plan):
 
 
 class Dissemination(Plan):
-    """In step t everybody tells i + 2^t all that it knows."""
+    """In step t each agent sends i + 2^t all that it knows."""
 
     def __init__(self, agent: Oracle) -> None:
         super().__init__(agent)
@@ -143,7 +143,7 @@ class Dissemination(Plan):
 
 
 class Everybody(Plan):
-    """Everybody tells everybody."""
+    """Each agent informs each other."""
 
     def step(self, number: int) -> Iterable[Call]:
         me, own = self.agent, self.own()
@@ -189,7 +189,7 @@ class Flag(Plan):
 
 
 class BroadcastAll(Plan):
-    """Everybody tells all at once."""
+    """Each agent informs all others at once."""
 
     def step(self, number: int) -> Iterable[Call]:
         if self.complete:
@@ -220,7 +220,7 @@ def read(path: str) -> Call:
 
 
 class Files(Plan):
-    """Everybody writes a file of its own and reads all others."""
+    """Each agent writes a file of its own and reads all others."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
@@ -232,7 +232,7 @@ class Files(Plan):
 
 
 class FilesStar(Plan):
-    """Everybody writes a file; agent 0 reads all and writes the answers, which the others read."""
+    """Each agent writes a file; agent 0 reads all and writes the answers, which the others read."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent

@@ -20,12 +20,12 @@ class Oracle(Agent):
 
     Attributes:
         plan: for mailbox: star (agent 0 gathers and tells), tree (a binary heap), dissemination (i → i + 2^t), all
-            (everybody to everybody), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbors; life_game_1d),
+            (each to each other), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbors; life_game_1d),
             flag (who has a match tells all; any_match if there is one). For broadcast: all, star. For store: all (a
-            file each, everybody reads all), star (agent 0 reads all and writes the answers). "star" fits all three.
-        mistake: "early": everybody submits in round 1 what it can know alone (premature, and consensus failures).
+            file each, all read all), star (agent 0 reads all and writes the answers). "star" fits all three.
+        mistake: "early": all submit in round 1 what it can know alone (premature, and consensus failures).
             "one": the last agent submits a wrong answer after hearing everything (a computation error, and no
-            consensus). "all": everybody submits the same wrong answer (a computation error alone); for star and all.
+            consensus). "all": all submit the same wrong answer (a computation error alone); for star and all.
     """
 
     plan: Literal["star", "tree", "dissemination", "all", "chain", "halo", "flag"] = "star"

@@ -25,7 +25,7 @@ EQUAL = 1e-12
 
 @dataclass(frozen=True)
 class Theta:
-    """The frozen parameters Θ of the score (Section 3.4). Those of the default favour nobody.
+    """The frozen parameters Θ of the score (Section 3.4). The defaults favor no agent.
 
     Attributes:
         alpha: seat → α, its reliability; 1 where it is not named.
@@ -82,7 +82,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The clusters, most believed first; none if nobody gave an answer that can be read."""
+    """The clusters, most believed first; none if there is no readable answer."""
 
     clusters: tuple[Cluster, ...]
 
