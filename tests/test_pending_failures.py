@@ -159,6 +159,26 @@ def answered(journal: Path) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_journals_of_several_workers_read_as_one(tmp_path: Path, order: tuple[int, int]) -> None:
+    """A worker is lost in an outage after the end of an episode; another one plays it again from where it was cut."""
+    end = {"k": "end", "e": "e", "condition": "c", "labels": {}, "numbers": {}, "error": None, "moves": 2}
+    lost, other = Writer(), Writer()
+    lost.move("e", 0)
+    lost.move("e", 1, "request")
+    lost.lines.append({**end, "numbers": {"m": 0.0}})
+    other.move("e", 1)
+    other.lines.append({**end, "numbers": {"m": 1.0}})
+    paths = [tmp_path / f"journal-{i}.jsonl" for i in order]
+    for path, writer in zip(paths, (lost, other), strict=True):
+        path.write_bytes(sealed(*writer.lines))
+    progress = storage.Progress(*sorted(paths))
+    assert [line["numbers"] for line in progress.ends.values()] == [{"m": 1.0}] and not progress.moves
+    [(_, batches)] = storage.batches(*sorted(paths))
+    assert [[move.error for move in batch] for batch in batches] == [[None], [None]]
+    assert list(storage.Progress(paths[0]).moves["e"]) == [("seat 0", 0)], "what the lost worker had, up to the failure"
+
+
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(["e", "f", "g"]),
