@@ -37,9 +37,9 @@ def fact_of_all(episode: Episode, name: str) -> float | None:
     return None if last is None or before is None else last + before
 
 
-def _number(found: Any, what: str) -> float | None:
-    if found is None:
+def _number(value: Any, what: str) -> float | None:
+    if value is None:
         return None
-    if not isinstance(found, int | float):
-        raise PluginError(f"{what} is {found!r:.80}, not a number", hint="A metric can only average numbers.")
-    return float(found)
+    if not isinstance(value, int | float):
+        raise PluginError(f"{what} is {value!r:.80}, not a number", hint="A metric can only average numbers.")
+    return float(value)

@@ -21,5 +21,5 @@ class Latency(Metric):
         seconds = [call.latency for call in calls(episode) if call.latency is not None]
         if not seconds:
             return None
-        found = sum(seconds) / len(seconds) if self.kind == "mean" else sum(seconds)
-        return found * 1000 if self.unit == "milliseconds" else found
+        value = sum(seconds) / len(seconds) if self.kind == "mean" else sum(seconds)
+        return value * 1000 if self.unit == "milliseconds" else value

@@ -21,14 +21,14 @@ def meals(episode: Episode) -> list[int] | None:
 
 def end(episode: Episode) -> str | None:
     """How the episode ended: "deadlock", "over" or "limit"."""
-    found = _fact(episode, "end")
-    return None if found is None else str(found)
+    value = _fact(episode, "end")
+    return None if value is None else str(value)
 
 
 def deadlocks(episode: Episode) -> list[int] | None:
     """The timesteps, counted from 1, after which there was a deadlock."""
-    found = _fact(episode, "deadlocks")
-    return None if found is None else list(found)
+    steps = _fact(episode, "deadlocks")
+    return None if steps is None else list(steps)
 
 
 def decisions(episode: Episode) -> Iterator[tuple[str, str]]:

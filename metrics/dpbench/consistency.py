@@ -29,5 +29,7 @@ class Consistency(RatioMetric):
 
     def parts(self, episode: Episode) -> Parts | None:
         """Decisions that act on the intent stated beside them, of all that stand beside one."""
-        stated = [(found, act) for message, act in decisions(episode) if (found := intent(message, self._phrases))]
-        return sum(found == act for found, act in stated), len(stated)
+        stated = [
+            (intended, act) for message, act in decisions(episode) if (intended := intent(message, self._phrases))
+        ]
+        return sum(intended == act for intended, act in stated), len(stated)

@@ -12,5 +12,5 @@ class DeadlockEvents(Metric):
     needs = ("deadlocks",)
 
     def measure(self, episode: Episode) -> float | None:
-        found = deadlocks(episode)
-        return None if found is None else float(len(found))
+        events = deadlocks(episode)
+        return None if events is None else float(len(events))

@@ -22,5 +22,5 @@ class IntentShare(RatioMetric):
 
     def parts(self, episode: Episode) -> Parts | None:
         """Messages that state an intent, of all messages."""
-        found = [intent(message, self._phrases) for message, _ in decisions(episode)]
-        return sum(action is not None for action in found), len(found)
+        intents = [intent(message, self._phrases) for message, _ in decisions(episode)]
+        return sum(action is not None for action in intents), len(intents)

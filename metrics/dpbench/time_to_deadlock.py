@@ -15,5 +15,5 @@ class TimeToDeadlock(Metric):
     needs = ("end", "deadlocks")
 
     def measure(self, episode: Episode) -> float | None:
-        found = deadlocks(episode)
-        return float(found[-1]) if found and end(episode) == "deadlock" else None
+        events = deadlocks(episode)
+        return float(events[-1]) if events and end(episode) == "deadlock" else None

@@ -23,5 +23,5 @@ class Exit(Metric):
             raise PluginError("ways is empty", hint="Name one at least: vote, tie, no candidate, …", at=("ways",))
 
     def measure(self, episode: Episode) -> float | None:
-        found = episode.outcome.facts.get("exit") if episode.outcome else None
-        return None if found is None else float((found in self.ways) != self.other)
+        exit_fact = episode.outcome.facts.get("exit") if episode.outcome else None
+        return None if exit_fact is None else float((exit_fact in self.ways) != self.other)

@@ -27,12 +27,12 @@ class Communication(Metric):
     needs = ("communication", "first", "final_from")
 
     def measure(self, episode: Episode) -> float | None:
-        found = facts(episode)
-        characters = found.get("communication")
+        run_facts = facts(episode)
+        characters = run_facts.get("communication")
         if characters is None:
             return None
-        if self.phase == "all" and found.get("first"):
-            characters += found["first"]["facts"]["communication"]
+        if self.phase == "all" and run_facts.get("first"):
+            characters += run_facts["first"]["facts"]["communication"]
         total, per_token = total_tokens(episode, self.phase), characters_per_token(episode)
         if not total or per_token is None:
             return None

@@ -35,8 +35,8 @@ class Failure(Metric):
             raise PluginError("modes is empty", hint="Name one at least: premature, stale, hallucination, …")
 
     def measure(self, episode: Episode) -> float | None:
-        found = [grade(episode, mode) for mode in self.modes]
-        return None if None in found else float(all(found))
+        grades = [grade(episode, mode) for mode in self.modes]
+        return None if None in grades else float(all(grades))
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
         return total(numbers) if self.count else super().aggregate(numbers)

@@ -18,8 +18,8 @@ LEADS = 1.5
 
 def facts(episode: Episode) -> Mapping[str, Any] | None:
     """The protocol's facts; None for an episode of another protocol, or without an outcome."""
-    found = episode.outcome.facts if episode.outcome else {}
-    return found if "sent" in found and "received" in found else None
+    run_facts = episode.outcome.facts if episode.outcome else {}
+    return run_facts if "sent" in run_facts and "received" in run_facts else None
 
 
 def belongs(episode: Episode, among: Among) -> bool:
@@ -31,24 +31,24 @@ def belongs(episode: Episode, among: Among) -> bool:
     if among in ("solved", "failed"):
         success = grade(episode, "success")
         return success is not None and (success == 1) == (among == "solved")
-    found = leader(episode)
-    return found is not None and found == (among == "led")
+    leading = leader(episode)
+    return leading is not None and leading == (among == "led")
 
 
 def leader(episode: Episode) -> bool | None:
     """Whether an agent received more than 1.5 times the mean number of messages, or files of others that it read."""
-    found = facts(episode)
-    if found is None:
+    run_facts = facts(episode)
+    if run_facts is None:
         return None
-    counts = [count for count, _ in found["received"].values()]
+    counts = [count for count, _ in run_facts["received"].values()]
     return bool(counts) and max(counts) > LEADS * sum(counts) / len(counts)
 
 
 def spoken(episode: Episode) -> Iterator[tuple[int, str, str]]:
     """(batch, agent, text) of every message or file that was to be sent in the run that counts, refused ones too; where
     `wait` and `submit_result` end a round (in all protocols but command_rounds) nothing behind them."""
-    found = facts(episode) or {}
-    start, goes_on = found.get("final_from") or 0, "communication" in found
+    run_facts = facts(episode) or {}
+    start, goes_on = run_facts.get("final_from") or 0, "communication" in run_facts
     for number, batch in enumerate(episode.batches[start:]):
         for move in batch:
             for call in move.action if isinstance(move.action, list) else ():
@@ -60,13 +60,13 @@ def spoken(episode: Episode) -> Iterator[tuple[int, str, str]]:
                     yield number, move.seat, str(call["content"])
 
 
-def pairs(found: Mapping[str, Any]) -> Iterable[int]:
+def pairs(run_facts: Mapping[str, Any]) -> Iterable[int]:
     """How many ordered pairs of agents one sending reached, for every sender (Section 3.3, D)."""
-    n = len(found["received"])
-    if found["reads"] is not None:  # shared files: successful reads by others
-        return [sum(readers.values()) for readers in found["reads"].values()]
+    n = len(run_facts["received"])
+    if run_facts["reads"] is not None:  # shared files: successful reads by others
+        return [sum(readers.values()) for readers in run_facts["reads"].values()]
     return [
         count * (n - 1 if receiver == "*" else 1)
-        for receivers in found["sent"].values()
+        for receivers in run_facts["sent"].values()
         for receiver, (count, _) in receivers.items()
     ]

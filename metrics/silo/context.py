@@ -35,14 +35,14 @@ class Context(Metric):
     needs = ("sent", "received", "data_characters")
 
     def measure(self, episode: Episode) -> float | None:
-        found, data = facts(episode), grade(episode, "data_characters")
+        run_facts, data = facts(episode), grade(episode, "data_characters")
         calls: dict[str, list[Completion]] = {}
         for move in moves(episode, "final"):
             calls.setdefault(move.seat, []).extend(call for call in move.calls if call.input_tokens is not None)
         per_token = characters_per_token(episode)
-        if found is None or data is None or per_token is None:
+        if run_facts is None or data is None or per_token is None:
             return None
-        parts = [self._of(found, seat, of, data / per_token, per_token) for seat, of in calls.items() if of]
+        parts = [self._of(run_facts, seat, of, data / per_token, per_token) for seat, of in calls.items() if of]
         return max(parts) if self.of == "max" else sum(parts) / len(parts)
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
@@ -53,10 +53,12 @@ class Context(Metric):
         low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
         return Statistic(low + (high - low) * (at % 1), None, len(ordered))
 
-    def _of(self, found: Mapping[str, Any], seat: str, calls: list[Completion], data: float, per_token: float) -> float:
+    def _of(
+        self, run_facts: Mapping[str, Any], seat: str, calls: list[Completion], data: float, per_token: float
+    ) -> float:
         first = calls[0].input_tokens or 0
-        sent = sum(length for _, length in found["sent"].get(seat, {}).values())
-        communication: float = (sent + found["received"][seat][1]) / per_token
+        sent = sum(length for _, length in run_facts["sent"].get(seat, {}).values())
+        communication: float = (sent + run_facts["received"][seat][1]) / per_token
         match self.part:
             case "base":
                 return max(0.0, first - data)

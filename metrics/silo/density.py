@@ -22,12 +22,12 @@ class Density(Metric):
     needs = ("sent", "received", "reads")
 
     def measure(self, episode: Episode) -> float | None:
-        found = facts(episode)
-        if found is None or not belongs(episode, self.among):
+        run_facts = facts(episode)
+        if run_facts is None or not belongs(episode, self.among):
             return None
-        n = len(found["received"])
+        n = len(run_facts["received"])
         if self.count == "sends":
-            total = sum(count for receivers in found["sent"].values() for count, _ in receivers.values())
+            total = sum(count for receivers in run_facts["sent"].values() for count, _ in receivers.values())
         else:
-            total = sum(pairs(found))
+            total = sum(pairs(run_facts))
         return total / (n * (n - 1)) if n > 1 else 0.0

@@ -13,5 +13,5 @@ class Leader(Metric):
     needs = ("received",)
 
     def measure(self, episode: Episode) -> float | None:
-        found = leader(episode)
-        return None if found is None or len((facts(episode) or {})["received"]) < 2 else float(found)
+        leading = leader(episode)
+        return None if leading is None or len((facts(episode) or {})["received"]) < 2 else float(leading)

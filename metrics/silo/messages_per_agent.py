@@ -15,7 +15,7 @@ class MessagesPerAgent(Metric):
     needs = ("messages", "received")
 
     def measure(self, episode: Episode) -> float | None:
-        found, sent = facts(episode), fact(episode, "messages")
-        if found is None or sent is None or not belongs(episode, self.among):
+        run_facts, sent = facts(episode), fact(episode, "messages")
+        if run_facts is None or sent is None or not belongs(episode, self.among):
             return None
-        return sent / len(found["received"])
+        return sent / len(run_facts["received"])
