@@ -278,14 +278,14 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
             return
         words = [str(v) for e in error.context if e.validator == "enum" for v in e.validator_value]
         kinds = [*words, *(_kinds(e.validator_value) for e in error.context if e.validator == "type")]
-        hint = f" {near(found, words)}".split(" There are")[0] if isinstance(found, str) else ""
-        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(found)} {_short(found)}.{hint}"
+        hint = f". {near(found, words)}".split(" There are")[0] if words and isinstance(found, str) else ""
+        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(found)}{hint}"
     elif rule == "pattern":
         yield path, f"{name} is {_short(found)}; it must be {error.schema.get('description', f'like {value}')}"
     elif rule in _MUST:
         yield path, f"{name} must {_MUST[rule].format(value)}, found {found}"
     elif rule == "type":
-        yield path, f"{name} must be {_kinds(value)}, found {_kind(found)} {_short(found)}"
+        yield path, f"{name} must be {_kinds(value)}, found {_kind(found)}"
     elif rule in ("minItems", "minLength", "minProperties") and value == 1:
         yield path, f"{name} must not be empty"
     elif rule in ("minItems", "maxItems"):
@@ -323,10 +323,10 @@ def _kinds(names: str | Sequence[str]) -> str:
 
 
 def _kind(value: Any) -> str:
-    kinds = {dict: "a mapping", list: "a list", str: "text", bool: "the truth value", type(None): "nothing"}
-    return kinds.get(type(value), "the number")
+    kinds = {dict: "a mapping", list: "a list", str: "text", bool: "the truth value"}
+    return "nothing" if value is None else f"{kinds.get(type(value), 'the number')} {_short(value)}"
 
 
 def _short(value: Any) -> str:
-    text = "" if value is None else repr(value)
+    text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

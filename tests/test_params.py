@@ -81,10 +81,12 @@ def test_good_values(value: dict[str, Any]) -> None:
         ({"kind": "gren"}, "'kind' is 'gren'. Did you mean green?"),
         ({"on": "yes"}, "'on' must be true or false, found text 'yes'"),
         ({"name": [1]}, "'name' must be text or empty, found a list [1]"),
+        ({"names": None}, "'names' must be a list, found nothing"),
         ({"sizes": [1, "x"]}, "entry 1 of 'sizes' must be an integer, found text 'x'"),
         ({"rounds": "papers"}, "'rounds' must be paper or an integer, found text 'papers'. Did you mean paper?"),
         ({"rounds": True}, "'rounds' must be paper or an integer, found the truth value True"),
         ({"span": [1]}, "'span' must have at least 2 entries, found 1"),
+        ({"rounds": "pqrs"}, "'rounds' must be paper or an integer, found text 'pqrs'."),
         ({"span": [1.5, 1]}, "entry 0 of 'span' must be an integer"),
         ({"channels": [3]}, "entry 0 of 'channels' must be text or a mapping"),
         ({"cuont": 1}, "unknown key 'cuont'. Did you mean count?"),
@@ -95,6 +97,7 @@ def test_good_values(value: dict[str, Any]) -> None:
 def test_mistakes(value: dict[str, Any], says: str) -> None:
     found = [what for _, what in parameters.faults(Many, {**GOOD, **value})]
     assert any(says in what for what in found), found
+    assert all("None found" not in what and "  " not in what for what in found)
 
 
 def test_a_missing_parameter() -> None:

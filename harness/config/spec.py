@@ -142,9 +142,13 @@ def _plain_table(spec: Spec) -> dict[str, Any]:
     }
 
 
+def _where(error: SpecError) -> tuple[str, int, int]:
+    return (error.place.file, error.place.line, error.place.column) if error.place else ("", 0, 0)
+
+
 def raise_all(errors: Iterable[SpecError]) -> None:
     """Raise one error that tells the first `MAX_TOLD` of `errors`; nothing if there are none."""
-    found = list(itertools.islice(errors, MAX_TOLD + 1))
+    found = sorted(itertools.islice(errors, MAX_TOLD + 1), key=_where)
     if len(found) == 1:
         raise found[0]
     if len(found) > MAX_TOLD:
