@@ -144,7 +144,7 @@ def test_tasks(name: str) -> None:
 
 @pytest.mark.parametrize("task", names("tasks"))
 def test_protocols(task: str) -> None:
-    for name, given in fitting(task):
+    for name, given in share(task):
         assert check.check_protocol(build("protocols", name, **given), question(task)) == [], (name, given)
 
 

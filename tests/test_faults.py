@@ -101,16 +101,16 @@ def play(folder: Path, model: Any, repeats: int, **more: Any) -> harness.Run:
     return harness.evaluate("toy", model, repeats=repeats, output_path=folder, project=TOY, max_concurrency=64, **more)
 
 
-def test_thousands_of_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: Path) -> None:
+def test_a_thousand_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: Path) -> None:
     """Faults of every kind; the model dies; everything fails; then it goes on. Nothing shows, nothing is twice."""
-    repeats = 50
+    repeats = 17
     play(tmp_path / "calm" / "run", Mock(model="fake", function=calm), repeats)
     wild, model, before = tmp_path / "wild" / "run", Model(), set[int]()
     with FakeOpenAI(model.answer, faults=model.faults) as server:
         engine = {"base_url": server.url, "model": "fake", "backoff": 0.0, "max_backoff": 0.0, "timeout": 2.0}
         for dies_after, death, says in (
-            (1200, DEAD, r"the model at http://127.* has died: .*CUDA error"),
-            (1200, status(503, "overloaded"), r"2[5-9] of the last 100 requests to fake failed, .*overloaded"),
+            (350, DEAD, r"the model at http://127.* has died: .*CUDA error"),
+            (350, status(503, "overloaded"), r"2[5-9] of the last 100 requests to fake failed, .*overloaded"),
         ):
             model.asked, model.dies_after, model.death = set(), dies_after, death
             with pytest.raises(RunStoppedError, match=says):
@@ -118,10 +118,10 @@ def test_thousands_of_calls_to_a_server_that_fails_at_a_fifth_of_them(tmp_path: 
             assert len(model.asked) <= dies_after + 2 * 64, "nothing new is asked of a dead engine"
             assert not model.asked & before, "paid for already"
             before = set(recorded(wild))
-            assert len(before) == len(recorded(wild)) > 800
+            assert len(before) == len(recorded(wild)) > 200
         model.asked, model.dies_after = set(), None
         done = play(wild, "openai", repeats, model_args=engine)
-    assert not model.asked & before and len(before | model.asked) > 3000
+    assert not model.asked & before and len(before | model.asked) > 1000
     assert len(recorded(wild)) == len(set(recorded(wild)))
     assert results(wild) == results(tmp_path / "calm" / "run")
     report = done.meta["engines"]["model"]
@@ -137,12 +137,12 @@ def test_a_failing_model_leaves_no_results_while_the_other_goes_on(tmp_path: Pat
         overrides = (f"models={{other: {other}}}", "seats={default: model, second: {model: other, count: 1}}",
                 "protocol.rounds=6")  # fmt: skip
         engine = {"base_url": well.url, "model": "fake", "backoff": 0}
-        play(tmp_path / "calm" / "run", "openai", 10, model_args=engine, overrides=overrides)
-        dying.dies_after, dying.death, dying.asked = 150, status(503, "overloaded"), set()
+        play(tmp_path / "calm" / "run", "openai", 5, model_args=engine, overrides=overrides)
+        dying.dies_after, dying.death, dying.asked = 60, status(503, "overloaded"), set()
         with pytest.raises(RunStoppedError, match="requests to other failed"):
-            play(tmp_path / "wild" / "run", "openai", 10, model_args=engine, overrides=overrides)
+            play(tmp_path / "wild" / "run", "openai", 5, model_args=engine, overrides=overrides)
         dying.dies_after = None
-        play(tmp_path / "wild" / "run", "openai", 10, model_args=engine, overrides=overrides)
+        play(tmp_path / "wild" / "run", "openai", 5, model_args=engine, overrides=overrides)
     assert results(tmp_path / "wild" / "run") == results(tmp_path / "calm" / "run")
 
 
