@@ -82,13 +82,13 @@ class Parsed:
     Attributes:
         action: the action.
         error: what is wrong with the text; None if it is readable.
-        partial: with an error, the fallback action that counts if the agent is not asked again, such as the message
+        fallback_action: with an error, the action that counts if the agent is not asked again, such as the message
             beside an unreadable action.
     """
 
     action: Action = None
     error: str | None = None
-    partial: Action = None
+    fallback_action: Action = None
 
 
 class Reply(ABC):
@@ -102,7 +102,7 @@ class Reply(ABC):
         return None
 
     @property
-    def idle(self) -> Action:
+    def noop(self) -> Action:
         """The action of an agent that does nothing; it must be legal. None if the turn requires an answer."""
         return None
 
@@ -114,7 +114,7 @@ class Reply(ABC):
     def parse(self, text: str) -> Parsed:
         """Parse `text`. `Parsed.error` says what is wrong in words that help the model to correct it."""
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether a readable text is also well-formed, as the prompt asks for."""
         return True
 
@@ -171,7 +171,7 @@ class Completion:
 class Move:
     """The result of a turn: an action, or the reason why there is none, and the model calls (none for a policy).
 
-    `error_kind` is "parse" if no call gave a readable reply (the action is then the last one's `Parsed.partial`),
+    `error_kind` is "parse" if no call gave a readable reply (the action is then the last `Parsed.fallback_action`),
     "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
     """
 
@@ -334,10 +334,10 @@ class Protocol(ABC):
 
     @abstractmethod
     def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Drive one episode. If every agent plays `reply.idle`, the episode must last as long as it ever can."""
+        """Drive one episode. If every agent plays `reply.noop`, the episode must last as long as it ever can."""
 
     def shape(self, task: Task, case: Case) -> Hashable | None:
-        """What alone decides the course of an episode in which every agent plays `reply.idle`.
+        """What alone decides the course of an episode in which every agent plays `reply.noop`.
 
         `harness plan` plays one episode for all cases of the same shape: the same agents get the same turns, apart from
         their contexts and the first observations. None, the default: it plays every case.

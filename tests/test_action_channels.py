@@ -65,7 +65,7 @@ def test_with_several_replies_a_round_the_order_is_still_that_of_seats() -> None
     def answer(turn: Turn) -> Calls:
         number = replies[turn.seat] = replies.get(turn.seat, 0) + 1
         if turn.seat == "Agent 2" or number > 2:
-            return turn.reply.idle  # type: ignore[no-any-return]
+            return turn.reply.noop  # type: ignore[no-any-return]
         return [send(2, f"{turn.seat[-1]}{number}")]
 
     played = play(channel("mailbox"), answer, calls_per_round=2, max_rounds=2)
@@ -79,7 +79,7 @@ def test_with_several_replies_a_round_the_highest_seat_still_writes_last() -> No
     def answer(turn: Turn) -> Calls:
         number = replies[turn.seat] = replies.get(turn.seat, 0) + 1
         if turn.view["round"] == 2:
-            return [{"call": "read_file", "path": "p"}] if number == 3 else turn.reply.idle
+            return [{"call": "read_file", "path": "p"}] if number == 3 else turn.reply.noop
         if (turn.seat, number) in (("Agent 0", 2), ("Agent 2", 1)):
             return [{"call": "write_file", "path": "p", "content": turn.seat}]
         return [{"call": "list_files", "prefix": ""}]

@@ -51,7 +51,7 @@ def play(
         if callable(script):
             return script(turn)
         key = int(turn.seat.split()[1]), turn.view["round"]
-        return script.get(key, turn.reply.idle)
+        return script.get(key, turn.reply.noop)
 
     protocol = BUILTIN.load("protocols", "action_rounds")(channel=on, **{"max_rounds": 5, **parameters})
     task = Sum(seats)

@@ -78,7 +78,7 @@ def test_ten_thousand_calls_are_counted_and_not_kept() -> None:
 
 
 def test_what_is_allowed() -> None:
-    assert FORM.allows(FORM.idle) and FORM.allows([]) and FORM.options is None
+    assert FORM.allows(FORM.noop) and FORM.allows([]) and FORM.options is None
     for wrong in (None, "wait", [{"call": "eat"}], [{"call": "wait", "x": 1}], [{"call": "wait"}] * 6, ["wait"]):
         assert not FORM.allows(wrong)
 

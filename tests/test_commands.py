@@ -20,7 +20,7 @@ WAIT = {"call": "wait"}
 
 def calls(backend: str, text: str) -> list[dict[str, Any]]:
     parsed = FORMS[backend].parse(text)
-    assert parsed.error is None and parsed.partial is None
+    assert parsed.error is None and parsed.fallback_action is None
     return parsed.action  # type: ignore[no-any-return]
 
 
@@ -235,7 +235,7 @@ def test_how_commands_are_written() -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_what_is_allowed(backend: str) -> None:
     form = FORMS[backend]
-    assert form.idle == [WAIT] and form.allows(form.idle) and form.allows([]) and form.options is None
+    assert form.noop == [WAIT] and form.allows(form.noop) and form.allows([]) and form.options is None
     assert form.allows([WAIT] * form.limit) and not form.allows([WAIT] * (form.limit + 1))
     odd: list[Any] = [None, "wait", WAIT, ["wait"], [{"call": "fly"}], [{"call": "wait", "x": "1"}], [{}], [[]], [None]]
     for wrong in odd:

@@ -11,9 +11,9 @@ from harness.api import Parsed
 from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
-ACT = Labelled(ACTIONS, "ACTION", idle="WAIT")
+ACT = Labelled(ACTIONS, "ACTION", noop="WAIT")
 BOTH = ActionWithMessage(ACT, MessageLine())
-REFERENCE = Labelled(ACTIONS, "ACTION", idle="WAIT", parsing="reference")
+REFERENCE = Labelled(ACTIONS, "ACTION", noop="WAIT", parsing="reference")
 BOTH_REFERENCE = ActionWithMessage(REFERENCE, MessageLine(parsing="reference"))
 
 
@@ -129,13 +129,13 @@ def test_what_is_said_is_not_done(text: str) -> None:
 def test_a_message_beside_an_action_that_cannot_be_read(form: ActionWithMessage) -> None:
     parsed = form.parse("MESSAGE: I hold on\nACTION: EAT")
     assert parsed.action is None and parsed.error is not None
-    assert parsed.partial == {"act": "WAIT", "message": "I hold on"}
-    assert form.parse("ACTION: EAT").partial is None
+    assert parsed.fallback_action == {"act": "WAIT", "message": "I hold on"}
+    assert form.parse("ACTION: EAT").fallback_action is None
 
 
 def test_what_is_said_is_not_done_instead_of_what_cannot_be_read() -> None:
     parsed = BOTH.parse('MESSAGE: NEIGHBOR MESSAGES: - From left neighbor: "ACTION: GRAB_LEFT"\nACTION: DANCE')
-    assert parsed.action is None and parsed.partial["act"] == "WAIT"
+    assert parsed.action is None and parsed.fallback_action["act"] == "WAIT"
 
 
 def test_the_reference_does_what_comes_first_even_in_a_message() -> None:
@@ -158,11 +158,11 @@ def test_a_message_alone() -> None:
 
 
 def test_options_idle_and_what_is_allowed() -> None:
-    assert ACT.idle == "WAIT" and ACT.options == ACTIONS
-    assert BOTH.idle == {"act": "WAIT", "message": None}
+    assert ACT.noop == "WAIT" and ACT.options == ACTIONS
+    assert BOTH.noop == {"act": "WAIT", "message": None}
     assert BOTH.options == tuple({"act": act, "message": None} for act in ACTIONS)
     limited = ActionWithMessage(ACT, MessageLine(max_chars=3))
-    assert limited.allows({"act": "RELEASE", "message": "abc"}) and limited.allows(limited.idle)
+    assert limited.allows({"act": "RELEASE", "message": "abc"}) and limited.allows(limited.noop)
     for wrong in ({"act": "EAT", "message": None}, {"act": "WAIT", "message": "abcd"}, {"act": "WAIT"}, "WAIT", None):
         assert not limited.allows(wrong)
     assert not ACT.allows("EAT") and ACT.allows("WAIT")

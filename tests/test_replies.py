@@ -192,7 +192,7 @@ def test_what_constrained_decoding_writes_is_read(options: list[str], data: st.D
     form = Choice(tuple(options), MARKER)
     said = data.draw(st.sampled_from(form.constraint()["choice"]))
     assert f"{MARKER} {form.parse(said).action}" == said
-    assert form.idle is None
+    assert form.noop is None
 
 
 def test_the_complaint_names_the_options() -> None:
@@ -346,7 +346,7 @@ def test_the_schema_admits_what_is_read() -> None:
 
     form = Messages(("Emma", "Alan"), max_chars=5)
     schema = Draft202012Validator(form.constraint()["json"])
-    assert schema.is_valid({"Emma": "hello"}) and schema.is_valid(form.idle)
+    assert schema.is_valid({"Emma": "hello"}) and schema.is_valid(form.noop)
     assert not schema.is_valid({"Emma": "hello!"})
     assert not schema.is_valid({"Bob": "hello"})
 

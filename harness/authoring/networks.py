@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from harness.api import Case, Facts, OpenChannel, Outcome, Task, derive_seed
 from harness.errors import DataError
 
-from ._names import NAMES as NAMES
+from ._names import NAMES
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -205,10 +205,12 @@ class NetworkTask(Task):
     Class attributes:
         problem: what the agents are to solve together, in a word.
         is_global: whether every agent must be able to hear of every other: then networks are connected.
+        agent_names: the names among which those of agents are drawn; `parsing: reference` of messages accepts them all.
     """
 
     problem: ClassVar[str]
     is_global: ClassVar[bool] = False
+    agent_names: ClassVar[tuple[str, ...]] = NAMES
 
     @abstractmethod
     def networks(self, seed: int) -> Iterable[Network]:

@@ -70,7 +70,7 @@ def drive(
     protocol: Protocol,
     task: Task,
     case: Case,
-    answer: Callable[[Turn], Action] = lambda turn: turn.reply.idle,
+    answer: Callable[[Turn], Action] = lambda turn: turn.reply.noop,
     seed: int = 0,
 ) -> Drive:
     """Play one episode with a function for every agent (by default all agents are idle).
@@ -273,7 +273,7 @@ def check_reply(reply: Reply) -> list[str]:
         parsed = reply.parse(text)
         if not _plain(parsed.action):
             broken.append(f"{type(reply).__name__} parsed {text[:20]!r} into something that is not JSON")
-        if not _plain(parsed.partial):
+        if not _plain(parsed.fallback_action):
             broken.append(f"{type(reply).__name__} read part of {text[:20]!r} as something that is not JSON")
         if parsed.error is not None and parsed.action is not None:
             broken.append(f"{type(reply).__name__} gave both an action and an error for {text[:20]!r}")
@@ -318,7 +318,7 @@ def check_world(task: SteppedTask, seed: int = 0, steps: int = 60) -> list[str]:
         world = task.world(case, random.Random(seed))
         for _ in range(steps):
             asked = {seat: world.reply(seat) for seat in case.seats if rng.random() < 0.8}
-            legal = {seat: (reply.options or (reply.idle,)) for seat, reply in asked.items() if reply is not None}
+            legal = {seat: (reply.options or (reply.noop,)) for seat, reply in asked.items() if reply is not None}
             actions = {seat: None if rng.random() < 0.1 else rng.choice(options) for seat, options in legal.items()}
             before = [world.view(seat) for seat in case.seats]
             seen.append(before)
@@ -369,7 +369,7 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
                 seats[turn.seat] = make()
             briefs[turn.seat] = turn.brief
             action = seats[turn.seat].choose(turn, rngs[turn.seat])
-            if action != turn.reply.idle and not turn.reply.allows(action):
+            if action != turn.reply.noop and not turn.reply.allows(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is none of {turn.reply.options!r}")
             if not _plain(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is not JSON")

@@ -148,14 +148,14 @@ def show(options: argparse.Namespace) -> int:
 def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
     """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else with idle agents."""
     if plan.spec.get("baseline") is None:
-        return lambda turn: turn.reply.idle
+        return lambda turn: turn.reply.noop
     seated = resolve.plan(plan.spec, plan.project).conditions
     group = next(c for c in seated if c.id == condition.id).groups[0]
     players: dict[str, tuple[Policy, random.Random]] = {}
 
     def answer(turn: Turn) -> Any:
         if group.policy is None:
-            return turn.reply.idle
+            return turn.reply.noop
         if turn.seat not in players:
             player = group.seated(turn.seat, case, seed_of(plan.seed, condition.task, case, 0))
             players[turn.seat] = player, random.Random(turn.seat)

@@ -53,7 +53,7 @@ class Boxed(Reply):
                 return Parsed(valid(answer))
         return Parsed(error="no final answer was found; end with the answer in a box, like \\boxed{42}")
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether there is a box."""
         return bool(_boxed(text))
 

@@ -67,7 +67,7 @@ class Calls(Reply):
     body: int = 200
 
     @property
-    def idle(self) -> Action:
+    def noop(self) -> Action:
         """The call that does nothing."""
         return [{"call": self.rest}]
 

@@ -72,7 +72,7 @@ class Commands(Reply):
     body: int = 200
 
     @property
-    def idle(self) -> Action:
+    def noop(self) -> Action:
         """The command that does nothing."""
         return [{"call": self.rest}]
 

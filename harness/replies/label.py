@@ -93,7 +93,7 @@ class Label(Reply):
         listed = ", ".join(self.labels[:20])
         return Parsed(error=f"no answer was found; end with 'Final Answer: ' and one of: {listed}")
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether it says "Final Answer:"."""
         return _ASKED.search(text) is not None
 

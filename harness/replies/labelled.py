@@ -32,7 +32,7 @@ class Labelled(Reply):
     Attributes:
         options: the legal actions, in the order in which the prompt lists them.
         label: what announces the answer.
-        idle: the option of an agent that does nothing.
+        noop: the option of an agent that does nothing.
         parsing: "reference" is DPBench's own code: in capitals, the first label that a word follows at once (also
             inside a longer word: REACTION:); that word, or the whole text if there is no such label, is searched for
             one option after the other, so "not GRAB_RIGHT" is GRAB_RIGHT.
@@ -40,7 +40,7 @@ class Labelled(Reply):
 
     options: tuple[str, ...] = field()
     label: str = "ACTION"
-    idle: str | None = field(default=None)
+    noop: str | None = field(default=None)
     parsing: Parsing = "tolerant"
 
     def parse(self, text: str) -> Parsed:

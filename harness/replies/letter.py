@@ -72,7 +72,7 @@ class Letter(Reply):
         span = f"{self.options[0]} to {self.options[-1]}"
         return Parsed(error=f"no answer was found; end with 'The answer is (X).', X one letter from {span}")
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether it says "The answer is (X)"."""
         return _ASKED.search(text) is not None
 

@@ -50,7 +50,7 @@ class Messages(Reply):
     known: tuple[str, ...] = ()
 
     @property
-    def idle(self) -> dict[str, str]:
+    def noop(self) -> dict[str, str]:
         """Silence."""
         return {}
 

@@ -61,7 +61,7 @@ class Number(Reply):
             return Parsed(last)
         return Parsed(error="no number was found; end with a line such as '#### 12.5'")
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether a statement, a box or hashes give it."""
         return any(self._first(statement) is not None for statement in self._statements(text))
 

@@ -78,7 +78,7 @@ def _parsed(reply: Reply, text: str) -> Parsed:
     parsed = reply.parse(text)
     if not isinstance(parsed, Parsed):
         raise TypeError(f"parse returned {parsed!r:.80}, not a Parsed")
-    for action in (parsed.action, parsed.partial):
+    for action in (parsed.action, parsed.fallback_action):
         if not _is_flat(action):
             json.dumps(action)  # what is not JSON could not be journaled
     return parsed

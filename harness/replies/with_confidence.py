@@ -61,7 +61,7 @@ class AnswerWithConfidence(WrappedReply):
             stated, text = _taken_out(text)
         return self._read(text, stated, text)
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether a readable text is well-formed."""
         parsed = self.parse(text)
         return parsed.error is None and not parsed.action["malformed"]
@@ -105,7 +105,7 @@ class AnswerWithConfidence(WrappedReply):
         parsed = self.inner.parse(text)
         if parsed.error is not None:
             return Parsed(error=parsed.error)
-        malformed = asked is None or not self.inner.exact(asked)
+        malformed = asked is None or not self.inner.well_formed(asked)
         return Parsed({"answer": parsed.action, "confidence": stated, "malformed": malformed})
 
 

@@ -121,9 +121,9 @@ class ActionWithMessage(Reply):
         return None if acts is None else tuple({"act": act, "message": None} for act in acts)
 
     @property
-    def idle(self) -> Action:
+    def noop(self) -> Action:
         """The idle act without a message."""
-        return {"act": self.act.idle, "message": None}
+        return {"act": self.act.noop, "message": None}
 
     def allows(self, action: Action) -> bool:
         """A legal act with a legal message."""
@@ -145,7 +145,9 @@ class ActionWithMessage(Reply):
                 act = self.act.parse(text[end:])
         message = self.line.message(text[start:end]) if start >= 0 else None
         if act.error is not None:
-            return Parsed(error=act.error, partial={"act": self.act.idle, "message": message} if message else None)
+            return Parsed(
+                error=act.error, fallback_action={"act": self.act.noop, "message": message} if message else None
+            )
         return Parsed({"act": act.action, "message": message})
 
     def constraint(self) -> Mapping[str, Any] | None:

@@ -21,9 +21,9 @@ class WrappedReply(Reply):
         return self.inner.options
 
     @property
-    def idle(self) -> Action:
+    def noop(self) -> Action:
         """The inner form's."""
-        return self.inner.idle
+        return self.inner.noop
 
     def allows(self, action: Action) -> bool:
         """What the inner form allows."""
@@ -33,9 +33,9 @@ class WrappedReply(Reply):
         """What the inner form reads."""
         return self.inner.parse(text)
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """What the inner form says."""
-        return self.inner.exact(text)
+        return self.inner.well_formed(text)
 
     def constraint(self) -> Mapping[str, Any] | None:
         """The inner form's."""

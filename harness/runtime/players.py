@@ -106,7 +106,7 @@ class ModelPlayer:
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
-            action, error, kind = parsed.partial, parsed.error, "parse"
+            action, error, kind = parsed.fallback_action, parsed.error, "parse"
         move = Move(turn.seat, turn.name, action, error, kind, tuple(calls))
         on_move(move)
         return move
@@ -176,7 +176,7 @@ class PolicyPlayer:
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1
         action = self.policy.choose(turn, rng)
-        if action != turn.reply.idle and not turn.reply.allows(action):
+        if action != turn.reply.noop and not turn.reply.allows(action):
             message = (
                 f"{type(self.policy).__name__} chose {action!r:.200}, which is none of {turn.reply.options!r:.2000}"
             )

@@ -13,4 +13,4 @@ class AllAgree(Policy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """The first option, or the idle action."""
-        return turn.reply.options[0] if turn.reply.options else turn.reply.idle
+        return turn.reply.options[0] if turn.reply.options else turn.reply.noop

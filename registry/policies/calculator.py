@@ -18,11 +18,11 @@ class Calculator(Policy):
         """Products first, then sums."""
         found = _EXPRESSION.findall(str(turn.brief.get("question", "")))
         if not found:
-            return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.idle
+            return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
         total, product, sign = 0, 1, 1
         for word in ["*", *found[-1].split(), "+"]:
             if word in "+-":
                 total, product, sign = total + sign * product, 1, 1 if word == "+" else -1
             elif word != "*":
                 product *= int(word)
-        return total if turn.reply.allows(total) else turn.reply.idle
+        return total if turn.reply.allows(total) else turn.reply.noop

@@ -13,4 +13,4 @@ class Random(Policy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """One of the options, or the idle action."""
-        return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.idle
+        return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop

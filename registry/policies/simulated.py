@@ -105,11 +105,11 @@ class Simulated(InformedPolicy):
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """An answer with its confidence; `rng` is not used, so that every protocol meets the same panel."""
         if self._case is None or not isinstance(turn.reply, AnswerWithConfidence):
-            return turn.reply.idle
+            return turn.reply.noop
         reply = turn.reply.inner
         right, wrong = candidates(reply, self._case, self.wrong)
         if not right or not wrong:
-            return turn.reply.idle
+            return turn.reply.noop
         skill = self._skills.get(self._seat, self._default)
         luck = random.Random(derive_seed(self._seed, "manner", self._seat, self._turns))
         unreadable, malformed, unstated, sure, conforms = (luck.random() for _ in range(5))
@@ -121,7 +121,7 @@ class Simulated(InformedPolicy):
             self._mind = leading
         self._turns += 1
         if unreadable < skill.unreadable:
-            return turn.reply.idle
+            return turn.reply.noop
         is_right = self._mind in right
         stated = turn.reply.style != "none" and unstated >= skill.unstated
         return {

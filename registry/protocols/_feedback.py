@@ -55,7 +55,7 @@ class Feedback(Reply):
     signal: str
 
     @property
-    def idle(self) -> Action:
+    def noop(self) -> Action:
         """Nothing to say, and no stop."""
         return {"feedback": "", "span": None}
 
@@ -73,7 +73,7 @@ class Feedback(Reply):
         action = {"feedback": said, "span": list(found.span) if found and found.span else None}
         if found is None:
             error = f"the last line must be 'Verdict: {self.signal}' or 'Verdict: {OTHERWISE}'"
-            return Parsed(error=error, partial=action if said else None)
+            return Parsed(error=error, fallback_action=action if said else None)
         return Parsed(action)
 
     def constraint(self) -> Mapping[str, Any] | None:
@@ -99,9 +99,9 @@ class Rewritten(WrappedReply):
         parsed = self.inner.parse(answer)
         return Parsed() if parsed.error is not None and span is not None else parsed
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether the answer keeps to its form."""
-        return self.inner.exact(parted(text, self.signal)[2])
+        return self.inner.well_formed(parted(text, self.signal)[2])
 
     def constraint(self) -> None:
         """None: the critique before the answer is free text."""

@@ -40,7 +40,7 @@ class Indices(Reply):
     parsing: Parsing = "tolerant"
 
     @property
-    def idle(self) -> list[int]:
+    def noop(self) -> list[int]:
         """The first ones, from the start again where there are too few."""
         return [i % self.pool for i in range(self.count)]
 
@@ -55,7 +55,7 @@ class Indices(Reply):
         found = _reference(text) if self.parsing == "reference" else numbers_of(text)
         if found is not None and self.allows(found):
             return Parsed(found)
-        wanted = ",".join(map(str, self.idle))
+        wanted = ",".join(map(str, self.noop))
         where = "end with a line of" if self.parsing == "tolerant" else "reply with nothing but"
         message = f"{where} exactly {self.count} numbers from 0 to {self.pool - 1}, written like this: {wanted}"
         return Parsed(error=message if found is None else f"{message}; found {found!s:.80}")
@@ -73,7 +73,7 @@ class Level(Reply):
         return tuple(range(1, self.highest + 1))
 
     @property
-    def idle(self) -> int:
+    def noop(self) -> int:
         """The highest: most is done then."""
         return self.highest
 
@@ -97,7 +97,7 @@ class Scores(Reply):
     names: tuple[str, ...]
 
     @property
-    def idle(self) -> dict[str, float]:
+    def noop(self) -> dict[str, float]:
         """The same for all agents."""
         return {name: 1 / len(self.names) for name in self.names}
 

@@ -144,7 +144,7 @@ class _Episode:
             count = level or DEFAULT_K
         form = Indices(len(pool), count, "reference" if rules.conformance == "official" else "tolerant")
         [move] = yield [self.turn(rules.meta, "pick", {**view, "count": count}, (), form, rules.pick_tries)]
-        picks = form.idle if move.action is None else move.action
+        picks = form.noop if move.action is None else move.action
         self.slots = [pool[i] for i in picks]
         retries["pick"] = _retries(move)
         self.told |= {"cards": cards, "difficulty": level, "slots": self.slots, "retries": retries}

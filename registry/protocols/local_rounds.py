@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.authoring.networks import NAMES, NeighborChannel, NetworkTask, topology_of
+from harness.authoring.networks import NeighborChannel, NetworkTask
 from harness.authoring.traffic import Traffic
 from harness.authoring.two_pass import TwoPassProtocol
 from harness.errors import PluginError
@@ -53,9 +53,9 @@ class LocalRounds(TwoPassProtocol):
         channel = self.channel.open(case, rng)
         assert isinstance(task, NetworkTask)
         total = task.rounds(case) if self.rounds == "paper" else self.rounds
-        neighbors = topology_of(case)
+        neighbors = case.topology or {}
         briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}
-        letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, NAMES) for seat in seats}
+        letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, task.agent_names) for seat in seats}
         answers = {seat: self._answer(task, case, seat) for seat in seats}
         traffic, messages, dropped = Traffic(seats), 0, 0
 

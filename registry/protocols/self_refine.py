@@ -112,7 +112,7 @@ class SelfRefine(Panel):
         view = {"current": current.text, "signal": self.signal}
         turn = self._turn(task, case, current, "feedback", view)
         [move] = yield [replace(turn, reply=Feedback(self.signal), repairs=0)]
-        said: Facts = move.action or Feedback(self.signal).idle
+        said: Facts = move.action or Feedback(self.signal).noop
         feedback, span = said["feedback"], said["span"]
         if span is not None or _failed(move):
             return Step(feedback, span, failed=_failed(move))

@@ -203,7 +203,7 @@ class _Game:
         """What the seat did; the idle action if it failed."""
         if move.action is None:
             reply = self.world.reply(move.seat)
-            return reply.idle if reply else None
+            return reply.noop if reply else None
         return move.action["act"] if self.rules.talk_rounds else move.action
 
     def ended(self) -> bool:

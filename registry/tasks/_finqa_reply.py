@@ -50,7 +50,7 @@ class ProgramReply(Reply):
         """The text of a program."""
         return isinstance(action, str) and isinstance(parse(action), Program)
 
-    def exact(self, text: str) -> bool:
+    def well_formed(self, text: str) -> bool:
         """Whether the program has its label."""
         return _LABEL.search(text) is not None
 

@@ -204,7 +204,7 @@ class Essay(Reply):
     """A reply form with no end of legal actions."""
 
     @property
-    def idle(self) -> str:
+    def noop(self) -> str:
         return "(silence)"
 
     def parse(self, text: str) -> Parsed:

@@ -35,7 +35,7 @@ def turns(problem: str, name: str, seat: str = "Emma", **settings: Any) -> list[
 
     def answer(turn: Turn) -> Any:
         silent = turn.seat == "Bob" or turn.name == "answer"
-        return turn.reply.idle if silent else {to: f"Hello {to}, here is {turn.seat}." for to in turn.view["neighbors"]}
+        return turn.reply.noop if silent else {to: f"Hello {to}, here is {turn.seat}." for to in turn.view["neighbors"]}
 
     played = drive(local_rounds(**{"rounds": 3, **settings}), task(problem), EXAMPLE, answer)
     return [turn for turn in played.turns() if (turn.seat, turn.name) == (seat, name)]

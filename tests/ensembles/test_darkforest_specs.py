@@ -137,7 +137,7 @@ def longest(method: str) -> int:
         if turn.name == "judge":
             return {number: 1 / len(turn.view["others"]) for number in (str(o["number"]) for o in turn.view["others"])}
         if turn.name in ("pick", "feedback"):
-            return turn.reply.idle
+            return turn.reply.noop
         return {"answer": rng.randrange(10**6), "confidence": 0.0, "malformed": False}
 
     return sum(1 for _ in drive(protocol, task, case, unsure).turns())

@@ -192,7 +192,7 @@ def test_another_signal() -> None:
 )
 def test_the_signal_counts_in_the_last_verdict_line_only(text: str, stops: bool) -> None:
     parsed = MODULE.Feedback("approved").parse(text)
-    action = parsed.action or parsed.partial or MODULE.Feedback("approved").idle
+    action = parsed.action or parsed.fallback_action or MODULE.Feedback("approved").noop
     assert (action["span"] is not None) == stops
     assert (parsed.error is None) == ("erdict:" in text.replace("'Verdict", "").replace("**Verdict:**", "Verdict:"))
 
@@ -200,7 +200,7 @@ def test_the_signal_counts_in_the_last_verdict_line_only(text: str, stops: bool)
 def test_what_a_critique_may_be_is_checked() -> None:
     form = MODULE.Feedback("approved")
     assert check_reply(form) == [] and check_reply(MODULE.Rewritten(Number(), "approved")) == []
-    assert form.allows(form.idle) and form.allows({"feedback": "x", "span": [0, 1]})
+    assert form.allows(form.noop) and form.allows({"feedback": "x", "span": [0, 1]})
     for wrong in (None, "x", {"feedback": 1, "span": None}, {"feedback": "x", "span": 3}, {"feedback": "x"}):
         assert not form.allows(wrong)
 

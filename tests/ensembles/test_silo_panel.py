@@ -90,7 +90,7 @@ def test_an_oracle_says_nothing_where_no_answer_is_asked_for() -> None:
     task = task_of("global_maximum")
     played = check.drive(BUILTIN.load("protocols", "self_refine")(cap=1), task, cases(task)[0], oracle)
     [_, [(turn, move)], _] = played.batches
-    assert move.action == turn.reply.idle and not isinstance(turn.reply, AnswerWithConfidence)
+    assert move.action == turn.reply.noop and not isinstance(turn.reply, AnswerWithConfidence)
     several = BUILTIN.load("tasks", "silo/global_maximum")(agents=2)
     case = cases(several)[0]
     asked = Turn("Agent-0", "answer", {}, several.reply(case, "Agent-0"), several.brief(case, "Agent-0"))

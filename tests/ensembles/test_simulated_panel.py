@@ -269,13 +269,13 @@ def test_a_case_that_does_not_say_what_is_right_is_met_with_idleness(target: Any
     player = SIMULATED()
     player.inform("Agent-0", Case("c", SEATS, target=target), 1)
     reply = AnswerWithConfidence(Letter(3), "none")
-    assert player.choose(Turn("Agent-0", "answer", {}, reply), random.Random(0)) == reply.idle
+    assert player.choose(Turn("Agent-0", "answer", {}, reply), random.Random(0)) == reply.noop
 
 
 def test_other_turns_and_untold_players_are_idle() -> None:
     choice = Choice(("a", "b"))
-    assert asked("Agent-0", 1, Turn("Agent-0", "feedback", {}, choice)) == [choice.idle]
-    assert SIMULATED().choose(TURN, random.Random(0)) is TURN.reply.idle
+    assert asked("Agent-0", 1, Turn("Agent-0", "feedback", {}, choice)) == [choice.noop]
+    assert SIMULATED().choose(TURN, random.Random(0)) is TURN.reply.noop
     only = Turn("Agent-0", "answer", {}, AnswerWithConfidence(Letter(1), "none"))
     assert asked("Agent-0", 1, only, target={"answers": ["A"]}) == [None], "there is no wrong answer"
 

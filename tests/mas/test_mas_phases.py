@@ -130,10 +130,10 @@ def test_rounds_of_calls_in_two_phases() -> None:
     def answer(turn: Turn) -> Any:
         number = turn.view["round"]
         if "previous" in turn.brief:
-            return [{"call": "list_files", "prefix": ""}] if number == 1 else turn.reply.idle
+            return [{"call": "list_files", "prefix": ""}] if number == 1 else turn.reply.noop
         if number == 1:
             return [{"call": "write_file", "path": "x", "content": "hush"}]
-        return [{"call": "submit_result", "answer": "5"}] if turn.seat == "Agent-1" else turn.reply.idle
+        return [{"call": "submit_result", "answer": "5"}] if turn.seat == "Agent-1" else turn.reply.noop
 
     played = drive(protocol, task, case, answer)
     first, second = phases(played)

@@ -23,7 +23,7 @@ ODD = [
 
 
 def sound(parsed: Parsed) -> None:
-    json.dumps([parsed.action, parsed.partial])
+    json.dumps([parsed.action, parsed.fallback_action])
     assert parsed.error is None or (parsed.error and parsed.action is None)
 
 

@@ -24,7 +24,7 @@ class Saboteur(Policy):
         """A lie for each neighbor, or an answer against them."""
         if isinstance(turn.reply, Messages):
             return {name: self._lie(turn, rng) for name in turn.reply.to}
-        return self._answer(turn, rng) if turn.reply.options else turn.reply.idle
+        return self._answer(turn, rng) if turn.reply.options else turn.reply.noop
 
     def _lie(self, turn: Turn, rng: random.Random) -> str:
         group = rng.randint(1, int(turn.brief.get("groups", 1)))

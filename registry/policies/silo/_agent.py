@@ -82,7 +82,7 @@ class Agent(Policy):
                 self.start()
         if asked_alone:
             answer = normalise(self.local())
-            return answer if turn.reply.allows(answer) else turn.reply.idle
+            return answer if turn.reply.allows(answer) else turn.reply.noop
         for text in self._texts(turn.view):
             self.learn(_letter(text))
         if turn.name == "plan":

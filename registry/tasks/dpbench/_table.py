@@ -12,7 +12,7 @@ from harness.authoring.worlds import World
 from harness.replies import Labelled
 
 GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT = ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
-REPLY = Labelled(ACTIONS, "ACTION", idle=WAIT)
+REPLY = Labelled(ACTIONS, "ACTION", noop=WAIT)
 Rules = Literal["paper", "dpbench-0.1", "dpbench-0.2"]
 
 
