@@ -215,6 +215,7 @@ FINE = [
     "{{ b | replace('x', 'y') }}{% raw %}{{ }}{% endraw %}",
     "{{ [1, 2, 3] | sum }} {{ messages | groupby('name') | length }}"
     "{{ names | sort(reverse=true) }} {{ '5' | int + 1 }}",
+    "{{ 5 | tojson }} {{ 2.5 | tojson }} {{ true | tojson }} {{ none | tojson }} {{ 5 | replace('5', 'x') }}",
     "{{ ('a' ~ 1 ~ none ~ 2.5) }} {{ names == ['a', 'b'] }} {{ 'a' in names }}"
     "{{ names is sequence }} {{ x | default('d') }}",
 ]  # fmt: skip
