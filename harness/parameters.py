@@ -274,7 +274,7 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
         # Speak of the branch that fits the value's type best; list what is possible when none does.
         deeper = [e for e in error.context if e.validator not in ("type", "enum") or len(e.absolute_path) > len(path)]
         if deeper:
-            yield from _explain(deeper[0])
+            yield from _explain(min(deeper, key=lambda e: (e.schema_path[0], [*map(str, e.absolute_path)])))
             return
         words = [str(v) for e in error.context if e.validator == "enum" for v in e.validator_value]
         kinds = [*words, *(_kinds(e.validator_value) for e in error.context if e.validator == "type")]
