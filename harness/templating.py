@@ -197,11 +197,9 @@ def _filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     at = int(getattr(function, "jinja_pass_arg", None) is not None)
 
     def checked(value: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(value, Iterator) and (name in _TIMES or name in _SHORT):
+        if name == "join" and isinstance(value, Iterator):
             value = list(value)
-        elif not hasattr(value, "__len__") and name != "tojson" and (name in _TIMES or name in _SHORT):
-            value = str(value)  # a number as JSON stays a number
-        _check(name, value, [*given, *named.values()])
+        _check(name, value if hasattr(value, "__len__") else str(value), [*given, *named.values()])
         return value
 
     @wraps(function)

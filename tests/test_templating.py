@@ -207,6 +207,7 @@ FINE = [
     "{{ 'ab' * 3 }} {{ [1, 2] + [3] }} {{ 2 ** 10 }} {{ 7 % 4 }} {{ (1, 2) }} {{ {'a': [1]} }}",
     "{{ 'text' | center(20) }}{{ 'a\nb' | indent(2) }}{{ [1, 2, 3] | batch(2, 0) | list }}{{ 2.567 | round(1) }}",
     "{{ 'a-b'.split('-') | join('+') }} {{ 'x'.ljust(4) }}| {{ 'abc'.replace('b', 'BB') }} {{ ', '.join(names) }}",
+    "{{ 5 | tojson }} {{ none | tojson }} {{ 1.5 | round }} {{ 51 | replace(5, 6) }} {{ 8 | center(5) }}",
     "{{ ', '.join(names | map('upper')) }} {{ 'for 100000 %s' % 'x' }} {{ '{{n}}: {n}, {0:>3}'.format(1, n=2) }}",
     "{% set ns = namespace(n=0) %}{% for i in range(50) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}",
     "{% for i in [1, [2, [3]]] recursive %}{{ loop(i) if i is iterable else i }}{% endfor %}",
