@@ -13,10 +13,19 @@ from harness.engines._reasoning import split_reasoning
 from harness.errors import RefusedError, SetupError
 
 Messages = Sequence[dict[str, str]]
+Encode = Callable[[str], list[int]]
+Decode = Callable[[Sequence[int]], str]
 
 _numbers = count()
 _SYSTEM = {"role": "system", "content": "Be brief."}
 _QUESTION = {"role": "user", "content": "Hello."}
+_TEXTS = (
+    "",
+    " A blank first, two  between, and one last ",
+    "Don't say 12,345.67; it's naïve — 日本語, Ünïcode ﬁ, 👩‍🚀!\r\n\r\n\n\tdef f(x):\n\n        return x**2\n",
+    '{"messages": {"Bob": "hi\\n"}}<think>\nhm\n</think>\n\nYes</s> <s>[INST] <0x0A>▁Ġ',
+)
+"""Texts on which a tokenizer must agree with the library that it is built on, beside the sample conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +37,17 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What a thread's memo holds: all up to and with its last reply, how many messages and replies that is."""
+class _History:
+    """What a thread's memo holds: the text and ids up to its last reply, that included.
 
-    prompt: Prompt
+    Attributes:
+        so_far: the text and its ids.
+        answer: the last reply.
+        messages: how many messages come before that reply.
+        replies: how many replies there are.
+    """
+
+    so_far: Prompt
     answer: str
     messages: int
     replies: int
@@ -40,17 +56,17 @@ class _Told:
 class ChatTokens:
     """A Hugging Face tokenizer and its chat template.
 
-    Tokenizing is most of a client's time, so what a thread holds already is not tokenized again: `remember` keeps the
-    ids of the prompt and those that were *generated* (re-encoding the reply's text may give others, and only the
-    generated ones are in the engine's prefix cache). `prompt` appends to them, but only where that is safe: where
-    the template's new rendering starts with the old one and the reply, letter for letter, and what follows opens with
-    a special token, at which tokenizers split whatever stands before. Templates that trim, rewrite or drop earlier
-    turns do not pass, and the whole is tokenized as ever.
+    Tokenizing takes most of a client's time, so no part of a thread is tokenized twice. `read` keeps the ids of the
+    prompt and those that were *generated*: encoding the reply's text may give others, and only the generated ones are
+    in the engine's prefix cache. `prompt` appends to them where that is safe: where the template's new rendering starts
+    with the old one and the reply, letter for letter, and the new part opens with a special token, at which tokenizers
+    split whatever comes before. Templates that trim, rewrite or drop earlier turns fail this test, and the whole
+    conversation is tokenized at every turn.
 
-    Nor is it rendered again. Whether a template writes a turn without regard to where it stands is tried out on a
-    sample once; then the reply and what follows it are rendered behind a fixed first question, so that the cost of a
-    turn does not grow with the conversation. After 1, 2, 4, 8, … replies the whole is rendered all the same: the first
-    difference ends it for good.
+    Nor is a turn rendered twice. A sample shows once whether a template writes a turn without regard to its place in
+    the conversation. If so, the reply and the new messages are rendered behind a fixed first question, and the cost of
+    a turn does not grow with the conversation. After 1, 2, 4, 8, … replies the whole is rendered all the same; the
+    first difference ends the shortcut for good.
 
     Args:
         tokenizer: a `transformers` tokenizer.
@@ -76,6 +92,7 @@ class ChatTokens:
         self._fold_system = self._flat = self._appends = False
         self._opening = ""
         self.appended = self.encoded = 0
+        self.encode, self.decode = _functions(tokenizer)
         self._try_out()
 
     # ------------------------------------------------------------------------------ text → ids
@@ -86,52 +103,43 @@ class ChatTokens:
         Raises:
             RefusedError: if the template refuses these messages.
         """
-        told: _Told | None = thread.memo.get(self._key)
-        if told is not None and self._appends:
-            short = self._following(told, thread.messages) if self._flat else None
-            if short is not None and told.replies & (told.replies - 1):
-                return self._appended(told, short)
-            text = self.render(thread.messages)
-            so_far = told.prompt.text
-            if short is not None and text != so_far + short:
+        history: _History | None = thread.memo.get(self._key)
+        short = None if history is None or not self._flat else self._short(history, thread.messages)
+        if history is not None and short is not None and history.replies & (history.replies - 1):
+            return self._append(history, short)
+        text = self.render(thread.messages)
+        if history is not None:
+            before = history.so_far.text
+            if short is not None and text != before + short:
                 self._flat = False
-            if text.startswith(so_far) and text.startswith(self._boundaries, len(so_far)):
-                return self._appended(told, text[len(so_far) :])
-        else:
-            text = self.render(thread.messages)
+            new = self._behind(before, text)
+            if new is not None:
+                return self._append(history, new)
         self.encoded += 1
         return Prompt(text, self.encode(text))
 
-    def remember(self, thread: Thread, prompt: Prompt, generated: Sequence[int], answer: str) -> None:
-        """Keep the ids for the thread's next prompt, if `answer` is all that the generated ids say."""
-        before: _Told | None = thread.memo.pop(self._key, None)
-        ids = list(generated)
-        if ids and ids[-1] in self._special_ids:  # the end of the turn: the template writes its own
-            ids.pop()
-        if self._special_ids.isdisjoint(ids) and self.decode(ids) == answer:
-            whole = Prompt(prompt.text + answer, prompt.ids + ids)
-            replies = 1 if before is None else before.replies + 1
-            thread.memo[self._key] = _Told(whole, answer, len(thread.messages), replies)
-
-    def _appended(self, told: _Told, text: str) -> Prompt:
+    def _append(self, history: _History, new: str) -> Prompt:
         self.appended += 1
-        return Prompt(told.prompt.text + text, told.prompt.ids + self.encode(text))
+        return Prompt(history.so_far.text + new, history.so_far.ids + self.encode(new))
 
-    def _following(self, told: _Told, messages: Messages) -> str | None:
-        """What the template writes behind the last reply, without rendering what stands before it; None: not sure."""
-        reply, *new = messages[told.messages :] or [{}]
-        if not new or reply != {"role": "assistant", "content": told.answer}:
+    def _short(self, history: _History, messages: Messages) -> str | None:
+        """The text behind the last reply, without rendering the history; None where that is uncertain."""
+        reply, *new = messages[history.messages :] or [{}]
+        if not new or reply != {"role": "assistant", "content": history.answer}:
             return None
         try:
-            text, before = self.render([_QUESTION, reply, *new]), self._opening + told.answer
-        except RefusedError:  # it may like the whole better
+            return self._behind(self._opening + history.answer, self.render([_QUESTION, reply, *new]))
+        except RefusedError:  # it may accept the whole
             return None
+
+    def _behind(self, before: str, text: str) -> str | None:
+        """What follows `before` in `text`, if it opens with a special token."""
         if text.startswith(before) and text.startswith(self._boundaries, len(before)):
             return text[len(before) :]
         return None
 
     def render(self, messages: Messages) -> str:
-        """The conversation as the model is shown it, up to where its reply begins."""
+        """The conversation as the model sees it, up to where its reply begins."""
         if self._fold_system and messages and messages[0]["role"] == "system":
             messages = _folded(messages)
         kwargs = self._kwargs if self._template is None else {"chat_template": self._template, **self._kwargs}
@@ -143,35 +151,43 @@ class ChatTokens:
             raise RefusedError(f"{type(self._tokenizer).__name__} gives no text for a conversation")
         return text
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids; the template has written all special tokens itself."""
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
-
     # ------------------------------------------------------------------------------ ids → text
 
-    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
-        """The text of generated ids."""
-        return str(self._tokenizer.decode(ids, skip_special_tokens=skip_special, clean_up_tokenization_spaces=False))
-
     def read(
-        self, prompt: Prompt, generated: Sequence[int], text: str | None = None, constrained: bool = False
+        self,
+        thread: Thread,
+        prompt: Prompt,
+        generated: Sequence[int],
+        text: str | None = None,
+        constrained: bool = False,
     ) -> tuple[str | None, str]:
-        """(reasoning or None, answer) of a reply.
+        """(reasoning or None, answer) of a reply; the thread's next prompt continues its ids.
 
         Args:
-            prompt: what it replies to; a template may have opened the reasoning there.
+            thread: the conversation, which does not hold the reply yet.
+            prompt: its last prompt; a template may have opened the reasoning there.
             generated: the reply's ids.
-            text: the reply's text if known (cut at a stop string, say), else it is decoded.
-            constrained: the reply was held to a form; without a reasoning parser that begins with its first token,
-                and tags of reasoning in it are its content.
+            text: the reply's text where vLLM cut it at a stop string; None: what the ids say.
+            constrained: the reply was held to a form; without a reasoning parser the form begins with its first token,
+                and tags of reasoning in it are content.
         """
+        ids = list(generated)
+        if ids and ids[-1] in self._special_ids:  # the end of the turn: the template writes its own
+            ids.pop()
+        plain = self._special_ids.isdisjoint(ids)
+        full = self.decode(ids)
+        reasoning, answer = None, full if text is None else text
         if self._reasoning is not None:
-            ids = generated[:-1] if generated and generated[-1] in self._special_ids else generated
-            return self._reasoning(self.decode(ids, skip_special=False) if text is None else text)
-        text = self.decode(generated) if text is None else text
-        if constrained:
-            return None, text
-        return split_reasoning(text, opened=prompt.text.rstrip().endswith("<think>"))
+            visible = full if plain else str(self._tokenizer.decode(ids, skip_special_tokens=False))
+            reasoning, answer = self._reasoning(visible if text is None else text)
+        elif not constrained:
+            reasoning, answer = split_reasoning(answer, opened=prompt.text.rstrip().endswith("<think>"))
+        before: _History | None = thread.memo.pop(self._key, None)
+        if self._appends and plain and answer == full:  # else the ids say more than the thread will
+            so_far = Prompt(prompt.text + answer, prompt.ids + ids)
+            replies = 1 if before is None else before.replies + 1
+            thread.memo[self._key] = _History(so_far, answer, len(thread.messages), replies)
+        return reasoning, answer
 
     # ------------------------------------------------------------------------------ once
 
@@ -199,19 +215,53 @@ class ChatTokens:
         for turn in range(1, 6):
             text = self.render(messages)
             reply = {"role": "assistant", "content": f"I say {turn}."}
-            told = _Told(Prompt(text + reply["content"], []), reply["content"], len(messages), turn)
+            history = _History(Prompt(text + reply["content"], []), reply["content"], len(messages), turn)
+            before = history.so_far.text
             messages = [*messages, reply, {"role": "user", "content": f"Round {turn}.\n\nWhat do you say now?"}]
             try:
-                short, whole = self._following(told, messages), self.render(messages)
+                short, whole = self._short(history, messages), self.render(messages)
             except RefusedError:
                 self._flat = False
                 return
-            if short is None or whole != told.prompt.text + short:
+            if short is None or whole != before + short:
                 self._flat = False
-            if whole.startswith(told.prompt.text) and whole.startswith(self._boundaries, len(told.prompt.text)):
-                parts = told.prompt.text, whole[len(told.prompt.text) :]
-                if [i for part in parts for i in self.encode(part)] != self.encode(whole):
-                    self._appends = False
+            new = self._behind(before, whole)
+            if new is not None and self.encode(before) + self.encode(new) != self.encode(whole):
+                self._appends = False
+
+
+def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
+    """The tokenizer's encoding and decoding, which add no special tokens and show none.
+
+    For a short text the wrapper in `transformers` takes as long as the work itself. So these functions call the
+    library below it, `tokenizers`, where the model's class overrides nothing and both agree on some texts.
+    """
+
+    def encode(text: str) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(ids: Sequence[int]) -> str:
+        return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+    fast = getattr(tokenizer, "backend_tokenizer", None)
+    names = ("__call__", "encode", "_encode_plus", "decode", "_decode")
+    methods = [getattr(type(tokenizer), name, None) for name in names]
+    own = [m for m in methods if not getattr(m, "__module__", "").startswith("transformers.tokenization_utils")]
+    if own or not hasattr(fast, "encode_batch_fast"):
+        return encode, decode
+
+    def fast_encode(text: str) -> list[int]:
+        ids: list[int] = fast.encode_batch_fast([text], add_special_tokens=False)[0].ids  # also leaves out the offsets
+        return ids
+
+    def fast_decode(ids: Sequence[int]) -> str:
+        return str(fast.decode(ids, skip_special_tokens=True))
+
+    for text in _TEXTS:
+        ids = encode(text)  # the wrapper also turns off any truncation that the model's files ask for
+        if fast_encode(text) != ids or fast_decode(ids) != decode(ids):
+            return encode, decode
+    return fast_encode, fast_decode
 
 
 def _folded(messages: Messages) -> Messages:

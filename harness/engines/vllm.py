@@ -331,8 +331,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         if said.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")
         cut = said.text if isinstance(said.stop_reason, str) else None  # at a stop string, which vLLM has taken off
-        reasoning, text = self._chat.read(prompt, said.token_ids, cut, constrained=bool(request.constraint))
-        self._chat.remember(request.thread, prompt, said.token_ids, text)
+        reasoning, text = self._chat.read(request.thread, prompt, said.token_ids, cut, bool(request.constraint))
         self._counts["requests"] += 1
         self._counts["prompt_tokens"] += len(prompt.ids)
         self._counts["cached_tokens"] += getattr(output, "num_cached_tokens", None) or 0

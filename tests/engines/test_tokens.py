@@ -42,16 +42,17 @@ def converse(chat: ChatTokens, tokenizer: Any, replies: list[str]) -> list[list[
         prompt = chat.prompt(thread)
         prompts.append(prompt.ids)
         generated = [*tokenizer.encode(reply, add_special_tokens=False), tokenizer.eos_token_id]
-        _, answer = chat.read(prompt, generated)
-        chat.remember(thread, prompt, generated, answer)
+        _, answer = chat.read(thread, prompt, generated)
         thread.add("assistant", answer)
     return prompts
 
 
 class Whole(ChatTokens):
-    """Remembers nothing, so that every prompt is rendered and tokenized whole."""
+    """Forgets the thread's tokens, so that every prompt is rendered and tokenized whole."""
 
-    def remember(self, thread: Thread, prompt: Prompt, generated: Sequence[int], answer: str) -> None: ...
+    def prompt(self, thread: Thread) -> Prompt:
+        thread.memo.clear()
+        return super().prompt(thread)
 
 
 class Told(ChatTokens):
@@ -148,7 +149,7 @@ def test_generated_ids_stay_as_generated(tokenizer: Any) -> None:
     prompt = chat.prompt(thread)
     spelled = [i for letter in "hello there" for i in tokenizer.encode(letter, add_special_tokens=False)]
     assert spelled != tokenizer.encode("hello there", add_special_tokens=False)
-    chat.remember(thread, prompt, spelled, chat.read(prompt, spelled)[1])
+    assert chat.read(thread, prompt, spelled) == (None, "hello there")
     thread.add("assistant", "hello there")
     thread.add("user", "Again.")
     following = chat.prompt(thread).ids
@@ -163,7 +164,7 @@ def test_a_thread_that_says_otherwise_is_tokenized_whole(tokenizer: Any, changed
     thread.add("user", "Say hello.")
     prompt = chat.prompt(thread)
     generated = tokenizer.encode("hello there", add_special_tokens=False)
-    chat.remember(thread, prompt, generated, "hello there")
+    assert chat.read(thread, prompt, generated) == (None, "hello there")
     thread.add("assistant", changed)
     thread.add("user", "Again.")
     assert chat.prompt(thread).ids == tokenizer.encode(chat.render(thread.messages), add_special_tokens=False)
@@ -176,8 +177,7 @@ def test_control_tokens_in_a_reply_do_not_enter_the_history(tokenizer: Any) -> N
     prompt = chat.prompt(thread)
     start = tokenizer.convert_tokens_to_ids("<|im_start|>")
     generated = [*tokenizer.encode("hello"), start, *tokenizer.encode(" there")]
-    _, answer = chat.read(prompt, generated)
-    chat.remember(thread, prompt, generated, answer)
+    _, answer = chat.read(thread, prompt, generated)
     assert answer == "hello there"
     thread.add("assistant", answer)
     thread.add("user", "Again.")
@@ -190,7 +190,7 @@ def test_thinking_is_kept_apart(tokenizer: Any) -> None:
         thread = Thread()
         thread.add("user", "Decide.")
         ids = tokenizer.encode(reply, add_special_tokens=False)
-        return chat.read(chat.prompt(thread), [*ids, tokenizer.eos_token_id])
+        return chat.read(thread, chat.prompt(thread), [*ids, tokenizer.eos_token_id])
 
     plain, opened = ChatTokens(tokenizer), ChatTokens(tokenizer, OPENS_THINKING)
     assert read(plain, "<think>\nhm\n</think>\n\nYes") == ("hm", "Yes")
