@@ -14,7 +14,7 @@ import threading
 import time
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from functools import wraps
 from typing import Any
 
@@ -294,6 +294,10 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
         """A filter of one's own, measured like the others."""
         self.filters[name] = _filter(name, function)
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        """A template's globals as a dict: Jinja's `ChainMap` is read key by key at every rendering and include."""
+        return {**self.globals, **(d or {})}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         with _as_syntax_errors(name, filename):

@@ -16,6 +16,9 @@ Messages = Sequence[dict[str, str]]
 Encode = Callable[[str], list[int]]
 Decode = Callable[[Sequence[int]], str]
 
+_OPENINGS, _LONG_OPENING = 128, 50_000
+"""How many whole prompts are kept with their ids, for threads that open alike; how many characters one may have."""
+
 _numbers = count()
 _SYSTEM = {"role": "system", "content": "Be brief."}
 _QUESTION = {"role": "user", "content": "Hello."}
@@ -28,6 +31,11 @@ _TEXTS = (
 """Texts on which a tokenizer must agree with the library that it is built on, beside the sample conversations."""
 
 
+_METHODS = ("__call__", "encode", "_encode_plus", "decode", "_decode")
+_BASES = "transformers.tokenization_utils"
+_AROUND = "vllm.tokenizers.hf"
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A rendered conversation and its token ids."""
@@ -38,19 +46,26 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """What a thread's memo holds: the text and ids up to its last reply, that included.
+    """What a thread's memo holds after a reply.
 
     Attributes:
-        so_far: the text and its ids.
-        answer: the last reply.
-        messages: how many messages come before that reply.
-        replies: how many replies there are.
+        prompt: what the model replied to.
+        answer: the reply.
+        ids: the reply's ids, as generated.
+        messages: how many messages come before the reply.
+        replies: how many replies the thread has had.
     """
 
-    so_far: Prompt
+    prompt: Prompt
     answer: str
+    ids: list[int]
     messages: int
     replies: int
+
+    @property
+    def text(self) -> str:
+        """The conversation up to and with the reply."""
+        return self.prompt.text + self.answer
 
 
 class ChatTokens:
@@ -93,6 +108,8 @@ class ChatTokens:
         self._opening = ""
         self.appended = self.encoded = 0
         self.encode, self.decode = _functions(tokenizer)
+        # A new thread often opens with the text of another one: in each repeat, for each member of an ensemble.
+        self._encode_whole = lru_cache(maxsize=_OPENINGS)(self.encode)
         self._try_out()
 
     # ------------------------------------------------------------------------------ text → ids
@@ -109,18 +126,18 @@ class ChatTokens:
             return self._append(history, short)
         text = self.render(thread.messages)
         if history is not None:
-            before = history.so_far.text
+            before = history.text
             if short is not None and text != before + short:
                 self._flat = False
             new = self._behind(before, text)
             if new is not None:
                 return self._append(history, new)
         self.encoded += 1
-        return Prompt(text, self.encode(text))
+        return Prompt(text, [*(self.encode if len(text) > _LONG_OPENING else self._encode_whole)(text)])
 
     def _append(self, history: _History, new: str) -> Prompt:
         self.appended += 1
-        return Prompt(history.so_far.text + new, history.so_far.ids + self.encode(new))
+        return Prompt(history.text + new, [*history.prompt.ids, *history.ids, *self.encode(new)])
 
     def _short(self, history: _History, messages: Messages) -> str | None:
         """The text behind the last reply, without rendering the history; None where that is uncertain."""
@@ -184,9 +201,8 @@ class ChatTokens:
             reasoning, answer = split_reasoning(answer, opened=prompt.text.rstrip().endswith("<think>"))
         before: _History | None = thread.memo.pop(self._key, None)
         if self._appends and plain and answer == full:  # else the ids say more than the thread will
-            so_far = Prompt(prompt.text + answer, prompt.ids + ids)
             replies = 1 if before is None else before.replies + 1
-            thread.memo[self._key] = _History(so_far, answer, len(thread.messages), replies)
+            thread.memo[self._key] = _History(prompt, answer, ids, len(thread.messages), replies)
         return reasoning, answer
 
     # ------------------------------------------------------------------------------ once
@@ -215,8 +231,8 @@ class ChatTokens:
         for turn in range(1, 6):
             text = self.render(messages)
             reply = {"role": "assistant", "content": f"I say {turn}."}
-            history = _History(Prompt(text + reply["content"], []), reply["content"], len(messages), turn)
-            before = history.so_far.text
+            history = _History(Prompt(text, []), reply["content"], [], len(messages), turn)
+            before = history.text
             messages = [*messages, reply, {"role": "user", "content": f"Round {turn}.\n\nWhat do you say now?"}]
             try:
                 short, whole = self._short(history, messages), self.render(messages)
@@ -228,6 +244,12 @@ class ChatTokens:
             new = self._behind(before, whole)
             if new is not None and self.encode(before) + self.encode(new) != self.encode(whole):
                 self._appends = False
+
+
+def _owner(kind: type, name: str) -> str:
+    """The module of the class that defines a method, behind the classes that vLLM derives from the model's."""
+    own = (base.__module__ for base in kind.__mro__ if name in vars(base) and base.__module__ != _AROUND)
+    return next(own, "")
 
 
 def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
@@ -243,12 +265,14 @@ def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
     def decode(ids: Sequence[int]) -> str:
         return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
-    fast = getattr(tokenizer, "backend_tokenizer", None)
-    names = ("__call__", "encode", "_encode_plus", "decode", "_decode")
-    methods = [getattr(type(tokenizer), name, None) for name in names]
-    own = [m for m in methods if not getattr(m, "__module__", "").startswith("transformers.tokenization_utils")]
-    if own or not hasattr(fast, "encode_batch_fast"):
+    fast: Any = getattr(tokenizer, "backend_tokenizer", None)
+    overridden = [name for name in _METHODS if not _owner(type(tokenizer), name).startswith(_BASES)]
+    if overridden or not hasattr(fast, "encode_batch_fast"):
         return encode, decode
+    # As the wrapper sets it at every call, whatever the model's files ask for.
+    fast.no_truncation()
+    fast.no_padding()
+    fast.encode_special_tokens = tokenizer.split_special_tokens
 
     def fast_encode(text: str) -> list[int]:
         ids: list[int] = fast.encode_batch_fast([text], add_special_tokens=False)[0].ids  # also leaves out the offsets
@@ -258,7 +282,7 @@ def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
         return str(fast.decode(ids, skip_special_tokens=True))
 
     for text in _TEXTS:
-        ids = encode(text)  # the wrapper also turns off any truncation that the model's files ask for
+        ids = encode(text)
         if fast_encode(text) != ids or fast_decode(ids) != decode(ids):
             return encode, decode
     return fast_encode, fast_decode

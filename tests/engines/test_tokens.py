@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,15 @@ NO_SYSTEM = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no syst
 FORGETS = "{% set messages = messages[-1:] %}" + TEMPLATE
 NO_BOUNDARY = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant: "
 OPENS_THINKING = TEMPLATE.replace("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n")
+
+TEXTS = [
+    "",
+    " blanks  first, between and last ",
+    "Don't: 12,345.67 — naïve 日本語 👩‍🚀\r\n\r\n\n\tx**2\n",
+    "<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n",
+    "<|im_start|><|im_start|>   <|im_end",
+    "word " * 3000,
+]
 
 Make = Callable[..., ChatTokens]
 
@@ -140,6 +150,57 @@ def test_a_tokenizer_whose_parts_are_not_the_whole_is_given_the_whole(tokenizer:
     chat = ChatTokens(Metaspace(tokenizer))
     converse(chat, tokenizer, REPLIES)
     assert (chat.appended, chat.encoded) == (0, 4)
+
+
+def test_encoding_skips_the_wrapper_unless_a_model_has_its_own(tokenizer: Any) -> None:
+    """vLLM derives a class from the model's, which passes every call on; a model's own class may do anything."""
+    calls = []
+
+    class Derived(type(tokenizer)):  # type: ignore[misc]
+        def encode(self, *args: Any, **kwargs: Any) -> Any:
+            calls.append("encode")
+            return super().encode(*args, **kwargs)
+
+        def decode(self, *args: Any, **kwargs: Any) -> Any:
+            calls.append("decode")
+            return super().decode(*args, **kwargs)
+
+    counts = {}
+    for module in ("vllm.tokenizers.hf", "transformers_modules.own"):
+        Derived.__module__ = module
+        derived = copy.copy(tokenizer)
+        derived.__class__ = Derived
+        chat = ChatTokens(derived)
+        calls.clear()
+        assert converse(chat, tokenizer, REPLIES) == converse(Whole(tokenizer), tokenizer, REPLIES)
+        counts[module] = calls.count("encode"), calls.count("decode")
+    assert counts == {"vllm.tokenizers.hf": (0, 0), "transformers_modules.own": (4, 4)}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_encoding_is_the_wrappers(tokenizer: Any, text: str) -> None:
+    chat = ChatTokens(tokenizer)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    assert chat.encode(text) == ids
+    assert chat.decode(ids) == tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def test_truncation_in_a_models_files_is_ignored(tokenizer: Any) -> None:
+    cutting = copy.deepcopy(tokenizer)
+    cutting.backend_tokenizer.enable_truncation(5)
+    cutting.backend_tokenizer.enable_padding(length=400)
+    text = "The agents of a network talk to their neighbors."
+    assert ChatTokens(cutting).encode(text) == tokenizer.encode(text, add_special_tokens=False)
+
+
+def test_threads_that_open_alike_share_no_list(tokenizer: Any) -> None:
+    chat, threads = ChatTokens(tokenizer), [Thread(), Thread()]
+    for thread in threads:
+        thread.add("user", "Say hello.")
+    first, second = map(chat.prompt, threads)
+    assert first == second
+    first.ids.append(7)
+    assert first.ids != second.ids and chat.prompt(threads[1]) == second
 
 
 def test_generated_ids_stay_as_generated(tokenizer: Any) -> None:
