@@ -18,6 +18,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     startup   wall time and peak memory of --help, list, validate
     cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
     vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
+    vllm_client  what the engine takes for a request beside vLLM's own work (likewise)
     vllm_stats  what it costs to be told of vLLM's state (likewise)
 """
 
@@ -334,9 +335,10 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "startup": startup,
     "cluster": lambda smoke: cluster.workers(measured, __file__, smoke),
     "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),
+    "vllm_client": lambda smoke: vllm_engine.client(measured, __file__, smoke),
     "vllm_stats": lambda smoke: vllm_engine.statistics_modes(measured, __file__, smoke),
 }
-BY_NAME_ONLY = ("cluster", "vllm", "vllm_stats")
+BY_NAME_ONLY = ("cluster", "vllm", "vllm_client", "vllm_stats")
 """What needs packages that not everybody has."""
 
 
@@ -357,6 +359,8 @@ def main() -> None:
             print(json.dumps(cluster.work_cluster(*map(int, numbers))))
         elif name == "vllm":
             print(json.dumps(vllm_engine.work_vllm(*map(int, numbers))))
+        elif name == "vllm_client":
+            print(vllm_engine.work_client(int(numbers[0])))
         elif name == "vllm_stats":
             print(json.dumps(vllm_engine.work_stats(numbers[0], int(numbers[1]))))
         elif name == "talk":

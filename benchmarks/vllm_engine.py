@@ -18,6 +18,7 @@ from typing import Any
 Row = dict[str, object]
 Measured = Callable[[list[str]], tuple[float, float, float, str]]
 
+NEW = 400  # characters of a user's turn
 SEATS, ROUNDS = 4, 9  # an episode: a network of four agents who talk nine times and then answer
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
@@ -38,7 +39,7 @@ ARGUMENTS: dict[str, Any] = {
 
 def vllm(measured: Measured, script: str, smoke: bool) -> list[Row]:
     """Requests a second, the harness's and the bare engine's, taken in turns in one process."""
-    out = measured([script, "--work", f"vllm:{1 if smoke else 3}:{8 if smoke else 256}"])[3]
+    out = measured([script, "--work", f"vllm:{1 if smoke else 5}:{8 if smoke else 256}"])[3]
     rows: list[Row] = json.loads(out.splitlines()[-1])
     return rows
 
@@ -72,6 +73,64 @@ async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
     finally:
         await engine.close()
     return rows
+
+
+def client(measured: Measured, script: str, smoke: bool) -> list[Row]:
+    """What the engine takes for a request beside vLLM's own work."""
+    out = measured([script, "--work", f"vllm_client:{8 if smoke else 200}"])[3]
+    return [{"turns": 10, "new characters a turn": NEW, "CPU µs a request, least of the conversations": float(out)}]
+
+
+def work_client(conversations: int) -> float:
+    """In a process of its own: µs a request, with an engine in vLLM's place that answers at once."""
+    os.environ.update({name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(_answered_at_once(Path(folder), conversations))
+
+
+async def _answered_at_once(folder: Path, conversations: int) -> float:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    import random
+    from types import SimpleNamespace
+
+    from transformers import AutoTokenizer
+
+    from harness.api import Request, Thread
+    from harness.engines._tokens import ChatTokens
+    from harness.engines.vllm import VLLM
+    from tests.tiny_model import CORPUS, make_tokenizer
+
+    make_tokenizer(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    rng = random.Random(0)
+    words = " ".join(CORPUS).split()
+
+    ids = tokenizer.encode(" ".join(words), add_special_tokens=False)[:32]
+
+    class AtOnce:
+        """32 tokens, none of them special."""
+
+        vllm_config = SimpleNamespace(parallel_config=SimpleNamespace(data_parallel_size=1))
+
+        async def generate(self, *_: Any, **__: Any) -> Any:
+            reply = SimpleNamespace(token_ids=ids, finish_reason="length", stop_reason=None, text="")
+            yield SimpleNamespace(outputs=[reply], num_cached_tokens=0)
+
+    engine: Any = VLLM(pretrained=str(folder))
+    engine._chat, engine._engine, engine._limit = ChatTokens(tokenizer), AtOnce(), 8192
+    sampling = {"temperature": 1.0, "max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}
+    least = float("inf")
+    for conversation in range(conversations):
+        thread, spent = Thread(), 0.0
+        for turn in range(10):
+            thread.add("user", " ".join(rng.choices(words, k=NEW))[:NEW])
+            request = Request(f"e/{conversation}/{turn}/0", thread, sampling, turn)
+            began = time.thread_time()
+            answer = await engine.complete(request)
+            spent += time.thread_time() - began
+            thread.add("assistant", answer.text)
+        least = min(least, spent / 10)
+    return round(1e6 * least, 1)
 
 
 def statistics_modes(measured: Measured, script: str, smoke: bool) -> list[Row]:
@@ -130,21 +189,19 @@ async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]
 
 
 def _row(size: int, figures: dict[str, list[dict[str, float]]]) -> Row:
-    """Medians of both ways, and the ratio of each pass with the one right after it."""
-    rate = {way: statistics.median(f["requests"] / f["wall"] for f in found) for way, found in figures.items()}
-    cpu = {way: statistics.median(1000 * f["cpu"] / f["requests"] for f in found) for way, found in figures.items()}
-    ratios = [
-        (h["requests"] / h["wall"]) / (b["requests"] / b["wall"])
-        for h, b in zip(figures["harness"], figures["bare"], strict=True)
-    ]
+    """Medians of both ways, and of the ratios of each pass and the bare one right after it."""
+    rate = {way: statistics.median(f["requests"] / f["wall"] for f in passes) for way, passes in figures.items()}
+    cpu = {way: statistics.median(1000 * f["cpu"] / f["requests"] for f in passes) for way, passes in figures.items()}
+    pairs = list(zip(figures["harness"], figures["bare"], strict=True))
     return {
         "conversations": size,
         "requests": int(figures["bare"][0]["requests"]),
         "bare req/s": round(rate["bare"], 1),
         "harness req/s": round(rate["harness"], 1),
-        "harness / bare": round(statistics.median(ratios), 3),
+        "harness / bare": round(statistics.median(b["wall"] / h["wall"] for h, b in pairs), 3),
         "bare CPU ms": round(cpu["bare"], 2),
         "harness CPU ms": round(cpu["harness"], 2),
+        "CPU harness / bare": round(statistics.median(h["cpu"] / b["cpu"] for h, b in pairs), 2),
         "prefix cache": round(statistics.median(f["cached"] for f in figures["harness"]), 3),
     }
 
@@ -220,8 +277,8 @@ async def _bare(engine: Any, asked: list[tuple[str, list[int], dict[str, Any], i
 
     episodes: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for name, ids, sampling, seed in asked:
-        episode, _, turn, _ = name.rsplit("/", 3)
-        episodes[episode][int(turn)].append((ids, sampling, seed))
+        played, _, turn, _ = name.rsplit("/", 3)
+        episodes[played][int(turn)].append((ids, sampling, seed))
     numbers = count()
 
     async def one(ids: list[int], sampling: dict[str, Any], seed: int) -> None:

@@ -12,8 +12,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, fields
+from functools import cache
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Facts, Range, plugin
@@ -359,19 +361,17 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
 
     async def _generate(self, request: Request, prompt: Prompt, room: int) -> Any:
         """vLLM's final output for one prompt."""
-        from vllm.inputs import tokens_input
-        from vllm.v1.engine.exceptions import EngineDeadError
-
+        vllm = _vllm()
         number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
         output: Any = None
         try:
             parameters = _parameters(request, room)
             rank = self._replica(request.thread)
             async for some in self._engine.generate(
-                tokens_input(prompt.ids), parameters, number, data_parallel_rank=rank
+                vllm.tokens_input(prompt.ids), parameters, number, data_parallel_rank=rank
             ):
                 output = some  # the only one: FINAL_ONLY
-        except EngineDeadError as error:
+        except vllm.EngineDeadError as error:
             why = self._why(error, killed_process("", self._processes))
             hint = advice(why)
             raise EngineFatalError(
@@ -398,17 +398,34 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         return rank
 
 
+@cache
+def _vllm() -> Any:
+    """What every request takes of vLLM, imported when it is first needed."""
+    from vllm.inputs import tokens_input
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    return SimpleNamespace(
+        tokens_input=tokens_input,
+        RequestOutputKind=RequestOutputKind,
+        SamplingParams=SamplingParams,
+        StructuredOutputsParams=StructuredOutputsParams,
+        EngineDeadError=EngineDeadError,
+    )
+
+
 def _parameters(request: Request, room: int) -> Any:
     """The request's SamplingParams; never more tokens than there is `room` for."""
-    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
-
+    vllm = _vllm()
     words = normalise(request.sampling)
     words["max_tokens"] = min(words.get("max_tokens", room), room)
     if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
         words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
     if request.constraint:
-        words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
+        words["structured_outputs"] = vllm.StructuredOutputsParams(**request.constraint)
     # Turning ids into text while they come costs more than all else; only stop strings need it.
     words["detokenize"] = bool(words.get("stop"))
     # Made for this one request, so vLLM need not copy it.
-    return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)
+    return vllm.SamplingParams(
+        seed=request.seed, output_kind=vllm.RequestOutputKind.FINAL_ONLY, skip_clone=True, **words
+    )
