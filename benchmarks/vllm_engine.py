@@ -95,10 +95,10 @@ async def _answered_at_once(folder: Path, conversations: int) -> float:
 
     from transformers import AutoTokenizer
 
-    from harness.api import Request, Thread
+    from harness.engine_api import Request, Thread
     from harness.engines._tokens import ChatTokens
     from harness.engines.vllm import VLLM
-    from tests.tiny_model import CORPUS, make_tokenizer
+    from tests.helpers.tiny_model import CORPUS, make_tokenizer
 
     make_tokenizer(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
