@@ -230,6 +230,32 @@ def test_templates_render_as_in_plain_jinja(source: str, options: dict[str, Any]
     assert BoundedEnvironment(**options).from_string(source).render(GIVEN) == plain.from_string(source).render(GIVEN)
 
 
+ARGUMENTS = {
+    "attr": "'x'", "batch": "2", "default": "'d'", "d": "'d'", "format": "1", "groupby": "0", "map": "'upper'",
+    "reject": "'none'", "rejectattr": "'x'", "replace": "'a', 'b'", "select": "'none'", "selectattr": "'x'",
+    "slice": "2",
+}  # fmt: skip
+GENERATING = (
+    "batch", "items", "map", "reject", "rejectattr", "reverse", "select", "selectattr", "slice", "unique"
+)  # fmt: skip
+FILTERS = sorted(name for name in BoundedEnvironment().filters if name.isidentifier())
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("value", [7, -2.5, True, None, "", "ab", [], ["b", "a"], {"b": 1, "a": 2}], ids=repr)
+def test_filters_give_what_they_give_in_plain_jinja(name: str, value: Any) -> None:
+    source = f"{{% set x = value | {name}({ARGUMENTS.get(name, '')}) %}}{{{{ x }}}}"
+    source = source.replace("{{ x }}", "{{ x | list }}") if name in GENERATING else source
+    plain = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined).from_string(source)
+    try:
+        text = plain.render(value=value)
+    except Exception:
+        with pytest.raises(Exception):  # noqa: B017 - the kind of mistake may differ
+            BoundedEnvironment().from_string(source).render(value=value)
+    else:
+        assert BoundedEnvironment().from_string(source).render(value=value) == text
+
+
 @given(st.lists(st.text(), max_size=20), st.integers(-5, 50))
 def test_texts_and_numbers_of_any_sort(names: list[str], n: int) -> None:
     source = "{% for x in names %}{{ x ~ n }}{{ x * 2 }}{{ [x, n] }}{{ x | replace('a', 'bb') | upper }}{% endfor %}"
