@@ -31,8 +31,9 @@ class Assignment:
 class Scheduler:
     """Assigns episodes to workers, in chunks that shrink with what is left (guided self-scheduling).
 
-    A worker holds as many episodes as it plays at once. One that finishes several between two updates also gets some
-    in advance, so that it never waits for the driver; towards the end it gets fewer, so that all workers end together.
+    A worker holds as many episodes as it plays at once. One that finishes several between two updates, or all that it
+    had, also gets some in advance, so that it rarely waits for the driver. It gets fewer the less is left, so that all
+    workers end together.
 
     Args:
         jobs: the episodes, in plan order; read only as they are assigned.
@@ -91,7 +92,7 @@ class Scheduler:
         active, paused = self.active[worker], self.paused[worker]
         finished = {name for name in names if active.pop(name, None) or paused.pop(name, None)}
         self.left -= len(finished)
-        if len(finished) > 1:
+        if finished and (len(finished) > 1 or not active):
             self._ahead[worker] = min(MOST_AHEAD, max(self._ahead[worker], 2 * len(finished)))
         return finished
 

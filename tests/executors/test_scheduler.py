@@ -52,6 +52,19 @@ def test_a_fast_worker_gets_more_in_advance_and_less_towards_the_end() -> None:
     assert advance[advance.index(0) - 1] <= 4, "they shrink"
 
 
+def test_a_worker_that_has_nothing_left_gets_more_at_once() -> None:
+    """Also one that plays a single episode at a time, such as one without an engine."""
+    made = scheduler(10_000, width=1)
+    made.join(0)
+    made.join(1)
+    taken = []
+    for _ in range(10):
+        held = names(made.take(0))
+        taken.append(len(held))
+        made.finish(0, held)
+    assert taken[:4] == [1, 3, 7, 15] and max(taken) == 257
+
+
 def test_what_is_finished_twice_counts_once() -> None:
     made = scheduler(3, workers=1)
     made.join(0)
