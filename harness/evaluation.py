@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from harness import storage
 from harness.api import Facts, Metric
@@ -46,7 +46,6 @@ from harness.tables import check as check_table
 if TYPE_CHECKING:
     import pandas
 
-T = TypeVar("T")
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
 
@@ -239,15 +238,10 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
         reports: dict[str, Facts] = {}
         total = len(surveyed.ids)
         notify: OnScore = on_score or (lambda score, total: None)
-
-        async def play() -> list[EpisodeScore]:
-            notify(None, total)
-            return await run(
-                plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play
-            )
-
         try:
-            scores = _in_loop(play())
+            notify(None, total)
+            work = run(plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play)
+            scores = _run(work)
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
                 scores = rescore(plan, folder, options.sandbox)
         except BaseException as end:  # Ctrl-C too
@@ -322,21 +316,17 @@ def rescored(
     return finish(replace(before, meta=meta, scores=rescore(plan, folder, sandbox)))
 
 
-def _in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run to completion, also inside a notebook whose own loop is running."""
+def _run(work: Coroutine[Any, Any, list[EpisodeScore]]) -> list[EpisodeScore]:
+    """Run to completion, also inside a notebook, whose own loop is running."""
+    in_notebook = True
     try:
         asyncio.get_running_loop()
-        in_notebook = True
     except RuntimeError:
         in_notebook = False
-    if in_notebook:
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            return pool.submit(_run, work).result()
-    return _run(work)  # not in the handler above, whose error would stand in every plugin's traceback
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
     try:
+        if in_notebook:
+            with ThreadPoolExecutor(max_workers=1) as pool:
+                return pool.submit(_run, work).result()
         with asyncio.Runner() as runner:
             runner.get_loop()  # what takes time comes before the work, which then knows what to do on Ctrl-C
             return runner.run(work)
