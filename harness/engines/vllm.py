@@ -21,8 +21,8 @@ from typing import Annotated, Any, ClassVar
 from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request, Sleeps, Thread, WritesLog
 from harness.engines import _vllm_cpu, _vllm_version
+from harness.engines._child_reaper import ChildReaper
 from harness.engines._load import Listener, Load, listen_only
-from harness.engines._orphans import Watch
 from harness.engines._output import Output, one_line
 from harness.engines._priority import PriorityGate
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
@@ -88,7 +88,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         self._engine: Any = None
         self._chat: Any = None
         self._processes: list[Any] = []
-        self._watch: Watch | None = None
+        self._reaper: ChildReaper | None = None
         self._numbers, self._threads = count(), count()
         self._memo = f"replica/{next(_engines)}"
         self._counts: Counter[str] = Counter()
@@ -172,9 +172,9 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             "settings": {**choice.arguments, **choice.environment},
         }
         others = set(multiprocessing.active_children())
-        self._watch = Watch()
+        self._reaper = ChildReaper()
         try:
-            with self._watch.over_children(), _vllm_cpu.applied(choice.environment):
+            with self._reaper.over_children(), _vllm_cpu.applied(choice.environment):
                 self._engine = AsyncLLM.from_engine_args(
                     AsyncEngineArgs(**arguments),
                     # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
@@ -212,9 +212,9 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         """Shut the engine's processes down and wait for their end."""
         if self._engine is not None:
             await self._shut_down()
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        if self._reaper is not None:
+            self._reaper.close()
+            self._reaper = None
         self._output.close()
 
     async def _shut_down(self) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.engines._orphans import Watch
+from harness.engines._child_reaper import ChildReaper
 
 STARTER = """
 import sys
-from harness.engines._orphans import Watch
-watch = Watch()
+from harness.engines._child_reaper import ChildReaper
+reaper = ChildReaper()
 for pid in sys.argv[1:]:
-    watch.add(int(pid))
-print("watching", flush=True)
+    reaper.add(int(pid))
+print("ready", flush=True)
 sys.stdin.read()
 """
 WORKER = "print('working', flush=True); import sys; sys.stdin.read()"
@@ -47,35 +47,35 @@ def test_orphans_are_asked_to_end(workers: list[subprocess.Popen[str]], how: sig
 
 def test_none_is_touched_while_who_started_it_lives_and_those_that_ended_are_let_be() -> None:
     worker = started(WORKER)
-    watch = Watch()
-    watch.add(worker.pid)
+    reaper = ChildReaper()
+    reaper.add(worker.pid)
     worker.communicate("")  # its input ends, and so does it
-    watch.close()
-    watch.close()
+    reaper.close()
+    reaper.close()
     assert worker.returncode == 0
 
 
 def test_closing_ends_what_is_left(workers: list[subprocess.Popen[str]]) -> None:
-    watch = Watch()
+    reaper = ChildReaper()
     for worker in workers:
-        watch.add(worker.pid)
-    watch.close()
+        reaper.add(worker.pid)
+    reaper.close()
     assert [worker.wait(60) for worker in workers] == [-signal.SIGTERM] * 2
 
 
 FORKS = """
 import multiprocessing, os, signal, sys
-from harness.engines._orphans import Watch
+from harness.engines._child_reaper import ChildReaper
 
 def engine():
-    watch, process = Watch(), multiprocessing.get_context("fork").Process(target=signal.pause)
-    with watch.over_children():
+    reaper, process = ChildReaper(), multiprocessing.get_context("fork").Process(target=signal.pause)
+    with reaper.over_children():
         process.start()
-    return watch, process
+    return reaper, process
 
-(watch, process), (later, another) = engine(), engine()
+(reaper, process), (later, another) = engine(), engine()
 if sys.argv[1] == "close":
-    watch.close()
+    reaper.close()
     process.join()
     print(process.exitcode, another.is_alive(), flush=True)
     later.close()
@@ -86,7 +86,7 @@ else:
 """
 
 
-def test_forks_of_this_process_keep_no_watch_waiting() -> None:
+def test_forks_of_this_process_keep_no_reaper_waiting() -> None:
     """On a GPU vLLM forks: its process must not hold the pipe whose end is waited for."""
     closed = subprocess.run([sys.executable, "-c", FORKS, "close"], capture_output=True, text=True, timeout=60)
     assert closed.stdout == f"{-signal.SIGTERM} True\n", closed.stderr

@@ -1,4 +1,4 @@
-"""Ends the processes that an engine has started when the one that started them is gone, however it died."""
+"""Ends the processes that an engine started once their parent is gone, however it died."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 
-_WATCH = """
+_REAPER = """
 import os, select, signal, sys
 left = set()
 for line in sys.stdin.buffer:  # ends with who holds the other end
@@ -36,37 +36,37 @@ for number, milliseconds in ((0, 0), (signal.SIGTERM, 10_000), (signal.SIGKILL, 
 
 
 _PATIENCE = 30.0
-"""Seconds to wait for a watch to have ended everything; it takes 20 at most itself."""
+"""Seconds that `close` waits for the reaper, which itself takes 20 at most."""
 
 
-class Watch:
-    """A small process that outlives this one and then ends others: first asks them to, after ten seconds kills them.
+class ChildReaper:
+    """A small process that outlives this one and then ends its children: SIGTERM first, SIGKILL ten seconds later.
 
-    A process that is killed cannot end its children, and vLLM's go on without it, with the accelerator's memory, which
-    the same command needs to go on. Does nothing where the system knows no handles of processes (Linux does).
+    A killed process cannot end its children. vLLM's would run on and keep the accelerator's memory, which the next
+    start needs. Does nothing where the system has no process handles (Linux has).
     """
 
     def __init__(self) -> None:
-        self._watch: subprocess.Popen[bytes] | None = None
-        _watches.add(self)
+        self._process: subprocess.Popen[bytes] | None = None
+        _reapers.add(self)
         if hasattr(os, "pidfd_open"):
-            command = [sys.executable, "-I", "-S", "-c", _WATCH]
+            command = [sys.executable, "-I", "-S", "-c", _REAPER]
             nowhere = subprocess.DEVNULL
             # A session of its own: Ctrl-C goes to this process and not to that one.
-            self._watch = subprocess.Popen(
+            self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
             )
 
     def add(self, process: int) -> None:
-        """Watch over a process, by its number."""
-        if self._watch is not None and self._watch.stdin is not None:
+        """Include a process, by its id."""
+        if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
-                self._watch.stdin.write(b"%d\n" % process)
-                self._watch.stdin.flush()
+                self._process.stdin.write(b"%d\n" % process)
+                self._process.stdin.flush()
 
     @contextlib.contextmanager
     def over_children(self) -> Iterator[None]:
-        """Watch over whatever `multiprocessing` starts meanwhile, as soon as it is there."""
+        """Include every process that `multiprocessing` starts in this block, as soon as it exists."""
         known, over = set(multiprocessing.active_children()), threading.Event()
 
         def look() -> None:
@@ -88,32 +88,32 @@ class Watch:
             look()
 
     def close(self) -> None:
-        """End those that are still there; returns when none is. May be called twice."""
-        watch = self._let_go()
-        if watch is not None:
+        """End the processes that still run; returns once none does. May be called twice."""
+        process = self._let_go()
+        if process is not None:
             try:
-                watch.wait(_PATIENCE)
+                process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                watch.kill()
-                watch.wait()
+                process.kill()
+                process.wait()
 
     def _let_go(self) -> subprocess.Popen[bytes] | None:
-        watch, self._watch = self._watch, None
-        if watch is not None and watch.stdin is not None:
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError):
-                watch.stdin.close()
-        return watch
+                process.stdin.close()
+        return process
 
 
-_watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+_reapers: weakref.WeakSet[ChildReaper] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """In a fork of this process (vLLM makes some): only who made a watch may hold the other end of its pipe."""
-    for one in list(_watches):
-        watch = one._let_go()
-        if watch is not None:
-            watch.returncode = 0  # no child of this process
+    """In a fork of this process (vLLM makes some): only the parent may hold the other end of a reaper's pipe."""
+    for reaper in list(_reapers):
+        process = reaper._let_go()
+        if process is not None:
+            process.returncode = 0  # no child of the fork
 
 
 if hasattr(os, "register_at_fork"):
