@@ -81,11 +81,10 @@ def test_the_longest_option_fits(name: str) -> None:
     for condition in plan.conditions:
         case = next(iter(condition.task.cases(1, plan.seed)))
         turn = first_turn(condition.protocol, condition.task, case)
-        form = turn.reply
+        form, said = turn.reply, 0
         if isinstance(form, ActionWithMessage):
-            form, said = form.act, form.line.max_chars
-        else:
-            said = 0
+            said = form.line.max_chars
+            form = form.act
         replies = [condition.task.reply(case, seat) for seat in case.seats] if turn.name != "act" else [form]
         for reply in replies:
             longest = max(map(str, reply.options or ("",)), key=len)
