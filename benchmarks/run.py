@@ -19,7 +19,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
     vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
     vllm_client  what the engine takes for a request beside vLLM's own work (likewise)
-    vllm_stats  what it costs to be told of vLLM's state (likewise)
+    vllm_stats  what vLLM's statistics cost this process (likewise)
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ async def _answered_at_once(folder: Path, conversations: int) -> float:
 
 
 def statistics_modes(measured: Measured, script: str, smoke: bool) -> list[Row]:
-    """What it costs this process to be told of the engine's state, on synthetic conversations."""
+    """What the engine's statistics cost this process, on synthetic conversations."""
     rows: list[Row] = []
     modes = {"none": "none", "listen": "the scheduler's only (ours)", "all": "vLLM's own with a stat logger"}
     found: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
@@ -153,10 +153,10 @@ def work_stats(mode: str, conversations: int) -> dict[str, float]:
     """In a process of its own: ten turns of so many conversations on an engine of this mode."""
     os.environ.update({name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()})
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_told(Path(folder), mode, conversations))
+        return asyncio.run(_client_cost(Path(folder), mode, conversations))
 
 
-async def _told(folder: Path, mode: str, conversations: int) -> dict[str, float]:
+async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str, float]:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     import random
 

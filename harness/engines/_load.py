@@ -34,7 +34,7 @@ class Load:
         self._last = self._seen = self._idle = self._before = 0.0
         self._sums, self._most = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
 
-    # ------------------------------------------------------------------------------ told by the client
+    # ------------------------------------------------------------------------------ from the client
 
     def handed(self) -> None:
         """A request was handed to the engine."""
@@ -68,7 +68,7 @@ class Load:
         self.running = self.waiting = 0
         self.kv_use = 0.0
 
-    # ------------------------------------------------------------------------------ told by the engine
+    # ------------------------------------------------------------------------------ from the engine
 
     def observe(self, stats: Any, replica: int = 0) -> None:
         """Take in one step's `SchedulerStats` of vLLM; what a version does not say counts as nothing."""
