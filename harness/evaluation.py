@@ -239,7 +239,6 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
         total = len(surveyed.ids)
         notify: OnScore = on_score or (lambda score, total: None)
         try:
-            notify(None, total)
             work = run(plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play)
             scores = _run(work)
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code

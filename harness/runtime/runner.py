@@ -37,7 +37,8 @@ from harness.storage.plugin_errors import ERRORS, ErrorLog
 from harness.tables import EpisodeScore
 
 Job = tuple[Condition, Case, int]
-OnScore = Callable[[EpisodeScore], None]
+OnScore = Callable[[EpisodeScore | None], None]
+"""Called with None when a run begins, then with every finished episode."""
 Take = Callable[[], Awaitable[Job | None]]
 """Gives the next episode to play; None when there will be no more."""
 
@@ -87,7 +88,7 @@ class Work:
     moves: dict[str, dict[tuple[str, int], Move]]
     done: Container[str]
     left: int
-    on_score: OnScore
+    on_score: Callable[[EpisodeScore], None]
     usage: Usage
     reports: dict[str, Facts]
 
@@ -124,7 +125,7 @@ async def run(
         order: the ids of its episodes, as `harness.config.plan.survey` found them.
         folder: an existing run folder, locked by the caller.
         options: how.
-        on_score: called once for every episode, those that are finished already first.
+        on_score: called once with None, then once for every episode, those that are finished already first.
         reports: what each engine reports of itself is put here; nothing where nothing was left to play.
         play_left: plays what is not finished.
 
@@ -135,6 +136,7 @@ async def run(
         RunStoppedError: an engine or the disk gave up, or the budget is spent (`BudgetReachedError`); everything
             recorded so far is kept.
     """
+    on_score(None)
     progress = storage.Progress(*storage.journals(folder))
     scores: dict[str, EpisodeScore] = {}
 
