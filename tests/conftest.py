@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import warnings
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ VLLM_ARGS: dict[str, Any] = {"max_model_len": 2048, "max_num_seqs": 16, "enforce
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Names())
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's background job: tests send Ctrl-C to themselves
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
