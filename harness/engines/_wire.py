@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -68,30 +68,14 @@ def refusal(status: int, text: str) -> type[EngineError] | None:
     return EngineFatalError if status in (401, 402, 403, 404) else RefusedError
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds a server asks to wait (`retry-after-ms`, or `Retry-After` in seconds or as a date), or None."""
-    milliseconds = headers.get("retry-after-ms")
-    text = headers.get("retry-after") or headers.get("Retry-After") or ""
+def retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that a server asks to wait (`Retry-After`, a number or a date); 0 where it asks for none."""
+    text = headers.get("retry-after") or ""
     with contextlib.suppress(ValueError):
-        return max(0.0, float(text) if milliseconds is None else float(milliseconds) / 1000)
+        return max(0.0, float(text))
     with contextlib.suppress(ValueError, TypeError, OverflowError):
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    return None
-
-
-def retry_delay(attempt: int, asked: float | None, backoff: float, cap: float, draw: Callable[[], float]) -> float:
-    """Seconds to wait before another try.
-
-    Exponential with jitter: between half and all of `backoff · 2^attempt`, and no less than the server
-    `asked` for; never above `cap`, so that no header can park a run for a day.
-
-    Args:
-        attempt: how many tries have failed before this one, from 0.
-        draw: gives a number in [0, 1).
-    """
-    own = backoff * 2.0 ** min(attempt, 60) * (0.5 + 0.5 * draw())
-    wanted = own if asked is None or asked != asked else max(own, asked)
-    return min(wanted, cap)
+    return 0.0
 
 
 def read_completion(data: Any, latency: float, constrained: bool = False) -> Completion:
@@ -142,34 +126,20 @@ def _text(content: Any) -> str:
 
 
 def _storable(text: str) -> str:
-    """The text without lone surrogates: JSON may carry them (`"\\ud800"`), UTF-8 files and sockets may not."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    """The text with "?" for lone surrogates: JSON may carry them (`"\\ud800"`), UTF-8 files and sockets may not."""
+    return text.encode(errors="replace").decode()
 
 
 def _usage(usage: Any) -> dict[str, int | None]:
-    def part(of: Any, name: str) -> Any:
-        return of.get(name) if isinstance(of, dict) else None
+    def count(*places: tuple[Any, str]) -> int | None:
+        numbers = (part.get(name) for part, name in places if isinstance(part, dict))
+        return next((n for n in numbers if type(n) is int and 0 <= n < 10**15), None)
 
-    def count(*found: Any) -> int | None:
-        return next((number for number in map(_count, found) if number is not None), None)
-
-    prompt, completion = part(usage, "prompt_tokens_details"), part(usage, "completion_tokens_details")
+    details = usage if isinstance(usage, dict) else {}
+    prompt, completion = details.get("prompt_tokens_details"), details.get("completion_tokens_details")
     return {
-        "input_tokens": count(part(usage, "prompt_tokens"), part(usage, "input_tokens")),
-        "output_tokens": count(part(usage, "completion_tokens"), part(usage, "output_tokens")),
-        "cached_tokens": count(part(prompt, "cached_tokens"), part(usage, "prompt_cache_hit_tokens")),
-        "reasoning_tokens": count(part(completion, "reasoning_tokens"), part(usage, "reasoning_tokens")),
+        "input_tokens": count((usage, "prompt_tokens"), (usage, "input_tokens")),
+        "output_tokens": count((usage, "completion_tokens"), (usage, "output_tokens")),
+        "cached_tokens": count((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")),
+        "reasoning_tokens": count((completion, "reasoning_tokens"), (usage, "reasoning_tokens")),
     }
-
-
-def _count(found: Any) -> int | None:
-    """A count as servers write it: 7, 7.0, "7"."""
-    if isinstance(found, str) and found.isdecimal() and len(found) < 16:
-        return int(found)
-    if isinstance(found, float) and found.is_integer():
-        found = int(found)
-    return found if type(found) is int and 0 <= found < 10**15 else None

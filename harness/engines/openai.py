@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import time
@@ -15,16 +16,7 @@ from harness.api import Completion, Facts, Range, plugin
 from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request, Retries
 from harness.engines._replicas import PROBE, Replica, Replicas
 from harness.engines._tokens import count_tokens
-from harness.engines._wire import (
-    GarbledError,
-    died,
-    lacks_model,
-    overflows,
-    read_completion,
-    refusal,
-    retry_after,
-    retry_delay,
-)
+from harness.engines._wire import GarbledError, died, lacks_model, overflows, read_completion, refusal, retry_after
 from harness.engines.sampling import normalise
 from harness.errors import (
     ContextLengthError,
@@ -90,13 +82,12 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             self.base_url = [_endpoint(url) for url in self.base_url]
             if not self.base_url or len(set(self.base_url)) < len(self.base_url):
                 hint = "Each address is one server; leave base_url out for OpenAI's own."
-                found = ", ".join(map(_public, self.base_url)) or "none"
-                raise SetupError(f"base_url must be different addresses, found {found}", hint=hint)
+                addresses = ", ".join(map(_public, self.base_url)) or "none"
+                raise SetupError(f"base_url must be different addresses, found {addresses}", hint=hint)
         self._replicas = Replicas(())
         self._key = ""
         self._requests = 0
-        self._over: Exception | None = None  # why nothing more can be asked
-        self._ended = asyncio.Event()
+        self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
         self._closed: list[Facts] = []
 
     # ------------------------------------------------------------------------------ life
@@ -109,7 +100,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
-        self._over, self._ended = None, asyncio.Event()
+        self._ended = asyncio.get_running_loop().create_future()
         self._replicas = Replicas(self._connect())
         try:
             problems = await asyncio.gather(*map(self._probe, self._replicas.all))
@@ -124,8 +115,8 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         return count_tokens(self.tokenizer, text) if self.tokenizer else None
 
     def stop_retrying(self, reason: Exception) -> None:
-        self._over = self._over or reason
-        self._ended.set()
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(reason)
 
     async def close(self) -> None:
         replicas, self._replicas = self._replicas, Replicas(())
@@ -236,19 +227,18 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             replica.load += 1
             try:
                 async with replica.slots:
-                    answer = await self._ask(replica, body, constrained, tried)
+                    return await self._ask(replica, body, constrained, tried)
+            except _AskAnotherError:
+                continue
             finally:
                 replica.load -= 1
-            if answer is not None:
-                return answer
 
-    async def _ask(
-        self, replica: Replica, body: dict[str, Any], constrained: bool, tried: set[Replica]
-    ) -> Completion | None:
-        """The answer of one server; None where another one is to be asked that was not `tried`."""
-        for attempt in range(self.max_retries + 1):
-            if self._over is not None:
-                raise self._over.with_traceback(None)
+    async def _ask(self, replica: Replica, body: dict[str, Any], constrained: bool, tried: set[Replica]) -> Completion:
+        """The answer of one server. Raises `_AskAnotherError` where one that was not `tried` may have it."""
+        assert self._ended is not None
+        for attempt in itertools.count():
+            if self._ended.done():
+                raise self._ended.result().with_traceback(None)
             try:
                 began = time.perf_counter()
                 data = await self._post(replica, body)
@@ -258,31 +248,18 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             except Exception as error:
                 final = self._refusal(replica, error)
                 if final is None:
-                    last = attempt == self.max_retries
-                    outage = await self._outage(replica, error, last)
-                    helpless = outage is not None or (last and len(tried) == 1)
-                    if helpless and await self._replicas.another(tried, self.timeout):
-                        replica.consecutive_failures += 1
-                        if outage is not None or replica.consecutive_failures > 1:  # once may be the request's fault
-                            replica.mark_unhealthy(self._line(outage or error))
-                        return None
-                    if last or _died(error):
-                        final = self._given_up(replica, error, outage)
+                    final = await self._give_up(replica, error, attempt >= self.max_retries, tried)
                 if final is not None:
                     replica.counts["failures"] += 1
                     if isinstance(final, EngineFatalError):
                         self.stop_retrying(final)
                     raise final from error
-                wished = retry_after(error.response.headers) if hasattr(error, "response") else None
                 replica.counts["retries"] += 1
-                await self._wait(retry_delay(attempt, wished, self.backoff, self.max_backoff, random.random))
-        raise AssertionError("unreachable: the last attempt returns or raises")
-
-    async def _wait(self, seconds: float) -> None:
-        """Before another try; no longer than there is something to ask."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._ended.wait()
+                delay = self.backoff * 2.0 ** min(attempt, 60) * random.uniform(0.5, 1)
+                if hasattr(error, "response"):
+                    delay = max(delay, retry_after(error.response.headers))
+                await asyncio.wait({self._ended}, timeout=min(delay, self.max_backoff))
+        raise AssertionError("unreachable")
 
     async def _post(self, replica: Replica, body: dict[str, Any]) -> object:
         """One try. The client's own timeout begins anew with every byte that comes."""
@@ -324,9 +301,9 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             if kind is not EngineFatalError:
                 return None if kind is None else kind(text)
             if status == 404:
-                known = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
+                models = f" It lists: {', '.join(replica.listed[:30])}." if replica.listed else ""
                 why = f"no model {self.model!r} at {replica.name}, or base_url is wrong (it ends in /v1)"
-                return EngineFatalError(f"{why}: {text}{known}")
+                return EngineFatalError(f"{why}: {text}{models}")
             key = f"{replica.name} refuses the key in {self.api_key_env}"
             return EngineFatalError(f"{key if status in (401, 403) else 'the account has no credit left'}: {text}")
         if isinstance(error, GarbledError) and overflows(200, str(error)):
@@ -336,27 +313,33 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         ours = isinstance(error, UnicodeEncodeError) or not isinstance(error, passing)  # what we send, not what came
         return RefusedError(text) if ours else None
 
-    async def _outage(self, replica: Replica, error: Exception, last: bool) -> Exception | None:
-        """Why the server is unhealthy, if it is: its model died, or it fails and does not even list its models."""
+    async def _give_up(self, replica: Replica, error: Exception, last: bool, tried: set[Replica]) -> EngineError | None:
+        """The error to raise instead of trying again; None where another try may help.
+
+        Raises:
+            _AskAnotherError: the server is unhealthy, or it was the `last` try and no other server was tried yet.
+        """
         import openai
 
-        lost = isinstance(error, openai.APIConnectionError | TimeoutError)
-        if _died(error) or (lost and replica.unhealthy is not None):
-            return error
-        if last or (lost and len(self._replicas.all) > 1):
+        outage = error if _died(error) else None
+        if outage is None and (last or isinstance(error, openai.APIConnectionError | TimeoutError)):
             try:
                 await replica.probe(self.timeout)  # else the connection broke, or this one request took too long
             except Exception as failure:
-                return failure
-        return None
-
-    def _given_up(self, replica: Replica, error: Exception, outage: Exception | None) -> EngineError:
-        """After the last try: is it this request that fails, or is the server gone?"""
+                outage = failure
+        helpless = outage is not None or (last and len(tried) == 1)
+        if helpless and await self._replicas.another(tried, self.timeout):
+            replica.consecutive_failures += 1
+            if outage is not None or replica.consecutive_failures > 1:  # once may be the request's fault
+                replica.mark_unhealthy(self._line(outage or error))
+            raise _AskAnotherError from error
         why = self._line(error)
         if _died(error):
             why = f"the model at {replica.name} has died: {why}"
-        else:
+        elif last:
             why = f"still failing after {self.max_retries + 1} tries: {why}"
+        else:
+            return None
         if outage is not None:
             replica.mark_unhealthy(self._line(outage))
             if self._replicas.all_unhealthy:
@@ -370,8 +353,12 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         if error.__cause__ is not None and not hasattr(error, "status_code") and not isinstance(error, GarbledError):
             # The transport's own words: the package calls a refused connection a timeout.
             text = f"{str(error.__cause__) or type(error.__cause__).__name__} ({type(error).__name__})"
-        known = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
-        return " ".join(redacted(text[:10_000], known).split())[:500]
+        secrets = {self._key, *secrets_of({"base_url": self.base_url, "extra_body": self.extra_body})}
+        return " ".join(redacted(text[:10_000], secrets).split())[:500]
+
+
+class _AskAnotherError(Exception):
+    """This server has no answer to a request; another one may."""
 
 
 def _died(error: Exception) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engines._reasoning import split_reasoning
-from harness.engines._wire import GarbledError, overflows, read_completion, retry_after, retry_delay
+from harness.engines._wire import GarbledError, overflows, read_completion, retry_after
 from tests.helpers.fake_openai import chat
 
 OVERFLOWS = [
@@ -72,13 +72,12 @@ def test_usage_may_be_missing_null_or_odd() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
-    [(7, 7), (7.0, 7), ("7", 7), (-7, None), (7.5, None), (True, None), ("9" * 99, None), (10**99, None),
-     (float("inf"), None), (float("nan"), None), ("²", None)],
-)  # fmt: skip
-def test_counts_of_tokens_are_whole_numbers(said: Any, meant: int | None) -> None:
-    answer = read_completion({**chat("yes"), "usage": {"completion_tokens": said}}, 0.1)
-    assert answer.output_tokens == meant
+    ("usage", "count"),
+    [(7, 7), ("7", None), (-7, None), (7.5, None), (True, None), (10**99, None), (float("nan"), None)],
+)
+def test_counts_of_tokens_are_whole_numbers(usage: Any, count: int | None) -> None:
+    answer = read_completion({**chat("yes"), "usage": {"completion_tokens": usage}}, 0.1)
+    assert answer.output_tokens == count
 
 
 @pytest.mark.parametrize(
@@ -123,10 +122,10 @@ def test_a_constrained_reply_is_taken_whole() -> None:
     assert read_completion(chat(said), 0.0).reasoning is not None
 
 
-def test_lone_surrogates_become_replacement_characters() -> None:
+def test_lone_surrogates_become_question_marks() -> None:
     answer = read_completion(chat({"content": "a\ud800b", "reasoning": "\udfff😀"}), 0.0)
-    assert answer.text == "a\ufffdb"
-    assert answer.reasoning == "\ufffd😀"
+    assert answer.text == "a?b"
+    assert answer.reasoning == "?😀"
 
 
 json_values = st.recursive(
@@ -161,41 +160,17 @@ def test_splitting_loses_nothing_but_tags_and_blanks(text: str, opened: bool | N
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"Retry-After": "3"}, 3.0),
         ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"Retry-After": "-4"}, 0.0),
-        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
-        ({"Retry-After": "soon"}, None),
-        ({"retry-after-ms": "soon"}, None),
-        ({}, None),
+        ({"retry-after": "-4"}, 0.0),
+        ({"retry-after": "nan"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"retry-after": "soon"}, 0.0),
+        ({}, 0.0),
     ],
 )
-def test_retry_after_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_in_every_form(headers: dict[str, str], seconds: float) -> None:
     assert retry_after(headers) == seconds
 
 
 def test_retry_after_as_a_date_to_come() -> None:
-    asked = retry_after({"Retry-After": formatdate(4e9, usegmt=True)})
-    assert asked is not None and asked > 1e9
-
-
-def test_delays_double_and_never_undercut_the_server() -> None:
-    latest = [retry_delay(k, None, 0.5, 60.0, lambda: 1.0) for k in range(9)]
-    assert latest == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
-    earliest = [retry_delay(k, None, 0.5, 60.0, lambda: 0.0) for k in range(3)]
-    assert earliest == [0.25, 0.5, 1]
-    assert retry_delay(0, 7.0, 0.5, 60.0, lambda: 0.3) == 7.0
-
-
-@given(
-    st.integers(0, 10_000),
-    st.none() | st.floats(min_value=0) | st.just(float("nan")),
-    st.floats(0, 1e9),
-    st.floats(0, 1e6),
-    st.floats(0, 1, exclude_max=True),
-)
-def test_no_header_and_no_attempt_count_waits_beyond_the_cap(
-    attempt: int, asked: float | None, backoff: float, cap: float, draw: float
-) -> None:
-    assert 0 <= retry_delay(attempt, asked, backoff, cap, lambda: draw) <= cap
+    assert retry_after({"retry-after": formatdate(4e9, usegmt=True)}) > 1e9
