@@ -22,10 +22,34 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from harness.engines._vllm_version import RANGE, USED
+from harness.engines._vllm_version import RANGE
+from harness.engines.vllm import PASSED
 
-USED_LATER: dict[str, tuple[str, ...]] = {
-    "vllm.platforms.interface:Platform": ("device_type",),
+_SAMPLING = (
+    "max_tokens", "temperature", "top_p", "top_k", "min_p", "min_tokens", "presence_penalty", "frequency_penalty",
+    "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "bad_words", "logit_bias", "allowed_token_ids",
+    "include_stop_str_in_output", "seed", "output_kind", "skip_clone", "detokenize", "structured_outputs",
+)  # fmt: skip
+
+USED: dict[str, tuple[str, ...]] = {
+    "vllm.engine.arg_utils:AsyncEngineArgs": (*PASSED, "model", "disable_log_stats", "kv_cache_memory_bytes"),
+    "vllm.usage.usage_lib:UsageContext": ("LLM_CLASS",),
+    "vllm.v1.engine.async_llm:AsyncLLM": (
+        "from_engine_args", "generate", "get_supported_tasks", "get_tokenizer", "sleep", "wake_up", "shutdown",
+        "vllm_config", "model_config", "output_handler", "output_processor", "logger_manager", "log_stats",
+    ),
+    "vllm.v1.engine.async_llm:AsyncLLM.from_engine_args()": ("engine_args", "usage_context", "stat_loggers"),
+    "vllm.v1.engine.async_llm:AsyncLLM.generate()": (
+        "prompt", "sampling_params", "request_id", "data_parallel_rank",
+    ),
+    "vllm.v1.engine.async_llm:AsyncLLM.sleep()": ("level",),
+    "vllm.v1.engine.exceptions:EngineDeadError": (),
+    "vllm.inputs:tokens_input": (),
+    "vllm.sampling_params:SamplingParams": _SAMPLING,
+    "vllm.sampling_params:StructuredOutputsParams": ("json", "choice", "regex", "grammar"),
+    "vllm.sampling_params:RequestOutputKind": ("FINAL_ONLY",),
+    "vllm.platforms:current_platform": (),
+    "vllm.platforms.interface:Platform": ("device_type", "is_cpu"),
     # Where the platform is a CPU.
     "vllm.utils.cpu_resource_utils:get_memory_node_info": (),
     "vllm.utils.cpu_resource_utils:get_visible_memory_node": (),
@@ -35,9 +59,6 @@ USED_LATER: dict[str, tuple[str, ...]] = {
     "vllm.reasoning:ReasoningParserManager": ("get_reasoning_parser",),
     "vllm.reasoning.abs_reasoning_parsers:ReasoningParser": ("extract_reasoning",),
     # Attributes of what it makes and hands back.
-    "vllm.v1.engine.async_llm:AsyncLLM": (
-        "vllm_config", "model_config", "output_handler", "output_processor", "logger_manager", "log_stats",
-    ),
     "vllm.v1.engine.output_processor:OutputProcessor": ("log_stats",),
     "vllm.v1.metrics.loggers:StatLoggerManager": ("stat_loggers",),
     "vllm.v1.metrics.loggers:PrometheusStatLogger": (),
@@ -53,7 +74,7 @@ USED_LATER: dict[str, tuple[str, ...]] = {
     "vllm.outputs:RequestOutput": ("outputs", "num_cached_tokens"),
     "vllm.outputs:CompletionOutput": ("text", "token_ids", "finish_reason", "stop_reason"),
 }  # fmt: skip
-"""What the engine uses under some condition, or what shows on objects only; not looked up at its start."""
+"""module:name → what the engine uses of it; with `()` behind a name, the parameters that it must take."""
 ENVIRONMENT = (
     "VLLM_LOGGING_LEVEL", "VLLM_LOGGING_STREAM", "VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_KVCACHE_SPACE",
     "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS",
@@ -169,7 +190,7 @@ def check(version: str) -> list[str]:
         subprocess.run([*command, "--dest", folder, f"vllm=={version}"], check=True)
         sources = Sources(next(Path(folder).glob("*.whl")))
         variables = [name for name in ENVIRONMENT if f'"{name}"' not in sources.text("vllm/envs.py")]
-        return [*missing(sources, USED), *missing(sources, USED_LATER), *variables]
+        return [*missing(sources, USED), *variables]
 
 
 def of_the_range() -> list[str]:

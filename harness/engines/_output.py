@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
@@ -23,38 +22,6 @@ _MOST = 8_000_000
 """Characters of a log that are searched for a cause."""
 _LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "ray")
 """Packages whose loggers write to the console by handlers of their own."""
-
-
-class _Sink(io.TextIOBase):
-    """Standard error to who writes to it, at another place: loggers keep the stream that they were set up with."""
-
-    encoding = "utf-8"
-
-    def __init__(self) -> None:
-        self.files: list[TextIO] = []
-
-    def _end(self) -> TextIO | None:
-        return self.files[-1] if self.files else sys.__stderr__ if sys.stderr is self else sys.stderr
-
-    def write(self, text: str) -> int:
-        end = self._end()
-        return len(text) if end is None else end.write(text)
-
-    def flush(self) -> None:
-        if (end := self._end()) is not None:
-            end.flush()
-
-    def fileno(self) -> int:
-        end = self._end()
-        if end is None:
-            raise io.UnsupportedOperation("fileno")
-        return end.fileno()
-
-    def writable(self) -> bool:
-        return True
-
-
-_sink = _Sink()
 
 
 class Output:
@@ -81,19 +48,19 @@ class Output:
         if self.path is None:
             yield
             return
-        file = self._open(self.path)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        file, console = self._open(self.path), (sys.stdout, sys.stderr)
         with contextlib.ExitStack() as stack:
-            for number in (1, 2):
-                stack.callback(_back, number, _copy(number))
+            for number, stream in enumerate(console, 1):
+                stream.flush()
+                stack.callback(os.close, copy := os.dup(number))
+                stack.callback(os.dup2, copy, number)
                 os.dup2(file.fileno(), number)
-            stack.enter_context(contextlib.redirect_stdout(_sink))
-            stack.enter_context(contextlib.redirect_stderr(_sink))
+            stack.enter_context(contextlib.redirect_stdout(file))
+            stack.enter_context(contextlib.redirect_stderr(file))
             try:
                 yield
             finally:
-                _take_over()
+                _move_handlers((*console, sys.__stdout__, sys.__stderr__), file)
                 file.flush()
 
     def begin(self, title: str) -> None:
@@ -124,7 +91,7 @@ class Output:
     def close(self) -> None:
         """Let the file go; loggers that wrote to it write to standard error again."""
         if self._file is not None:
-            _sink.files.remove(self._file)
+            _move_handlers((self._file,), sys.stderr)
             self._file.close()
             self._file = None
 
@@ -132,36 +99,16 @@ class Output:
         if self._file is None:
             own = no_link(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._file = os.fdopen(own, "a", encoding="utf-8", errors="backslashreplace", buffering=1)
-            _sink.files.append(self._file)
         return self._file
 
 
-def _copy(number: int) -> int | None:
-    """A copy of a file descriptor; None if it is closed."""
-    try:
-        return os.dup(number)
-    except OSError:
-        return None
-
-
-def _back(number: int, copy: int | None) -> None:
-    if copy is None:
-        os.close(number)
-    else:
-        os.dup2(copy, number)
-        os.close(copy)
-
-
-def _take_over() -> None:
-    """Lead the handlers to the sink that were there before, set up by an earlier import."""
+def _move_handlers(streams: Collection[TextIO | None], to: TextIO) -> None:
+    """Let the handlers of packages' loggers that write to one of these streams write to another one."""
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LOGGERS:
             for handler in logger.handlers:
-                # The command line cleans what is printed: its streams have the console's own behind them.
-                stream = getattr(handler, "stream", None)
-                own = getattr(stream, "raw", stream) in (sys.__stdout__, sys.__stderr__)
-                if type(handler) is logging.StreamHandler and own:
-                    handler.setStream(_sink)
+                if type(handler) is logging.StreamHandler and handler.stream in streams:
+                    handler.setStream(to)
 
 
 # ---------------------------------------------------------------------------------- why it failed
@@ -171,10 +118,15 @@ _EXCEPTION = re.compile(r"(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<text>.*))?$")
 _ELSEWHERE = re.compile(
     r"root cause|stack ?trace|background process|EngineDead|EngineCore encountered|cancelled|KeyboardInterrupt", re.I
 )
-"""Exceptions that only say that there was another one."""
+"""Exceptions that only say that there was another one, in another process."""
 _DIED = re.compile(r"(?:Worker proc )?(\S+) died unexpectedly")
 _PLAIN = ("Exception", "RuntimeError", "ValueError", "AssertionError", "OSError")
 """Kinds that say nothing beside their text."""
+
+
+def points_elsewhere(text: str) -> bool:
+    """Whether an exception's text only says that there was another one."""
+    return bool(_ELSEWHERE.search(text))
 
 
 def root_cause(log: str) -> str | None:
@@ -212,7 +164,7 @@ def root_cause(log: str) -> str | None:
 def _in_words(lines: list[str]) -> str | None:
     """The exception as one line; None if it points to another one."""
     first = _EXCEPTION.match(lines[0])
-    if first is None or _ELSEWHERE.search(lines[0]):
+    if first is None or points_elsewhere(lines[0]):
         return None
     kind = first["kind"].rpartition(".")[2]
     text = one_line(" ".join([first["text"] or "", *lines[1:]]))

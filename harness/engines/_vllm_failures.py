@@ -47,13 +47,6 @@ _ADVICE = (
     (r"compil|Inductor|g\+\+|Python\.h", "Give enforce_eager=true: then nothing is compiled."),
 )  # fmt: skip
 
-_ELSEWHERE = re.compile(r"root cause|stack ?trace|background process|EngineDead|initialization failed", re.I)
-
-
-def points_elsewhere(text: str) -> bool:
-    """Whether an exception's text only says that there was another one, in another process."""
-    return bool(_ELSEWHERE.search(text))
-
 
 def advice(cause: str) -> str | None:
     """What to do about a root cause; None where only the cause itself helps."""

@@ -23,10 +23,10 @@ from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request
 from harness.engines import _vllm_cpu, _vllm_version
 from harness.engines._child_reaper import ChildReaper
 from harness.engines._load import Listener, Load, listen_only
-from harness.engines._output import Output, one_line
+from harness.engines._output import Output, one_line, points_elsewhere
 from harness.engines._priority import PriorityGate
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
-from harness.engines._vllm_failures import advice, killed_process, not_a_model, points_elsewhere
+from harness.engines._vllm_failures import advice, killed_process, not_a_model
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.storage.redaction import redacted, without_secrets
@@ -121,11 +121,12 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING" if self._output.path is None else "INFO")
         os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # standard output is for tables
         self._output.begin(f"vllm, {self.pretrained}")
+        warning: str | None = None
         try:
             with self._output.diverted():
-                installed, strange = _vllm_version.check()
-            if strange:
-                _log.warning(strange)
+                installed, warning = _vllm_version.check()
+            if warning:
+                _log.warning(warning)
             with self._output.diverted():
                 settings = self._load_model()
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
@@ -147,7 +148,8 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
                 raise asyncio.CancelledError from None
             why = self._why(error, killed)
             message = f"vLLM cannot load {self.pretrained!r}: {why}{self._see()}"
-            raise SetupError(message, hint=advice(why)) from error
+            versions = f'Install vLLM {" to ".join(_vllm_version.RANGE)}: pip install "mas-eval-harness[vllm]"'
+            raise SetupError(message, hint=advice(why) or (versions if warning else None)) from error
         self._output.forget()
         # vLLM and torch are hundreds of thousands of objects that stay. A full collection need not walk through them:
         # that takes a third of a second, in the middle of the requests.
@@ -270,15 +272,12 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         except (OSError, ValueError) as error:
             raise SetupError(f"chat_template={self.chat_template} cannot be read: {error}") from error
 
-    def _arguments(self, known: set[str]) -> dict[str, Any]:
-        """What AsyncEngineArgs is made with."""
-        made: dict[str, Any] = {"model": self.pretrained, "disable_log_stats": True}
-        made |= {name: getattr(self, name) for name in _vllm_version.PASSED if getattr(self, name) is not None}
-        for name, value in self.engine_args.items():
-            if name not in known:
-                raise SetupError(f"engine_args: vLLM has no argument {name!r}", hint=near(name, known))
-            made[name] = value
-        return made
+    def _arguments(self, names: set[str]) -> dict[str, Any]:
+        """The arguments of AsyncEngineArgs, whose `names` these are."""
+        if unknown := next((name for name in self.engine_args if name not in names), None):
+            raise SetupError(f"engine_args: vLLM has no argument {unknown!r}", hint=near(unknown, names))
+        passed = {name: getattr(self, name) for name in PASSED if getattr(self, name) is not None}
+        return {"model": self.pretrained, "disable_log_stats": True, **passed, **self.engine_args}
 
     def _parser(self, tokenizer: Any) -> Callable[[str], tuple[str | None, str]] | None:
         """vLLM's reasoning parser as a function from text to (reasoning, answer)."""
@@ -396,6 +395,11 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             return None
         rank: int = thread.memo.setdefault(self._memo, next(self._threads) % replicas)
         return rank
+
+
+_OURS = {"pretrained", "chat_template", "chat_template_kwargs", "engine_args"}
+PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
+"""Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""
 
 
 @cache
