@@ -76,9 +76,9 @@ def success(task: str, size: int, setting: Setting, repeats: int, seed: int) -> 
 def solves(problem: Task, protocol: Protocol, case: Case, setting: Setting, seed: int) -> bool:
     """Whether one run of the algorithm solves one graph."""
     classical = BUILTIN.load("policies", "agentsnet/classical")
-    agents = {seat: classical(**setting.parameters) for seat in case.seats}
-    chances = {seat: random.Random(derive_seed(seed, seat)) for seat in case.seats}
-    played = drive(protocol, problem, case, lambda turn: agents[turn.seat].choose(turn, chances[turn.seat]))
+    agents = {agent: classical(**setting.parameters) for agent in case.agents}
+    chances = {agent: random.Random(derive_seed(seed, agent)) for agent in case.agents}
+    played = drive(protocol, problem, case, lambda turn: agents[turn.agent].choose(turn, chances[turn.agent]))
     return problem.grade(case, played.outcome)["solved"] == 1
 
 
@@ -113,8 +113,8 @@ def main() -> None:
     compare(Setting("27 graphs, 40 rounds (expected: all solved)", rounds=40), ALL_SOLVED, TASKS, repeats, seed)
 
     compare(Setting("Table 10, 81 graphs"), TABLE_10, TASKS, repeats, seed)
-    brief = Setting("Table 10, given up after 3 phases", parameters={"max_phases": 3})
-    compare(brief, TABLE_10, ["coloring"], repeats, seed)
+    context = Setting("Table 10, given up after 3 phases", parameters={"max_phases": 3})
+    compare(context, TABLE_10, ["coloring"], repeats, seed)
 
 
 if __name__ == "__main__":

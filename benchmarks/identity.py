@@ -261,7 +261,7 @@ def data(spec: str) -> list[str]:
     changes = [f"matrix.benchmark={json.dumps(entries)}"]
     if spec == "darkforest_panels":
         changes.append("models=null")
-        changes += [f"seats.{seat}.model=model" for seat in ("fourth", "fifth", "head")]
+        changes += [f"agents.{agent}.model=model" for agent in ("fourth", "fifth", "head")]
     return changes
 
 

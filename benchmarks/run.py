@@ -132,12 +132,12 @@ class Talker:
         question = request.thread.messages[-1]["content"]
         if "'### Final Answer ###'" in question:
             return "### Final Answer ### 0"
-        seat = request.id.rsplit("/", 3)[1]
-        if seat not in self._talk:  # whoever is named first in the list of neighbors
+        agent = request.id.rsplit("/", 3)[1]
+        if agent not in self._talk:  # whoever is named first in the list of neighbors
             first = request.thread.messages[0]["content"].split("immediate neighbors (")[1].split(",")[0].rstrip(")")
             said = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
-            self._talk[seat] = "Let me think about it. " * 10 + said
-        return self._talk[seat]
+            self._talk[agent] = "Let me think about it. " * 10 + said
+        return self._talk[agent]
 
 
 def latency(smoke: bool) -> list[Row]:
@@ -193,7 +193,7 @@ def one_condition(size: int, turns: int) -> dict[str, object]:
 
 
 def alone(questions: int, turns: int) -> dict[str, object]:
-    """Questions for one seat, each asked `turns` times in a row."""
+    """Questions for one agent, each asked `turns` times in a row."""
     return {
         "name": "alone",
         "task": {"use": "arithmetic", "size": questions},

@@ -19,7 +19,7 @@ Row = dict[str, object]
 Measured = Callable[[list[str]], tuple[float, float, float, str]]
 
 NEW = 400  # characters of a user's turn
-SEATS, ROUNDS = 4, 9  # an episode: a network of four agents who talk nine times and then answer
+AGENTS, ROUNDS = 4, 9  # an episode: a network of four agents who talk nine times and then answer
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
     "HF_HUB_OFFLINE": "1",
@@ -66,7 +66,7 @@ async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
             figures: dict[str, list[dict[str, float]]] = {"harness": [], "bare": []}
             for i in range(passes):
                 await engine._engine.reset_prefix_cache()
-                figures["harness"].append(await _harness(kept, size // SEATS, folder / f"{size}-{i}"))
+                figures["harness"].append(await _harness(kept, size // AGENTS, folder / f"{size}-{i}"))
                 await engine._engine.reset_prefix_cache()
                 figures["bare"].append(await _bare(engine._engine, kept.asked))
             rows.append(_row(size, figures))
@@ -250,8 +250,8 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     asked = {
         "name": "talk",
         "extends": "agentsnet",
-        "task": {"graphs": "small_world", "size": SEATS},
-        "protocol": {"rounds": ROUNDS, "repairs": 0},
+        "task": {"graphs": "small_world", "size": AGENTS},
+        "protocol": {"rounds": ROUNDS, "parse_retries": 0},
         "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
         # Random weights would write special tokens in the middle of a reply, which trained ones do not.
         "generation_kwargs": {"temperature": 1.0, "max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}},

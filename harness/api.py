@@ -16,7 +16,7 @@ from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
 
-Action = Any  # what a seat does in a turn: any JSON value
+Action = Any  # what an agent does in a turn: any JSON value
 Facts = Mapping[str, Any]  # named JSON values
 
 Grading = Literal["quick", "slow", "executes"]
@@ -54,18 +54,18 @@ class Case:
 
     Attributes:
         id: unique within its condition, and the same in every run.
-        seats: the names of the agents, in order of play.
+        agents: the names of the agents, in order of play.
         public: facts that every agent may know.
         private: agent → facts that only this agent may know.
         topology: agent → its neighbors in order. None: all agents reach one another.
         target: the right answer; only `Task.grade` may read it.
         labels: facts to group tables by, added to those of the condition.
-        roles: agent → name of its group in the spec's `seats:`. Agents without an entry are in "default".
+        roles: agent → name of its group in the spec's `agents:`. Agents without an entry are in "default".
         unscored: agents whose answers do not count (byzantine ones); grading leaves them out.
     """
 
     id: str
-    seats: tuple[str, ...]
+    agents: tuple[str, ...]
     public: Facts = field(default_factory=dict)
     private: Mapping[str, Facts] = field(default_factory=dict)
     topology: Mapping[str, tuple[str, ...]] | None = None
@@ -128,31 +128,31 @@ class Turn:
     """A request for one action of one agent.
 
     Attributes:
-        seat: the agent.
+        agent: the agent.
         name: the template: `<name>.j2` of the agent's prompt set.
-        view: the observation: what the agent sees now. Template variables, together with `brief`.
+        observation: what the agent sees now. Template variables, together with `context`.
         reply: the form of the reply.
-        brief: the context: what the agent knows from the start. `system.j2` renders it when the conversation starts.
-        repairs: how often an unreadable reply is asked for again.
+        context:: what the agent knows from the start. `system.j2` renders it when the conversation starts.
+        parse_retries: how often an unreadable reply is asked for again.
         fresh: whether to start a new conversation.
-        crossing: texts of other agents that appear here for the first time; their tokens are counted.
+        peer_texts: texts of other agents that appear here for the first time; their tokens are counted.
     """
 
-    seat: str
+    agent: str
     name: str
-    view: Facts
+    observation: Facts
     reply: Reply
-    brief: Facts = field(default_factory=dict)
-    repairs: int = 0
+    context: Facts = field(default_factory=dict)
+    parse_retries: int = 0
     fresh: bool = False
-    crossing: tuple[str, ...] = ()
+    peer_texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """One finished model call.
 
-    Tokens are counts, `crossing_tokens` those of `Turn.crossing`; `latency` is in seconds. A value is None if the
+    Tokens are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds. A value is None if the
     engine does not report it. `reasoning` never enters the conversation again.
     """
 
@@ -163,7 +163,7 @@ class Completion:
     output_tokens: int | None = None
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
-    crossing_tokens: int | None = None
+    peer_tokens: int | None = None
     latency: float | None = None
 
 
@@ -175,7 +175,7 @@ class Move:
     "limit" if the spec's `limits:` allowed no further call, and otherwise the kind of an `EngineError`.
     """
 
-    seat: str
+    agent: str
     turn: str
     action: Action = None
     error: str | None = None
@@ -269,11 +269,11 @@ class Task(ABC):
         return ()
 
     @abstractmethod
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """The agent's context: the only facts that it starts with. Never the target."""
 
     @abstractmethod
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """The form of the agent's final answer."""
 
     @abstractmethod
@@ -290,10 +290,10 @@ class Task(ABC):
 
 
 class OpenChannel(ABC):
-    """A channel within one episode. `view` is pure; only `commit` changes its state."""
+    """A channel within one episode. `observation` is pure; only `commit` changes its state."""
 
     @abstractmethod
-    def view(self, seat: str) -> Facts:
+    def observation(self, agent: str) -> Facts:
         """What the agent sees now. Calling it twice gives the same result."""
 
     @abstractmethod
@@ -328,12 +328,12 @@ class Protocol(ABC):
     needs_channel: ClassVar[type[OpenChannel]] = OpenChannel  # the kind that its channels must open
     facts: ClassVar[tuple[str, ...]] = ()  # the names it puts into `Outcome.facts`; metrics may need them
 
-    def seats(self, case: Case) -> tuple[str, ...]:
+    def possible_agents(self, case: Case) -> tuple[str, ...]:
         """The agents: those of the case, unless the protocol brings its own (a panel, a coordinator)."""
-        return case.seats
+        return case.agents
 
     @abstractmethod
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Drive one episode. If every agent plays `reply.noop`, the episode must last as long as it ever can."""
 
     def shape(self, task: Task, case: Case) -> Hashable | None:
@@ -354,7 +354,7 @@ class Policy(ABC):
 
     @abstractmethod
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """Return a legal action, from `turn.brief`, `turn.view`, `turn.reply` and `rng` alone."""
+        """Return a legal action, from `turn.context`, `turn.observation`, `turn.reply` and `rng` alone."""
 
 
 UNBOUNDED = (-math.inf, math.inf)

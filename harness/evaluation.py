@@ -257,7 +257,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
 
 
 def _check(plan: Plan, labels: Iterable[str]) -> None:
-    """What would only be found out after hours of playing: tables that cannot be made, a model without a seat."""
+    """What would only be found out after hours of playing: tables that cannot be made, a model without an agent."""
     raise_all(
         SpecError(problem, place=plan.spec.place("tables", i))
         for i, table in enumerate(plan.spec.get("tables", []))
@@ -265,9 +265,9 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
     )
     for name in plan.engines:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
-            message = f"a model was given and no seat takes it: {plan.model}"
-            hint = "Leave --model out, or let a group under seats: have `model: model`."
-            raise SpecError(message, place=plan.spec.place("seats"), hint=hint)
+            message = f"a model was given and no agent takes it: {plan.model}"
+            hint = "Leave --model out, or let a group under agents: have `model: model`."
+            raise SpecError(message, place=plan.spec.place("agents"), hint=hint)
 
 
 def finish(done: Run) -> Run:

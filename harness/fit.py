@@ -1,7 +1,7 @@
 """`harness fit`: the agents answer the calibration rows once, and what they get right becomes frozen parameters.
 
 Every file that the spec's protocols name (`calibration:`) is fitted by an ordinary run of an ordinary spec: the same
-seats, a protocol in which agents hear nothing of each other, and the task with the changes of the spec's `fit:`. It is
+agents, a protocol in which agents hear nothing of each other, and the task with the changes of the spec's `fit:`. It is
 journaled and resumed like any other.
 """
 
@@ -18,7 +18,7 @@ from harness import __version__, storage
 from harness.api import Action, Case, Move, Outcome, Task
 from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
 from harness.config import resolve, spec
-from harness.config.calibration import SCHEMA, agents, fingerprint, wordings
+from harness.config.calibration import SCHEMA, fingerprint, players, wordings
 from harness.config.plan import Plan, episode_id
 from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
@@ -31,7 +31,7 @@ from harness.runtime.options import Options
 SCORES = ("score", "success")
 """The grades that say whether an answer is right, whichever of them a task has."""
 _OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")
-"""The keys of a spec that decide how agents answer, besides task, protocol and seats; and where they do."""
+"""The keys of a spec that decide how agents answer, besides task, protocol and agents; and where they do."""
 
 MakeModel = Callable[[], Engine | None]
 
@@ -64,12 +64,12 @@ def fit(
     """
     options = options or Options()
     plan = resolve.plan(loaded, project, model())
-    seats = frozenset(seat for c in plan.conditions for seat in c.protocol.seats(c.task.example()))
+    agents = frozenset(agent for c in plan.conditions for agent in c.protocol.possible_agents(c.task.example()))
     files: dict[Path, int] = {}
     for name, (condition, derived) in _jobs(loaded, plan).items():
         protocol = plan.conditions[condition].protocol
         assert isinstance(protocol, CalibratedProtocol)
-        calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=seats)
+        calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=agents)
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
         where = (options.output_path or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
         execute(calibrating, replace(options, output_path=where), on_score(name))
@@ -80,7 +80,7 @@ def fit(
             "schema": SCHEMA,
             "harness": __version__,
             "spec": loaded.name,
-            "agents": agents(plan, plan.conditions[condition]),
+            "agents": players(plan, plan.conditions[condition]),
             "task": derived["task"],
             "seed": plan.seed,
             "templates": templates,
@@ -151,25 +151,25 @@ def _derived(
     # null takes away; where there is nothing to take away, as where a spec's parent had it, that is no value either.
     task_changed = {key: value for key, value in task_changed.items() if value is not None or key not in task_changes}
     members = set(protocol.members(task.example()))
-    seats = {name: _seated(body, members) for name, body in (variant.data.get("seats") or {}).items()}
+    agents = {name: _on_panel(body, members) for name, body in (variant.data.get("agents") or {}).items()}
     assert protocol.calibration is not None
     return {
         "name": f"{loaded.name}-fit-{Path(protocol.calibration).stem}",
         "task": task_changed,
         "protocol": dict(protocol.calibration_protocol()),
-        "seats": {name: body for name, body in seats.items() if body is not None},
+        "agents": {name: body for name, body in agents.items() if body is not None},
         "metrics": ["calls", "parse_failures"],
         **own,
         **({"limit": changes["limit"]} if "limit" in changes else {}),
     }
 
 
-def _seated(body: Any, members: set[str]) -> Any:
-    """A group of seats as far as it sits on the panel; None if none of it does."""
-    if not isinstance(body, Mapping) or "seats" not in body:
+def _on_panel(body: Any, members: set[str]) -> Any:
+    """A group of agents as far as it sits on the panel; None if none of it does."""
+    if not isinstance(body, Mapping) or "agents" not in body:
         return body
-    left = [seat for seat in body["seats"] if seat in members]
-    return {**body, "seats": left} if left else None
+    left = [agent for agent in body["agents"] if agent in members]
+    return {**body, "agents": left} if left else None
 
 
 def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
@@ -199,7 +199,7 @@ def _right(task: Task, case: Case) -> Callable[[Action], bool]:
     score = _score_of(task)
 
     def right(action: Action) -> bool:
-        alone = Outcome(dict.fromkeys(case.seats, action), action, {"history": [[action]]})
+        alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
         return task.grade(case, alone)[score] == 1
 
     return right
@@ -207,7 +207,7 @@ def _right(task: Task, case: Case) -> Callable[[Action], bool]:
 
 def _digest(played: list[CalibrationEpisode]) -> str:
     """SHA-256 of all that was answered."""
-    answers = [[one.case.id, [[move.seat, move.action] for move in moves(one)]] for one in played]
+    answers = [[one.case.id, [[move.agent, move.action] for move in moves(one)]] for one in played]
     return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
 
 

@@ -15,7 +15,7 @@ class Tokens(Metric):
     Per episode as in AgentsNet, Table 11; `over: run` adds up the episodes that a number stands for (DPBench,
     Table 5) instead of averaging them; episodes that failed, never ran or have no count are not in the sum.
 
-    Missing where no call reported the kind: a policy's seat makes no calls, and not every server reports usage.
+    Missing where no call reported the kind: a policy's agent makes no calls, and not every server reports usage.
     `cached` input tokens are part of `input`, `reasoning` tokens part of `output`; `total` is input + output.
     """
 

@@ -32,7 +32,7 @@ def test_in_silence_there_is_nothing_but_waiting_and_submitting() -> None:
     played = play(channel("silence"), {(0, 1): [send(1, "x")], (1, 2): [submit(3)]})
     assert results(played, 0, 2) == ["error: nothing can be said here"]
     assert played.outcome.facts["messages"] == 0 and played.outcome.answers["Agent 1"] == 3
-    assert [action["name"] for action in next(iter(played.turns())).brief["actions"]] == ["wait", "submit_result"]
+    assert [action["name"] for action in next(iter(played.turns())).context["actions"]] == ["wait", "submit_result"]
 
 
 @pytest.mark.parametrize(
@@ -59,34 +59,40 @@ def test_an_empty_message_is_none() -> None:
     assert (facts["messages"], facts["refused"], facts["known"]["Agent 1"]) == (0, 1, "2")
 
 
-def test_with_several_replies_a_round_the_order_is_still_that_of_seats() -> None:
+def test_with_several_replies_a_round_the_order_is_still_that_of_agents() -> None:
     replies: dict[str, int] = {}
 
     def answer(turn: Turn) -> Calls:
-        number = replies[turn.seat] = replies.get(turn.seat, 0) + 1
-        if turn.seat == "Agent 2" or number > 2:
+        number = replies[turn.agent] = replies.get(turn.agent, 0) + 1
+        if turn.agent == "Agent 2" or number > 2:
             return turn.reply.noop  # type: ignore[no-any-return]
-        return [send(2, f"{turn.seat[-1]}{number}")]
+        return [send(2, f"{turn.agent[-1]}{number}")]
 
     played = play(channel("mailbox"), answer, calls_per_round=2, max_rounds=2)
-    views = [turn.view for turn in played.turns() if turn.seat == "Agent 2" and turn.view["inbox"]]
-    assert [letter["text"] for letter in views[0]["inbox"]] == ["01", "02", "11", "12"]
+    observations = [
+        turn.observation for turn in played.turns() if turn.agent == "Agent 2" and turn.observation["inbox"]
+    ]
+    assert [letter["text"] for letter in observations[0]["inbox"]] == ["01", "02", "11", "12"]
 
 
-def test_with_several_replies_a_round_the_highest_seat_still_writes_last() -> None:
+def test_with_several_replies_a_round_the_highest_agent_still_writes_last() -> None:
     replies: dict[str, int] = {}
 
     def answer(turn: Turn) -> Calls:
-        number = replies[turn.seat] = replies.get(turn.seat, 0) + 1
-        if turn.view["round"] == 2:
+        number = replies[turn.agent] = replies.get(turn.agent, 0) + 1
+        if turn.observation["round"] == 2:
             return [{"call": "read_file", "path": "p"}] if number == 3 else turn.reply.noop
-        if (turn.seat, number) in (("Agent 0", 2), ("Agent 2", 1)):
-            return [{"call": "write_file", "path": "p", "content": turn.seat}]
+        if (turn.agent, number) in (("Agent 0", 2), ("Agent 2", 1)):
+            return [{"call": "write_file", "path": "p", "content": turn.agent}]
         return [{"call": "list_files", "prefix": ""}]
 
     played = play(channel("store"), answer, calls_per_round=2, max_rounds=2)
     [text] = {
-        r["text"] for t in played.turns() if t.seat == "Agent 1" for r in t.view["results"] if r["call"] == "read_file"
+        r["text"]
+        for t in played.turns()
+        if t.agent == "Agent 1"
+        for r in t.observation["results"]
+        if r["call"] == "read_file"
     }
     assert text == "Agent 2"
 

@@ -22,16 +22,16 @@ class Number(Reply):
 class Sum(Task):
     """Everybody has a number; everybody must give the sum."""
 
-    def __init__(self, seats: int = 3) -> None:
-        self.seats = seats
+    def __init__(self, agents: int = 3) -> None:
+        self.agents = agents
 
     def cases(self, limit: int | None, seed: int) -> list[Case]:
-        return [Case("c", tuple(f"Agent {i}" for i in range(self.seats)))]
+        return [Case("c", tuple(f"Agent {i}" for i in range(self.agents)))]
 
-    def brief(self, case: Case, seat: str) -> dict[str, Any]:
-        return {"name": seat, "number": case.seats.index(seat)}
+    def context(self, case: Case, agent: str) -> dict[str, Any]:
+        return {"name": agent, "number": case.agents.index(agent)}
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         return Number()
 
     def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
@@ -43,31 +43,31 @@ def channel(use: str, **parameters: Any) -> Any:
 
 
 def play(
-    on: Any, script: Mapping[tuple[int, int], Calls] | Callable[[Turn], Any], seats: int = 3, **parameters: Any
+    on: Any, script: Mapping[tuple[int, int], Calls] | Callable[[Turn], Any], agents: int = 3, **parameters: Any
 ) -> check.Drive:
     """`script`: (number of the agent, round) → its calls; it waits where there are none."""
 
     def answer(turn: Turn) -> Any:
         if callable(script):
             return script(turn)
-        key = int(turn.seat.split()[1]), turn.view["round"]
+        key = int(turn.agent.split()[1]), turn.observation["round"]
         return script.get(key, turn.reply.noop)
 
     protocol = BUILTIN.load("protocols", "action_rounds")(channel=on, **{"max_rounds": 5, **parameters})
-    task = Sum(seats)
+    task = Sum(agents)
     return check.drive(protocol, task, task.example(), answer)
 
 
 def seen(played: check.Drive, agent: int, number: int) -> Turn:
-    return next(t for t in played.turns() if t.seat == f"Agent {agent}" and t.view["round"] == number)
+    return next(t for t in played.turns() if t.agent == f"Agent {agent}" and t.observation["round"] == number)
 
 
 def inbox(played: check.Drive, agent: int, number: int) -> list[str]:
-    return [f"{letter['from']}: {letter['text']}" for letter in seen(played, agent, number).view["inbox"]]
+    return [f"{letter['from']}: {letter['text']}" for letter in seen(played, agent, number).observation["inbox"]]
 
 
 def results(played: check.Drive, agent: int, number: int) -> list[str]:
-    return [result["text"] for result in seen(played, agent, number).view["results"]]
+    return [result["text"] for result in seen(played, agent, number).observation["results"]]
 
 
 def send(to: object, text: str) -> dict[str, str]:
@@ -213,7 +213,7 @@ def test_wait_and_submit_end_the_round_and_what_follows_is_not_done() -> None:
     told = "error: this ended your round; 1 call behind it was not carried out"
     assert inbox(played, 1, 2) == ["Agent 0: a"] and results(played, 0, 2) == ["sent to Agent 1", told]
     assert played.outcome.facts["refused"] == 1 + 1, "the sender's, and the one behind an answer that is final"
-    assert [turn.seat for turn in played.turns() if turn.view["round"] == 2] == ["Agent 0", "Agent 1"]
+    assert [turn.agent for turn in played.turns() if turn.observation["round"] == 2] == ["Agent 0", "Agent 1"]
     assert played.outcome.answers == {"Agent 0": None, "Agent 1": None, "Agent 2": 3}
     assert played.outcome.facts["submitted"] == {"Agent 2": 1} and played.outcome.facts["rounds"] == 5
 
@@ -235,7 +235,7 @@ def test_the_first_answer_that_can_be_read_is_final() -> None:
 
 
 def test_an_episode_ends_when_all_have_submitted() -> None:
-    played = play(channel("mailbox"), lambda turn: [submit(3)] if turn.view["round"] == 2 else [WAIT])
+    played = play(channel("mailbox"), lambda turn: [submit(3)] if turn.observation["round"] == 2 else [WAIT])
     assert played.outcome.facts["rounds"] == 2 and len(played.batches) == 2
 
 
@@ -244,8 +244,8 @@ def test_messages_to_those_who_have_submitted_are_sent_and_never_seen() -> None:
     assert results(played, 1, 3) == ["sent to Agent 0"] and played.outcome.facts["received"]["Agent 0"] == [0, 0]
 
 
-def test_a_seat_without_a_call_loses_the_round_and_is_told() -> None:
-    played = play(channel("mailbox"), lambda turn: None if turn.seat == "Agent 0" else [WAIT], max_rounds=2)
+def test_an_agent_without_a_call_loses_the_round_and_is_told() -> None:
+    played = play(channel("mailbox"), lambda turn: None if turn.agent == "Agent 0" else [WAIT], max_rounds=2)
     assert results(played, 0, 2) == ["error: the request failed; nothing was done"]
     assert played.outcome.facts["refused"] == 2
 
@@ -253,14 +253,14 @@ def test_a_seat_without_a_call_loses_the_round_and_is_told() -> None:
 def test_several_replies_a_round_see_their_own_results_and_nobody_elses_doings() -> None:
     played = play(
         channel("store"),
-        lambda t: [write(f"f{t.seat[-1]}", "1"), LIST] if not t.view["results"] else [LIST, WAIT],
+        lambda t: [write(f"f{t.agent[-1]}", "1"), LIST] if not t.observation["results"] else [LIST, WAIT],
         calls_per_round=3,
         max_rounds=2,
     )
-    own = [turn for turn in played.turns() if turn.seat == "Agent 0"]
-    assert [t.view["round"] for t in own] == [1, 1, 2]
-    assert [r["text"] for r in own[1].view["results"]] == ["wrote 1 characters to f0", "f0"]
-    assert [r["text"] for r in own[2].view["results"]] == ["f0"], "files of others come with the next round"
+    own = [turn for turn in played.turns() if turn.agent == "Agent 0"]
+    assert [t.observation["round"] for t in own] == [1, 1, 2]
+    assert [r["text"] for r in own[1].observation["results"]] == ["wrote 1 characters to f0", "f0"]
+    assert [r["text"] for r in own[2].observation["results"]] == ["f0"], "files of others come with the next round"
 
 
 def test_a_planning_round_comes_first_and_takes_no_answers() -> None:
@@ -273,10 +273,10 @@ def test_a_planning_round_comes_first_and_takes_no_answers() -> None:
 
 
 @pytest.mark.parametrize("use", ["mailbox", "broadcast", "store"])
-@pytest.mark.parametrize("seats", [1, 2, 50])
-def test_any_number_of_agents(use: str, seats: int) -> None:
-    played = play(channel(use), lambda turn: [submit(0)] if turn.view["round"] == 2 else [WAIT], seats)
-    assert played.outcome.facts["rounds"] == 2 and len(played.outcome.facts["submitted"]) == seats
+@pytest.mark.parametrize("agents", [1, 2, 50])
+def test_any_number_of_agents(use: str, agents: int) -> None:
+    played = play(channel(use), lambda turn: [submit(0)] if turn.observation["round"] == 2 else [WAIT], agents)
+    assert played.outcome.facts["rounds"] == 2 and len(played.outcome.facts["submitted"]) == agents
 
 
 # --------------------------------------------------------------------------------------- knowledge
@@ -292,7 +292,7 @@ def test_knowledge_travels_with_messages_and_counts_at_the_decision() -> None:
         (1, 3): [submit(3)], (0, 3): [submit(3)],
     }  # fmt: skip
     facts = play(channel("mailbox"), script).outcome.facts
-    assert {seat: bits(known) for seat, known in facts["knew"].items()} == {
+    assert {agent: bits(known) for agent, known in facts["knew"].items()} == {
         "Agent 0": {0}, "Agent 1": {0, 1}, "Agent 2": {0, 1, 2},
     }  # fmt: skip
     assert bits(facts["met"]["Agent 2"]) == {1}, "what it heard itself"
@@ -317,7 +317,7 @@ def test_any_channel_can_lose_everything(use: str) -> None:
 
         opened = lossy.open(case, random.Random(0))
         opened.commit([Move("A", "t", {"B": "hi"})])
-        assert opened.view("B") == {"inbox": {}, "silent": ["A"]}
+        assert opened.observation("B") == {"inbox": {}, "silent": ["A"]}
         return
     call = {"mailbox": send(1, "a"), "broadcast": broadcast("a"), "store": write("x", "a")}[use]
     played = play(lossy, {(0, 1): [call], (1, 2): [LIST] if use == "store" else [RECEIVE]})

@@ -311,7 +311,7 @@ def test_engines_share_a_budget_and_none_is_started_for_nothing(tmp_path: Path, 
         **QA,
         "matrix": {"how": QA["matrix"]["how"][1:2]},
         "models": {"bb": {"use": "mock"}},
-        "seats": {"default": "model", "bb": {"model": "bb", "seats": ["Agent-1"]}},
+        "agents": {"default": "model", "bb": {"model": "bb", "agents": ["Agent-1"]}},
     }
     one, two = Big("a"), Big("bb")
     plan = resolve.plan(spec.parse(data, BUILTIN), BUILTIN, one)
@@ -329,9 +329,9 @@ def test_a_second_phase_goes_on_in_the_middle(tmp_path: Path) -> None:
     data = {
         "name": "x",
         "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "samples": 2, "source": "seeded"},
-        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "repairs": 1, "phases": "two"},
+        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "parse_retries": 1, "phases": "two"},
         "prompts": "agentsnet/standard",
-        "metrics": ["solved", "calls", "reasks"],
+        "metrics": ["solved", "calls", "parse_retries"],
         "tables": [{"title": "T", "rows": "model", "cell": "calls"}],
     }
     asked: Counter[str] = Counter()

@@ -64,7 +64,7 @@ PROTOCOLS = [
     *variants("self_refine", mode=["split", "fused"], on_stop=["approved", "rewrite"], past=["all", "last"]),
     *variants("self_refine", mode=["split", "fused"], confidence=["line", "json"], cap=[0, 2], invalid=["previous"]),
     *variants("reconcile", rounds=[0, 2], groups=[1, None], confidence=["none", "line", "json"],
-              demonstrations=[[], [{"question": "1 + 1", "rationale": "two ones", "answer": 2, "seat": "Agent-1"}]]),
+              demonstrations=[[], [{"question": "1 + 1", "rationale": "two ones", "answer": 2, "agent": "Agent-1"}]]),
     *variants("reconcile", weights=["steps", "stated", "equal"], ties=["random", "none"]),
     *variants("mixture_of_agents", layers=[2, 3], slot=["system", "user"], shuffle=[False, True],
               aggregator=["Aggregator", "Agent-0"], confidence=["none", "line"]),
@@ -97,7 +97,7 @@ def question(task: str) -> Task:
 
 @functools.cache
 def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
-    """The protocols whose needs the task meets; where it is stepped, its seats have no answer to submit."""
+    """The protocols whose needs the task meets; where it is stepped, its agents have no answer to submit."""
     made = question(task)
     return [
         (name, given)
@@ -207,11 +207,11 @@ class Leaky(Task):
     def cases(self, limit: int | None, seed: int) -> list[Case]:
         return [Case("c", ("A", "A"), target="the secret")]
 
-    def brief(self, case: Case, seat: str) -> dict[str, Any]:
+    def context(self, case: Case, agent: str) -> dict[str, Any]:
         return {"hint": case.target}
 
-    def reply(self, case: Case, seat: str) -> Any:
-        return TOY.load("tasks", "pick")().reply(case, seat)
+    def reply(self, case: Case, agent: str) -> Any:
+        return TOY.load("tasks", "pick")().reply(case, agent)
 
     def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
         return {"wrong": True}
@@ -219,12 +219,12 @@ class Leaky(Task):
 
 def test_check_task_sees_leaks_repeats_and_bad_grades() -> None:
     found = " ".join(check.check_task(Leaky()))
-    for word in ("holds the target", "seats repeat", "grade gives ['wrong']", "a grade is no number"):
+    for word in ("holds the target", "agents repeat", "grade gives ['wrong']", "a grade is no number"):
         assert word in found
 
 
 class Guessing(Leaky):
-    """Its target is a small number; `telling` puts it into the brief."""
+    """Its target is a small number; `telling` puts it into the context."""
 
     grades = ("wrong",)
 
@@ -234,7 +234,7 @@ class Guessing(Leaky):
     def cases(self, limit: int | None, seed: int) -> list[Case]:
         return [Case(f"c{i}", ("A", "B"), target=i) for i in range(10)][:limit]
 
-    def brief(self, case: Case, seat: str) -> dict[str, Any]:
+    def context(self, case: Case, agent: str) -> dict[str, Any]:
         return {"agents": 2, "text": "Which number from 0 to 9?", "options": [*range(3)]} | (
             {"hint": {"number": case.target}} if self.telling else {}
         )
@@ -245,13 +245,13 @@ class Guessing(Leaky):
 
 def test_check_task_tells_a_leak_from_a_coincidence() -> None:
     assert check.check_task(Guessing(telling=False)) == []
-    assert check.check_task(Guessing(telling=True)) == ["the brief holds the target, as hint.number"]
+    assert check.check_task(Guessing(telling=True)) == ["the context holds the target, as hint.number"]
 
 
 class Wild(Protocol):
     facts = ("missing",)
 
-    def play(self, task: Any, case: Case, seats: Any, rng: Any) -> Any:
+    def play(self, task: Any, case: Case, agents: Any, rng: Any) -> Any:
         from harness.api import Turn
 
         reply = task.reply(case, "S0")
@@ -261,7 +261,7 @@ class Wild(Protocol):
 
 def test_check_protocol_sees_chance_strangers_and_facts() -> None:
     found = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
-    for word in ("different batches", "who has no seat", "is not JSON", "twice in one batch", "gives facts []"):
+    for word in ("different batches", "who has no agent", "is not JSON", "twice in one batch", "gives facts []"):
         assert word in found
 
 
@@ -271,11 +271,11 @@ class Counter(World):
     def __init__(self) -> None:
         self.count = 0
 
-    def view(self, seat: str) -> dict[str, Any]:
+    def observation(self, agent: str) -> dict[str, Any]:
         return {"count": self.count, "mark": {1, 2}}
 
-    def reply(self, seat: str) -> Any:
-        return TOY.load("tasks", "pick")().reply(Case("c", ("S0",)), seat)
+    def reply(self, agent: str) -> Any:
+        return TOY.load("tasks", "pick")().reply(Case("c", ("S0",)), agent)
 
     def step(self, actions: Any, rng: random.Random) -> "Counter":
         self.count += random.randint(1, 1000)
@@ -292,7 +292,7 @@ class Counting(SteppedTask):
     def cases(self, limit: int | None, seed: int) -> list[Case]:
         return [Case("c", ("S0",))]
 
-    def brief(self, case: Case, seat: str) -> dict[str, Any]:
+    def context(self, case: Case, agent: str) -> dict[str, Any]:
         return {}
 
     def world(self, case: Case, rng: random.Random) -> Counter:
@@ -330,7 +330,7 @@ def test_check_metric_sees_what_is_no_number() -> None:
 
 
 class Endless(Protocol):
-    def play(self, task: Any, case: Case, seats: Any, rng: Any) -> Any:
+    def play(self, task: Any, case: Case, agents: Any, rng: Any) -> Any:
         while True:
             yield []
 

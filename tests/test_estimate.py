@@ -14,9 +14,9 @@ PROJECT = builtin()
 SMALL = {
     "silo_camoc": ["matrix.agents=[2,5]", "matrix.problem=[checksum_xor,matrix_multiply]", "protocol.max_rounds=3"],
     "silo_scaffolds": ["matrix.agents=[5]", "matrix.problem=[global_maximum,load_balance]", "protocol.max_rounds=3"],
-    "silo_quick": ["protocol.calls_per_round=2", "protocol.repairs=2", "protocol.max_rounds=4"],
+    "silo_quick": ["protocol.calls_per_round=2", "protocol.parse_retries=2", "protocol.max_rounds=4"],
     "mas_quick": [],
-    "agentsnet_byzantine": ["limits.calls_per_seat=5"],
+    "agentsnet_byzantine": ["limits.calls_per_agent=5"],
 }
 
 
@@ -28,12 +28,12 @@ def test_cases_of_one_shape_are_played_alike(name: str) -> None:
         shape = condition.protocol.shape(condition.task, case)
         if shape is None:
             continue
-        briefed: set[str] = set()
+        contexts_seen: set[str] = set()
         seen = []
         for turn in drive(condition.protocol, condition.task, case).turns():
-            opens = turn.fresh or turn.seat not in briefed
-            briefed.add(turn.seat)
-            seen.append((turn.seat, turn.name, turn.repairs, turn.fresh, None if opens else turn.view))
+            opens = turn.fresh or turn.agent not in contexts_seen
+            contexts_seen.add(turn.agent)
+            seen.append((turn.agent, turn.name, turn.parse_retries, turn.fresh, None if opens else turn.observation))
         assert first.setdefault((id(condition.protocol), shape), seen) == seen
 
 
@@ -45,9 +45,9 @@ def test_turns_are_those_of_all_cases(name: str) -> None:
         policies = {group.name for group in condition.groups if group.policy is not None}
         asked: dict[str, list[int]] = {}
         for turn in drive(condition.protocol, condition.task, case).turns():
-            if case.roles.get(turn.seat, "default") not in policies:
-                asked.setdefault(turn.seat, []).append(1 + turn.repairs)
-        most = condition.limits.calls_per_seat or 10**9
+            if case.roles.get(turn.agent, "default") not in policies:
+                asked.setdefault(turn.agent, []).append(1 + turn.parse_retries)
+        most = condition.limits.calls_per_agent or 10**9
         turns += sum(min(most, len(each)) for each in asked.values())
         calls += sum(min(most, sum(each)) for each in asked.values())
     found = estimate(plan)

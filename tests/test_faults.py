@@ -134,7 +134,7 @@ def test_a_failing_model_leaves_no_results_while_the_other_goes_on(tmp_path: Pat
         for server in (well, ill):
             server.answer = lambda body: said(body["seed"])
         other = f'{{use: openai, base_url: "{ill.url}", model: other, backoff: 0, timeout: 2}}'
-        overrides = (f"models={{other: {other}}}", "seats={default: model, second: {model: other, count: 1}}",
+        overrides = (f"models={{other: {other}}}", "agents={default: model, second: {model: other, count: 1}}",
                 "protocol.rounds=6")  # fmt: skip
         engine = {"base_url": well.url, "model": "fake", "backoff": 0}
         play(tmp_path / "calm" / "run", "openai", 5, model_args=engine, overrides=overrides)

@@ -19,7 +19,7 @@ from harness.fit import fit
 from harness.runtime.options import Options
 
 BUILTIN = project.builtin()
-PANEL: dict[str, Any] = {"use": "simulated", "seats": {"Agent-0": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.3}}}
+PANEL: dict[str, Any] = {"use": "simulated", "agents": {"Agent-0": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.3}}}
 
 
 def body(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_a_question_is_known_by_what_it_asks_not_by_its_id() -> None:
 def test_other_agents_are_refused(tmp_path: Path) -> None:
     fitted(tmp_path)
     with pytest.raises(DataError, match=r"it is about other agents: Agent-0 was .*accuracy.*, and is .*0\.91"):
-        run(tmp_path, baseline={**PANEL, "seats": {"Agent-0": {"accuracy": 0.91}}})
+        run(tmp_path, baseline={**PANEL, "agents": {"Agent-0": {"accuracy": 0.91}}})
     with pytest.raises(DataError, match=r'about other agents: Agent-0 was .*, and is \{"model": "mock"'):
         run(tmp_path, Mock())
     more = {**body(tmp_path)["protocol"], "agents": 4}
@@ -159,8 +159,8 @@ def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_pat
 
 def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None:
     protocol = {**body(tmp_path)["protocol"], "coordinate": "always"}
-    seats = {"default": "model", "boss": {"model": "boss", "seats": ["Coordinator"]}}
-    more: dict[str, Any] = {"protocol": protocol, "seats": seats}
+    agents = {"default": "model", "boss": {"model": "boss", "agents": ["Coordinator"]}}
+    more: dict[str, Any] = {"protocol": protocol, "agents": agents}
     said = "The answer is 7.\nConfidence: 0.5"
     one = fitted(tmp_path, Mock(text=said), models={"boss": {"use": "mock", "text": "The answer is 1."}}, **more)
     assert list(one["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
@@ -228,8 +228,8 @@ def test_a_run_goes_on_with_the_parameters_it_began_with(tmp_path: Path) -> None
 
 def test_another_panel_is_another_run_so_what_hints_say_can_be_done(tmp_path: Path) -> None:
     fitted(tmp_path)
-    other: dict[str, Any] = {"baseline": {**PANEL, "seats": {"Agent-0": {"accuracy": 0.8}}}}
-    assert fitted(tmp_path, overwrite=True, **other)["agents"]["Agent-0"]["parameters"] != PANEL["seats"]
+    other: dict[str, Any] = {"baseline": {**PANEL, "agents": {"Agent-0": {"accuracy": 0.8}}}}
+    assert fitted(tmp_path, overwrite=True, **other)["agents"]["Agent-0"]["parameters"] != PANEL["agents"]
     assert run(tmp_path, **other).failed == []
 
 

@@ -32,29 +32,31 @@ class Odd(Protocol):
     where: str = "c0"
     facts = ("seen",)
 
-    def play(self, task, case, seats, rng):
-        turn = lambda seat: Turn(seat, "say", {"round": 0, "heard": {}}, task.reply(case, seat), task.brief(case, seat))
+    def play(self, task, case, agents, rng):
+        def turn(agent):
+            return Turn(agent, "say", {"round": 0, "heard": {}}, task.reply(case, agent), task.context(case, agent))
+
         how = self.how if case.id == self.where else "well"
         if how == "exits":
             sys.exit("enough")
         if how == "is no generator":
             return 3
         if how == "yields a turn":
-            yield turn(seats[0])
+            yield turn(agents[0])
         if how == "yields words":
             yield ["S0"]
         if how == "asks a stranger":
-            yield [turn(seats[0]), turn("Zed")]
+            yield [turn(agents[0]), turn("Zed")]
         if how == "asks twice":
-            yield [turn(seats[0]), turn(seats[0])]
+            yield [turn(agents[0]), turn(agents[0])]
         if how == "asks nobody":
             yield []
-        moves = yield [turn(seat) for seat in reversed(seats)]
+        moves = yield [turn(agent) for agent in reversed(agents)]
         if how == "returns nothing":
             return None
         if how == "returns a set":
             return Outcome(facts={"seen": {1}})
-        return Outcome({m.seat: m.action for m in moves}, facts={"seen": 1})
+        return Outcome({m.agent: m.action for m in moves}, facts={"seen": 1})
 '''
 FUSSY = '''
 """Cannot be asked twice."""
@@ -71,7 +73,7 @@ class Fussy(Metric):
         if self.measures == "exit":
             raise SystemExit(3)
         if self.measures == "order":
-            return float("".join(move.seat[1] for move in episode.batches[0]))
+            return float("".join(move.agent[1] for move in episode.batches[0]))
         return eval(self.measures, {"Fraction": Fraction})
 
     def aggregate(self, numbers):
@@ -108,10 +110,10 @@ class Loose(Task):
     def example(self):
         return Case("c", ("S0", "S1"))
 
-    def brief(self, case, seat):
-        return {"name": seat}
+    def context(self, case, agent):
+        return {"name": agent}
 
-    def reply(self, case, seat):
+    def reply(self, case, agent):
         return Sly(self.how)
 
     def grade(self, case, outcome):
@@ -137,12 +139,12 @@ def project(tmp_path: Path) -> Project:
 
 
 def run(project: Project, folder: Path, model: Any = None, **changes: Any) -> harness.Run:
-    body = {"extends": "toy", "name": "t", "matrix": {"seats": [2]}, **changes}
+    body = {"extends": "toy", "name": "t", "matrix": {"agents": [2]}, **changes}
     return harness.evaluate(body, model, output_path=folder, project=project)
 
 
 def loose(project: Project, folder: Path, how: str, model: Any = None, **changes: Any) -> harness.Run:
-    changes = {"matrix": {"seats": None, "how": [how]}, "task": {"use": "loose", "how": "${how}"}, **changes}
+    changes = {"matrix": {"agents": None, "how": [how]}, "task": {"use": "loose", "how": "${how}"}, **changes}
     return run(project, folder, model, **{"tables": None, "metrics": ["agreed"], **changes})
 
 
@@ -153,7 +155,7 @@ def loose(project: Project, folder: Path, how: str, model: Any = None, **changes
         ("exits", "SystemExit: enough (registry/protocols/odd.py:17)"),
         ("yields a turn", "TypeError: Odd yielded Turn("),
         ("yields words", "TypeError: Odd yielded 'S0' in a batch, not a Turn"),
-        ("asks a stranger", "RuntimeError: Odd asks 'Zed', who has no seat"),
+        ("asks a stranger", "RuntimeError: Odd asks 'Zed', who has no agent"),
         ("asks twice", "RuntimeError: Odd asks 'S0' twice in one batch"),
         ("returns nothing", "TypeError: Odd returned None, not an Outcome"),
         ("returns a set", "TypeError: Object of type set is not JSON serializable"),
@@ -281,7 +283,7 @@ def test_the_command_line_tells_a_plugins_bug_with_its_line(
     (project.root / "specs").mkdir()
     spec = project.root / "specs" / "t.yaml"
     spec.write_text(
-        "extends: toy\nname: t\nmatrix: {seats: , how: [cases raise]}\ntables: []\n"
+        "extends: toy\nname: t\nmatrix: {agents: , how: [cases raise]}\ntables: []\n"
         'task: {use: loose, how: "${how}"}\nprotocol: {use: odd, how: well}\nmetrics: [agreed]\n'
     )
     for command in (["eval", "--output_path", str(tmp_path / "r")], ["plan"], ["show", "--case", "0"]):

@@ -1,4 +1,4 @@
-"""What a spec allows an episode and a seat: kept exactly, recorded as limits, whatever answer comes first."""
+"""What a spec allows an episode and an agent: kept exactly, recorded as limits, whatever answer comes first."""
 
 import asyncio
 import json
@@ -36,18 +36,18 @@ CASE = TASK.example()
 def run(
     folder: Path, limits: dict[str, Any], model: Any = None, overrides: tuple[str, ...] = (), **more: Any
 ) -> harness.Run:
-    """The toy run: two or three seats, three rounds, one re-ask; every call of the dice takes 11 tokens."""
+    """The toy run: two or three agents, three rounds, one re-ask; every call of the dice takes 11 tokens."""
     written = f"limits={json.dumps(limits)}"
     return harness.evaluate("toy", model, overrides=(written, *overrides), output_path=folder, project=TOY, **more)
 
 
 def taken(folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Episode → seat → its move lines, in the order of its turns."""
+    """Episode → agent → its move lines, in the order of its turns."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for _, line in storage.lines(folder / "journal.jsonl"):
         if line["k"] == "move":
             found.setdefault(line["e"], {}).setdefault(line["s"], []).append(line)
-    return {e: {s: sorted(moves, key=lambda m: m["i"]) for s, moves in seats.items()} for e, seats in found.items()}
+    return {e: {s: sorted(moves, key=lambda m: m["i"]) for s, moves in agents.items()} for e, agents in found.items()}
 
 
 def calls(lines: list[dict[str, Any]]) -> int:
@@ -57,9 +57,9 @@ def calls(lines: list[dict[str, Any]]) -> int:
 # ------------------------------------------------------------------------------------------ dealing
 
 
-def turn(seat: str = "S0", repairs: int = 1, i: int = 0) -> Turn:
-    view = {"round": i, "heard": {}}
-    return Turn(seat, "say", view, TASK.reply(CASE, seat), TASK.brief(CASE, seat), repairs)
+def turn(agent: str = "S0", parse_retries: int = 1, i: int = 0) -> Turn:
+    observation = {"round": i, "heard": {}}
+    return Turn(agent, "say", observation, TASK.reply(CASE, agent), TASK.context(CASE, agent), parse_retries)
 
 
 def one_by_one(wanted: list[int], left: int) -> list[int]:
@@ -73,13 +73,13 @@ def one_by_one(wanted: list[int], left: int) -> list[int]:
 
 
 @given(st.lists(st.integers(0, 6), max_size=8), st.integers(1, 40), st.none() | st.integers(1, 9))
-def test_calls_are_dealt_like_cards(repairs: list[int], left: int, own: int | None) -> None:
-    asked = [turn(f"S{i}", repair) for i, repair in enumerate(repairs)]
-    dealt = Meter(Limits(calls_per_episode=left, calls_per_seat=own)).allocate(asked).values()
-    wanted = [min(1 + repair, own or LARGEST) for repair in repairs]
+def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: int | None) -> None:
+    asked = [turn(f"S{i}", repair) for i, repair in enumerate(parse_retries)]
+    dealt = Meter(Limits(calls_per_episode=left, calls_per_agent=own)).allocate(asked).values()
+    wanted = [min(1 + repair, own or LARGEST) for repair in parse_retries]
     assert [quota.calls for quota in dealt] == one_by_one(wanted, left)
     short = [quota.calls < want for quota, want in zip(dealt, wanted, strict=True)]
-    assert [quota.by for quota in dealt] == ["calls_per_episode" if s else "calls_per_seat" for s in short]
+    assert [quota.by for quota in dealt] == ["calls_per_episode" if s else "calls_per_agent" for s in short]
 
 
 def test_enormous_numbers_are_dealt_at_once() -> None:
@@ -88,19 +88,19 @@ def test_enormous_numbers_are_dealt_at_once() -> None:
 
 
 def test_no_limits_are_no_limits() -> None:
-    assert not Limits() and Limits(tokens_per_seat=1)
-    assert TurnQuota(2, "calls_per_seat", {}).reached([Completion("a")]) is None
+    assert not Limits() and Limits(tokens_per_agent=1)
+    assert TurnQuota(2, "calls_per_agent", {}).reached([Completion("a")]) is None
 
 
 # ------------------------------------------------------------------------------------------ episodes
 
 
-def test_a_seat_that_has_had_its_calls_is_asked_no_more(tmp_path: Path) -> None:
-    done = run(tmp_path / "r", {"calls_per_seat": 2}, Mock(text="a"))
-    for seats in taken(tmp_path / "r").values():
-        for lines in seats.values():
+def test_an_agent_that_has_had_its_calls_is_asked_no_more(tmp_path: Path) -> None:
+    done = run(tmp_path / "r", {"calls_per_agent": 2}, Mock(text="a"))
+    for agents in taken(tmp_path / "r").values():
+        for lines in agents.values():
             assert [line.get("a") for line in lines] == ["a", "a", None]
-            assert lines[2]["error_kind"] == "limit" and lines[2]["error"] == "calls_per_seat is reached"
+            assert lines[2]["error_kind"] == "limit" and lines[2]["error"] == "calls_per_agent is reached"
             assert calls(lines) == 2
     assert not done.failed and all(score.limited and score.numbers["agreed"] == 0 for score in done.scores)
     assert "In 8 of 8 episodes a limit of the spec was reached" in (tmp_path / "r" / "tables.md").read_text()
@@ -136,38 +136,38 @@ def test_metrics_tell_limits_from_errors(tmp_path: Path) -> None:
 def test_an_episode_takes_its_calls_and_not_one_more(tmp_path: Path, most: int) -> None:
     """Nothing can be read, so that everybody would be asked 3 × 2 times."""
     run(tmp_path / "r", {"calls_per_episode": most}, Mock(text="?"))
-    for seats in taken(tmp_path / "r").values():
-        assert sum(map(calls, seats.values())) == min(most, 6 * len(seats))
-        first = [calls(lines[:1]) for lines in seats.values()]
-        assert first == one_by_one([2] * len(seats), most), "first one each, in their order"
+    for agents in taken(tmp_path / "r").values():
+        assert sum(map(calls, agents.values())) == min(most, 6 * len(agents))
+        first = [calls(lines[:1]) for lines in agents.values()]
+        assert first == one_by_one([2] * len(agents), most), "first one each, in their order"
 
 
 def test_who_may_not_be_asked_again_keeps_what_could_be_read(tmp_path: Path) -> None:
-    run(tmp_path / "r", {"calls_per_seat": 1}, Mock(text="?"))
-    first = taken(tmp_path / "r")["seats=2/c0/0"]["S0"][0]
+    run(tmp_path / "r", {"calls_per_agent": 1}, Mock(text="?"))
+    first = taken(tmp_path / "r")["agents=2/c0/0"]["S0"][0]
     assert (first["error_kind"], calls([first])) == ("limit", 1)
-    assert first["error"] == "say one of a, b; not asked again: calls_per_seat is reached"
+    assert first["error"] == "say one of a, b; not asked again: calls_per_agent is reached"
 
 
 @pytest.mark.parametrize(
     ("limits", "most"),
     [
-        ({"tokens_per_seat": 1}, {1}),  # what a call takes is known when it is there
-        ({"tokens_per_seat": 22}, {2}),
-        ({"tokens_per_seat": 23}, {3}),
-        ({"tokens_per_seat": 100, "calls_per_seat": 2}, {2}),
-        ({"tokens_per_episode": 30, "calls_per_seat": 3}, {2, 1}),  # 2 × 11 leave another batch, 3 × 11 none
+        ({"tokens_per_agent": 1}, {1}),  # what a call takes is known when it is there
+        ({"tokens_per_agent": 22}, {2}),
+        ({"tokens_per_agent": 23}, {3}),
+        ({"tokens_per_agent": 100, "calls_per_agent": 2}, {2}),
+        ({"tokens_per_episode": 30, "calls_per_agent": 3}, {2, 1}),  # 2 × 11 leave another batch, 3 × 11 none
     ],
 )
 def test_tokens_that_are_used_up(tmp_path: Path, limits: dict[str, Any], most: set[int]) -> None:
     answer = Completion("a", input_tokens=10, output_tokens=1)
     run(tmp_path / "r", limits, Mock(function=lambda request: answer))
-    found = {calls(lines) for seats in taken(tmp_path / "r").values() for lines in seats.values()}
+    found = {calls(lines) for agents in taken(tmp_path / "r").values() for lines in agents.values()}
     assert found == most
 
 
 @pytest.mark.parametrize("text", ["a", "?"])
-@pytest.mark.parametrize("name", ["tokens_per_seat", "tokens_per_episode"])
+@pytest.mark.parametrize("name", ["tokens_per_agent", "tokens_per_episode"])
 def test_tokens_that_nobody_counts_cannot_be_limited(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(RunStoppedError, match=f"does not say how many tokens its calls take: {name} cannot be kept"):
         run(tmp_path / "r", {name: 100}, Mock(text=text))
@@ -175,9 +175,9 @@ def test_tokens_that_nobody_counts_cannot_be_limited(tmp_path: Path, name: str, 
 
 GRID: list[dict[str, Any]] = [
     {"calls_per_episode": 5},
-    {"calls_per_episode": 8, "calls_per_seat": 3},
+    {"calls_per_episode": 8, "calls_per_agent": 3},
     {"tokens_per_episode": 60},
-    {"tokens_per_seat": 33, "calls_per_episode": 9},
+    {"tokens_per_agent": 33, "calls_per_episode": 9},
 ]
 
 
@@ -226,7 +226,7 @@ def test_a_limited_run_on_a_budget_comes_to_the_same(tmp_path: Path, limits: dic
 
 
 def test_policies_have_no_limits(tmp_path: Path) -> None:
-    done = run(tmp_path / "r", {"calls_per_seat": 1, "tokens_per_episode": 1})
+    done = run(tmp_path / "r", {"calls_per_agent": 1, "tokens_per_episode": 1})
     assert not any(score.limited for score in done.scores)
 
 
@@ -255,9 +255,9 @@ def test_both_phases_are_one_episode(tmp_path: Path) -> None:
     data = {
         "name": "x",
         "task": {"use": "agentsnet/consensus", "graphs": "ring", "size": 4, "samples": 2, "source": "seeded"},
-        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "repairs": 0, "phases": "two"},
+        "protocol": {"use": "local_rounds", "rounds": 2, "channel": "neighbors", "parse_retries": 0, "phases": "two"},
         "prompts": "agentsnet/standard",
-        "limits": {"calls_per_seat": 4},
+        "limits": {"calls_per_agent": 4},
         "metrics": ["calls", "limited", "engine_errors"],
     }
     text = "### Final Answer ### 0"
@@ -276,11 +276,11 @@ def player(texts: list[str]) -> ModelPlayer:
 
 @settings(deadline=None)  # it runs an event loop
 @given(st.lists(st.sampled_from(["a", "b", "?"]), min_size=12, max_size=12), st.integers(1, 8), st.integers(0, 2))
-def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs: int) -> None:
+def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, parse_retries: int) -> None:
     async def act(who: ModelPlayer) -> list[Move]:
-        meter, moves = Meter(Limits(calls_per_seat=most)), []
+        meter, moves = Meter(Limits(calls_per_agent=most)), []
         for i in range(4):
-            asked = turn(repairs=repairs, i=i)
+            asked = turn(parse_retries=parse_retries, i=i)
             moves.append(await who.act(asked, meter.allocate([asked])["S0"]))
             meter.take(moves[-1:])
         return moves
@@ -288,7 +288,7 @@ def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs
     first, second = player(script), player([])
     moves = asyncio.run(act(first))
     for i, move in enumerate(moves):
-        second.recall(turn(repairs=repairs, i=i), move)
+        second.recall(turn(parse_retries=parse_retries, i=i), move)
     assert second.thread.messages == first.thread.messages
     roles = [message["role"] for message in first.thread.messages[1:]]
     assert roles == ["user", "assistant"] * (len(roles) // 2), "in turn, also where nothing was asked"
@@ -300,45 +300,45 @@ def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, repairs
 def test_a_turn_that_was_begun_is_gone_on_with(begun: int, last: str) -> None:
     whole: list[Move] = []
     first = player([*["?"] * 3, last])
-    move = asyncio.run(first.act(turn(repairs=3), on_move=whole.append))
+    move = asyncio.run(first.act(turn(parse_retries=3), on_move=whole.append))
     assert [len(seen.calls) for seen in whole] == [1, 2, 3, 4] and whole[-1] == move
     assert {seen.error_kind for seen in whole[:-1]} == {UNFINISHED}
     again: list[Move] = []
     second = player([*["?"] * (3 - begun), last])
-    assert asyncio.run(second.act(turn(repairs=3), None, whole[begun - 1].calls, again.append)) == move
+    assert asyncio.run(second.act(turn(parse_retries=3), None, whole[begun - 1].calls, again.append)) == move
     assert second.thread.messages == first.thread.messages and again == whole[begun:]
 
 
 def test_a_quota_needs_to_know_tokens() -> None:
-    with pytest.raises(EngineFatalError, match="tokens_per_seat cannot be kept"):
-        TurnQuota(3, "calls_per_seat", {"tokens_per_seat": 5}).reached([Completion("?", input_tokens=3)])
-    with pytest.raises(EngineFatalError, match="tokens_per_episode and tokens_per_seat cannot be kept"):
+    with pytest.raises(EngineFatalError, match="tokens_per_agent cannot be kept"):
+        TurnQuota(3, "calls_per_agent", {"tokens_per_agent": 5}).reached([Completion("?", input_tokens=3)])
+    with pytest.raises(EngineFatalError, match="tokens_per_episode and tokens_per_agent cannot be kept"):
         move = Move("S0", "say", None, "no", LIMITED, (Completion("?"),))
-        Meter(Limits(tokens_per_seat=1, tokens_per_episode=1)).take([move])
+        Meter(Limits(tokens_per_agent=1, tokens_per_episode=1)).take([move])
 
 
 # ------------------------------------------------------------------------------------------ the spec
 
 
 def test_limits_are_part_of_what_a_run_is(tmp_path: Path) -> None:
-    done = run(tmp_path / "r", {"calls_per_seat": 2}, Dice())
+    done = run(tmp_path / "r", {"calls_per_agent": 2}, Dice())
     assert done.meta["spec_digest"] != spec.load("toy", TOY).digest()
-    with pytest.raises(DataError, match=r"-    calls_per_seat: 2\n\+    calls_per_seat: 3"):
-        run(tmp_path / "r", {"calls_per_seat": 3}, Dice())
+    with pytest.raises(DataError, match=r"-    calls_per_agent: 2\n\+    calls_per_agent: 3"):
+        run(tmp_path / "r", {"calls_per_agent": 3}, Dice())
     with pytest.raises(DataError, match=r"other questions(.|\n)*limits"):
-        run(tmp_path / "b", {"calls_per_seat": 3}, "replay", model_args={"path": str(tmp_path / "r")})
-    run(tmp_path / "c" / "r", {"calls_per_seat": 2}, "replay", model_args={"path": str(tmp_path / "r")})
+        run(tmp_path / "b", {"calls_per_agent": 3}, "replay", model_args={"path": str(tmp_path / "r")})
+    run(tmp_path / "c" / "r", {"calls_per_agent": 2}, "replay", model_args={"path": str(tmp_path / "r")})
     assert results(tmp_path / "c" / "r") == results(tmp_path / "r")
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "1" + 30 * "0", "1.5", "true", "x", "[1]"])
 def test_values_that_are_no_limits(value: str) -> None:
-    with pytest.raises(SpecError, match=r"--set limits.calls_per_seat"):
-        resolve.plan(spec.load("toy", TOY, [f"limits.calls_per_seat={value}"]), TOY)
+    with pytest.raises(SpecError, match=r"--set limits.calls_per_agent"):
+        resolve.plan(spec.load("toy", TOY, [f"limits.calls_per_agent={value}"]), TOY)
 
 
 def test_a_limit_that_there_is_not() -> None:
-    with pytest.raises(SpecError, match="calls_per_seat"):
+    with pytest.raises(SpecError, match="calls_per_agent"):
         spec.load("toy", TOY, ["limits={calls_per_seet: 1}"])
 
 
@@ -346,10 +346,10 @@ def test_a_limit_that_there_is_not() -> None:
     ("limits", "turns", "most"),
     [
         ("{}", 4 * (6 + 9), 8 * (6 + 9)),
-        ("{calls_per_seat: 2}", 4 * (4 + 6), 4 * (4 + 6)),
-        ("{calls_per_seat: 4}", 4 * (6 + 9), 4 * (8 + 12)),
+        ("{calls_per_agent: 2}", 4 * (4 + 6), 4 * (4 + 6)),
+        ("{calls_per_agent: 4}", 4 * (6 + 9), 4 * (8 + 12)),
         ("{calls_per_episode: 7}", 4 * (6 + 7), 4 * (7 + 7)),
-        ("{tokens_per_seat: 1}", 4 * (6 + 9), 8 * (6 + 9)),
+        ("{tokens_per_agent: 1}", 4 * (6 + 9), 8 * (6 + 9)),
     ],
 )
 def test_a_plan_counts_within_limits(limits: str, turns: int, most: int) -> None:

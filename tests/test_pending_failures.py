@@ -36,7 +36,7 @@ class Writer:
         self.answered[engine] += what in ("answered", storage.UNFINISHED)
         texts = tuple(Completion(f"{i}") for i in range(calls + (what == "answered")))
         place = sum(line.get("e") == episode and line.get("b") == batch for line in self.lines)
-        move = Move(f"seat {place}", "say", None, error, kind, texts)
+        move = Move(f"agent {place}", "say", None, error, kind, texts)
         line = storage.move_line(episode, batch, place, batch, move)
         self.lines.append(line if what == "policy" else {**line, "engine": [engine, self.answered[engine]]})
 
@@ -176,7 +176,9 @@ def test_journals_of_several_workers_read_as_one(tmp_path: Path, order: tuple[in
     assert [line["numbers"] for line in progress.ends.values()] == [{"m": 1.0}] and not progress.moves
     [(_, batches)] = storage.batches(*sorted(paths))
     assert [[move.error for move in batch] for batch in batches] == [[None], [None]]
-    assert list(storage.Progress(paths[0]).moves["e"]) == [("seat 0", 0)], "what the lost worker had, up to the failure"
+    assert list(storage.Progress(paths[0]).moves["e"]) == [("agent 0", 0)], (
+        "what the lost worker had, up to the failure"
+    )
 
 
 EVENTS = st.lists(

@@ -1,4 +1,4 @@
-"""Seats: re-asks, failures as data, and conversations rebuilt from recorded moves."""
+"""Agents: re-asks, failures as data, and conversations rebuilt from recorded moves."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,9 +23,9 @@ def player(answer: Callable[[Request], str | Completion], constrained: bool = Fa
     return ModelPlayer(Mock(function=answer), TOY.prompts("toy/base"), {"temperature": 1}, constrained, "e", "S0", 7)
 
 
-def turn(i: int = 0, repairs: int = 1, fresh: bool = False) -> Turn:
-    view = {"round": i, "heard": {}}
-    return Turn("S0", "say", view, TASK.reply(CASE, "S0"), TASK.brief(CASE, "S0"), repairs, fresh)
+def turn(i: int = 0, parse_retries: int = 1, fresh: bool = False) -> Turn:
+    observation = {"round": i, "heard": {}}
+    return Turn("S0", "say", observation, TASK.reply(CASE, "S0"), TASK.context(CASE, "S0"), parse_retries, fresh)
 
 
 def act(who: ModelPlayer, what: Turn) -> Move:
@@ -55,10 +55,10 @@ def test_an_unreadable_reply_is_asked_for_again_and_says_why() -> None:
     assert seen[1] == "Again: say one of a, b."
 
 
-@pytest.mark.parametrize("repairs", [0, 1, 3])
-def test_repairs_end(repairs: int) -> None:
-    move = act(player(lambda request: "?"), turn(repairs=repairs))
-    assert (move.action, move.error_kind, len(move.calls)) == (None, "parse", repairs + 1)
+@pytest.mark.parametrize("parse_retries", [0, 1, 3])
+def test_parse_retries_end(parse_retries: int) -> None:
+    move = act(player(lambda request: "?"), turn(parse_retries=parse_retries))
+    assert (move.action, move.error_kind, len(move.calls)) == (None, "parse", parse_retries + 1)
 
 
 @pytest.mark.parametrize("error", [ContextLengthError("too long"), RequestError("no")])
@@ -116,7 +116,7 @@ replies = st.lists(st.sampled_from(["a", "b", "?", "fail"]), min_size=12, max_si
 
 
 @given(replies, st.integers(0, 2), st.integers(0, 3))
-def test_recalling_rebuilds_the_same_conversation(script: list[str], repairs: int, known: int) -> None:
+def test_recalling_rebuilds_the_same_conversation(script: list[str], parse_retries: int, known: int) -> None:
     def scripted() -> Callable[[Request], str]:
         left = iter(script)
 
@@ -129,10 +129,10 @@ def test_recalling_rebuilds_the_same_conversation(script: list[str], repairs: in
         return answer
 
     first = player(scripted())
-    moves = [act(first, turn(i, repairs)) for i in range(4)]
+    moves = [act(first, turn(i, parse_retries)) for i in range(4)]
     second = player(scripted())
     for i in range(known):
-        second.recall(turn(i, repairs), moves[i])
+        second.recall(turn(i, parse_retries), moves[i])
     skipped = sum(len(m.calls) + (m.error_kind == "request") for m in moves[:known])
     rest = iter(script[skipped:])
 
@@ -143,7 +143,7 @@ def test_recalling_rebuilds_the_same_conversation(script: list[str], repairs: in
         return text
 
     second.engine = Mock(function=answer)
-    assert [act(second, turn(i, repairs)) for i in range(known, 4)] == moves[known:] or _differs_only_in_latency()
+    assert [act(second, turn(i, parse_retries)) for i in range(known, 4)] == moves[known:] or _differs_only_in_latency()
     assert second.thread.messages == first.thread.messages
 
 
@@ -178,12 +178,12 @@ def test_play_is_a_barrier_and_records_each_move_once() -> None:
         return "a"
 
     prompts = TOY.prompts("toy/base")
-    players = {s: ModelPlayer(Mock(function=answer), prompts, {}, False, "e", s, 1) for s in CASE.seats}
+    players = {s: ModelPlayer(Mock(function=answer), prompts, {}, False, "e", s, 1) for s in CASE.agents}
     recorded: list[tuple[int, int, str]] = []
     protocol = TOY.load("protocols", "rounds")(rounds=2)
     outcome = asyncio.run(
-        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, p, i, m: recorded.append((b, i, m.seat)))
+        play(protocol, TASK, CASE, players, random.Random(0), {}, lambda b, p, i, m: recorded.append((b, i, m.agent)))
     )
     assert outcome.answers == {"S0": "a", "S1": "a", "S2": "a"}
     assert [name.split("/")[2] for name in order] == ["0", "0", "0", "1", "1", "1"]
-    assert sorted(recorded) == [(b, b, s) for b in (0, 1) for s in CASE.seats]
+    assert sorted(recorded) == [(b, b, s) for b in (0, 1) for s in CASE.agents]

@@ -42,10 +42,10 @@ class Faulty(Task):
     def example(self):
         return Case("c", ("S0",))
 
-    def brief(self, case, seat):
-        return {"name": seat}
+    def context(self, case, agent):
+        return {"name": agent}
 
-    def reply(self, case, seat):
+    def reply(self, case, agent):
         return Plain()
 
     def grade(self, case, outcome):

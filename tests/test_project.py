@@ -63,7 +63,7 @@ def test_a_child_sees_its_parents_and_wins_over_them(tmp_path: Path) -> None:
     child = make(tmp_path / "child", f"name: child\nparents: [{TOY}]\n")
     write(tmp_path / "child", "metrics/agreed.py", METRIC)
     assert child.load("metrics", "agreed").__doc__.startswith("Mine.")
-    assert child.load("metrics", "reasks").__doc__.startswith("Re-asks")
+    assert child.load("metrics", "parse_retries").__doc__.startswith("Re-asks")
     assert child.load("tasks", "pick").__doc__.startswith("Everybody must name")
     assert [p.name for p in child.lineage()] == ["child", "toy"]
 

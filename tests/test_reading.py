@@ -41,10 +41,10 @@ class Numbers(QuestionTask):
     def cases(self, limit, seed):
         return [Case(f"c{i}", ("S0", "S1")) for i in range(2)]
 
-    def brief(self, case, seat):
-        return {"name": seat, "question": "?", "instruction": "", "choices": None}
+    def context(self, case, agent):
+        return {"name": agent, "question": "?", "instruction": "", "choices": None}
 
-    def reply(self, case, seat):
+    def reply(self, case, agent):
         return Frail()
 
     def question_of(self, case):
@@ -76,7 +76,7 @@ def moves(folder: Path) -> list[dict[str, Any]]:
 
 
 def says(*texts: str) -> Mock:
-    """The seats' replies, in the order of seats."""
+    """The agents' replies, in the order of agents."""
     return Mock(function=lambda request: texts[int(request.id.split("/")[-3].removeprefix("Agent-").strip("S"))])
 
 
@@ -114,7 +114,7 @@ def test_a_comparison_that_raises_makes_the_answer_unreadable(frail: Project, tm
         "protocol": "vote",
         "prompts": "toy/loud",
         "metrics": ["agreed"],
-        "seats": {"default": "model"},
+        "agents": {"default": "model"},
         "tables": None,
     }
     (frail.root / "prompts/toy/loud").mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_a_confidence_of_blanks_costs_darkforest_no_episode(tmp_path: Path) -> N
         "prompts": "ensembles/standard",
         "protocol": {"use": "darkforest", "agents": 2, "confidence": "line"},
         "tables": None,
-        "seats": {"default": "model"},
+        "agents": {"default": "model"},
         "metrics": ["score"],
     }
     done = harness.evaluate(

@@ -40,7 +40,7 @@ def test_lines_that_are_gone_are_missed(tmp_path: Path) -> None:
     journal = tmp_path / "r" / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
     as_killed(tmp_path / "r")
-    with pytest.raises(DataError, match=r"\d+ of the \d+ moves of episode seats=2/c0/0: lines are gone"):
+    with pytest.raises(DataError, match=r"\d+ of the \d+ moves of episode agents=2/c0/0: lines are gone"):
         rescored(tmp_path / "r", TOY)
 
 

@@ -38,7 +38,7 @@ def largest(plan: Plan) -> Iterator[tuple[Protocol, ShardedTask, Case]]:
 
 def first_turn(protocol: Protocol, task: Task, case: Case) -> Turn:
     """The first turn of an episode, which goes no further."""
-    return next(protocol.play(task, case, protocol.seats(case), random.Random(0)))[0]
+    return next(protocol.play(task, case, protocol.possible_agents(case), random.Random(0)))[0]
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -48,7 +48,7 @@ def test_the_longest_right_answer_fits(name: str) -> None:
     limit = plan.sampling.get("max_tokens")
     for protocol, task, case in largest(plan):
         answer = max(map(task.written, case.target), key=len)
-        everything = " ".join(shown(case.private[seat]["shard"]) for seat in case.seats)
+        everything = " ".join(shown(case.private[agent]["shard"]) for agent in case.agents)
         form = first_turn(protocol, task, case).reply
         assert isinstance(form, Calls | Commands)
         pattern = re.compile(dict(form.constraint())["regex"])
@@ -85,7 +85,7 @@ def test_the_longest_option_fits(name: str) -> None:
         if isinstance(form, ActionWithMessage):
             said = form.line.max_chars
             form = form.act
-        replies = [condition.task.reply(case, seat) for seat in case.seats] if turn.name != "act" else [form]
+        replies = [condition.task.reply(case, agent) for agent in case.agents] if turn.name != "act" else [form]
         for reply in replies:
             longest = max(map(str, reply.options or ("",)), key=len)
             assert len(f"MESSAGE: \nACTION: ### Final Answer ### {longest}") + said <= limit, (case.id, longest)

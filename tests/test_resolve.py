@@ -1,4 +1,4 @@
-"""From a spec's names to objects: inner references, containers, seats, and what plugins do wrong on the way."""
+"""From a spec's names to objects: inner references, containers, agents, and what plugins do wrong on the way."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class Choir(Protocol):
         if self.wrong:
             {}[self.wrong]
 
-    def play(self, task, case, seats, rng):
+    def play(self, task, case, agents, rng):
         yield []
         return Outcome()
 '''
@@ -91,34 +91,34 @@ def test_mistakes_in_inner_references_say_where(project: Project, tmp_path: Path
     assert str(caught.value).startswith(f"{file}:{says}")
 
 
-def test_a_share_of_seats_is_counted_as_a_person_would(project: Project) -> None:
+def test_a_share_of_agents_is_counted_as_a_person_would(project: Project) -> None:
     """0.29 · 50 is 14.499999999999998 to a computer, 0.58 · 50 is 28.999999999999996."""
-    made = plan(project, matrix={"seats": [50]}, seats={"o": {"share": 0.58}})
+    made = plan(project, matrix={"agents": [50]}, agents={"o": {"share": 0.58}})
     condition = made.conditions[0]
-    assert len(condition.seated(condition.task.example(), 0).roles) == 29
+    assert len(condition.assign_groups(condition.task.example(), 0).roles) == 29
 
 
 def test_who_sits_where_can_be_swept(project: Project) -> None:
-    """Methods have different seats: nobody sits at a table that is not set."""
-    matrix = {"seats": [{"name": 2, "first": ["S0"]}, {"name": 3, "first": ["S0", "S2"]}, {"name": 4, "first": []}]}
-    made = plan(project, matrix=matrix, seats={"o": {"seats": "${seats.first}", "policy": "coin"}})
-    roles = [condition.seated(condition.task.example(), 0).roles for condition in made.conditions]
+    """Methods have different agents: nobody sits at a table that is not set."""
+    matrix = {"agents": [{"name": 2, "first": ["S0"]}, {"name": 3, "first": ["S0", "S2"]}, {"name": 4, "first": []}]}
+    made = plan(project, matrix=matrix, agents={"o": {"agents": "${agents.first}", "policy": "coin"}})
+    roles = [condition.assign_groups(condition.task.example(), 0).roles for condition in made.conditions]
     assert roles == [{"S0": "o"}, {"S0": "o", "S2": "o"}, {}]
 
 
 @pytest.mark.parametrize(
-    ("seats", "says"),
+    ("agents", "says"),
     [
         ({"o": {"count": 1, "share": 0.5}}, "count and share"),
-        ({"o": {"seats": ["S0", "S0"]}}, "'S0' is named twice"),
-        ({"o": {"seats": "S0"}}, "seats is a list of seats' names, found 'S0'"),
+        ({"o": {"agents": ["S0", "S0"]}}, "'S0' is named twice"),
+        ({"o": {"agents": "S0"}}, "agents is a list of agents' names, found 'S0'"),
         ({"default": {"model": "model", "count": 1}}, "default is everybody not in another group"),
-        ({"o": {"seats": ["S0"]}, "p": {"seats": ["S0"]}}, "no free seat 'S0'"),
-        ({"o": {"count": 9}}, "wants 9 seats; 2 are free"),
+        ({"o": {"agents": ["S0"]}, "p": {"agents": ["S0"]}}, "no free agent 'S0'"),
+        ({"o": {"count": 9}}, "wants 9 agents; 2 are free"),
     ],
 )
-def test_seats_that_do_not_add_up(project: Project, seats: dict[str, Any], says: str) -> None:
+def test_agents_that_do_not_add_up(project: Project, agents: dict[str, Any], says: str) -> None:
     with pytest.raises(UserError) as caught:
-        list(plan(project, seats=seats).episodes())
+        list(plan(project, agents=agents).episodes())
     assert says in str(caught.value)
     assert str(caught.value).startswith("<dict>:1:"), "the place is missing"

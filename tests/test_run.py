@@ -30,15 +30,15 @@ def test_a_run_leaves_everything_a_reader_needs(tmp_path: Path) -> None:
         "samples.jsonl", "requests.jsonl",
     }  # fmt: skip
     assert len(done.scores) == 8 and not done.failed
-    assert [s.id for s in done.scores] == [f"seats={n}/c{i}/0" for n in (2, 3) for i in range(4)]
-    assert {row["metric"] for row in done.rows} == {"agreed", "reasks"}
+    assert [s.id for s in done.scores] == [f"agents={n}/c{i}/0" for n in (2, 3) for i in range(4)]
+    assert {row["metric"] for row in done.rows} == {"agreed", "parse_retries"}
     sample = json.loads((tmp_path / "r" / "samples.jsonl").read_text().splitlines()[0])
     assert sample["threads"]["S0"][0] == {"role": "system", "content": "You are S0."}
     assert "target" not in sample["case"]
     loaded = harness.Run.load(tmp_path / "r", TOY)
     assert loaded.rows == done.rows and loaded.tables == done.tables
     frame = done.to_pandas()
-    assert list(frame[(frame.metric == "agreed") & (frame.seats == 3)].n) == [4]
+    assert list(frame[(frame.metric == "agreed") & (frame.agents == 3)].n) == [4]
 
 
 def test_without_a_model_the_baseline_sits(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_an_engine_that_finds_a_mistake_in_what_it_is_asked_stops_the_run(tmp_pa
     ("overrides", "says"),
     [
         (("task.broken=grade",), "grade: RuntimeError: cannot grade"),
-        (("task.broken=brief",), "RuntimeError: no brief for S1 (registry/tasks/pick.py:"),
+        (("task.broken=context",), "RuntimeError: no context for S1 (registry/tasks/pick.py:"),
         (("baseline=illegal",), "Illegal chose 'z'"),
     ],
 )
@@ -180,20 +180,20 @@ def test_a_default_said_in_so_many_words_goes_on_with_the_run(tmp_path: Path) ->
 
 def test_tables_may_change_and_reports_show_the_new_ones(tmp_path: Path) -> None:
     run(tmp_path / "r")
-    table = "{title: Other, rows: seats, cell: agreed}"
+    table = "{title: Other, rows: agents, cell: agreed}"
     run(tmp_path / "r", overrides=(f"tables=[{table}]",))
     assert [t.title for t in harness.Run.load(tmp_path / "r", TOY).tables] == ["Other"]
 
 
 def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"--set tables.*unknown label 'sets'. Did you mean seats"):
+    with pytest.raises(SpecError, match=r"--set tables.*unknown label 'sets'. Did you mean agents"):
         run(tmp_path / "r", overrides=("tables=[{title: T, rows: sets, cell: agreed}]",))
     assert not (tmp_path / "r").exists()
 
 
 def test_a_model_that_nobody_asks_is_not_started(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="no seat takes it: dice"):
-        run(tmp_path / "r", Dice(broken_start=True), ("seats={default: {policy: coin}}",))
+    with pytest.raises(SpecError, match="no agent takes it: dice"):
+        run(tmp_path / "r", Dice(broken_start=True), ("agents={default: {policy: coin}}",))
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "spec.yaml", "results.json"])
@@ -229,14 +229,14 @@ def test_a_loaded_spec_is_taken_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="taken as it is"):
         harness.evaluate(loaded, None, seed=3, output_path=tmp_path, project=TOY)
     done = harness.evaluate(
-        {"extends": "toy", "name": "x"}, overrides=["matrix.seats=[2]"], output_path=tmp_path, project=TOY
+        {"extends": "toy", "name": "x"}, overrides=["matrix.agents=[2]"], output_path=tmp_path, project=TOY
     )
     assert len(done.scores) == 4
 
 
 def test_no_file_of_a_run_holds_a_key(tmp_path: Path) -> None:
     models = {"helper": {"use": "dice", "name": "https://me:sk-1@host", "log": str(tmp_path / "log")}}
-    body = {"extends": "toy", "name": "x", "models": models, "seats": {"o": {"count": 1, "model": "helper"}}}
+    body = {"extends": "toy", "name": "x", "models": models, "agents": {"o": {"count": 1, "model": "helper"}}}
     harness.evaluate(body, Dice(name="api_key=sk-1"), output_path=tmp_path / "r", project=TOY, log_samples=True)
     harness.evaluate(body, Dice(name="api_key=sk-1"), output_path=tmp_path / "r", project=TOY, resume=True)
     for name in ("run.json", "spec.yaml"):
@@ -299,13 +299,13 @@ def test_a_full_disk_says_once_what_to_do(tmp_path: Path) -> None:
     )
 
 
-def test_groups_of_seats(tmp_path: Path) -> None:
-    overrides = ("seats={default: model, others: {policy: coin, count: 1, scored: false}}",)
+def test_groups_of_agents(tmp_path: Path) -> None:
+    overrides = ("agents={default: model, others: {policy: coin, count: 1, scored: false}}",)
     engine = Dice()
     done = run(tmp_path / "r", engine, overrides)
     assert len(done.scores) == 8
-    seats = {name.rsplit("/", 3)[1] for name in engine.asked}
-    assert seats == {"S0", "S1", "S2"}  # who is the other is drawn case by case
+    agents = {name.rsplit("/", 3)[1] for name in engine.asked}
+    assert agents == {"S0", "S1", "S2"}  # who is the other is drawn case by case
     for _, line in storage.lines(tmp_path / "r" / "journal.jsonl"):
         if line["k"] == "end":
             assert list(line["roles"].values()) == ["others"]
@@ -314,12 +314,12 @@ def test_groups_of_seats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (("seats={other: {model: model}}",), "needs share:, count: or seats:"),
-        (("seats={other: {share: 1.5}}",), "share must be between 0 and 1, found 1.5"),
-        (("seats={other: {count: x}}",), "count must be an integer ≥ 0, found 'x'"),
-        (("seats={other: {count: 1, model: gtp}}",), "there is no model 'gtp'"),
-        (("seats={other: {count: 1, model: model, policy: coin}}",), "either a model or a policy"),
-        (("task.seats=0", "matrix={}"), "'seats' must be ≥ 1, found 0"),
+        (("agents={other: {model: model}}",), "needs share:, count: or agents:"),
+        (("agents={other: {share: 1.5}}",), "share must be between 0 and 1, found 1.5"),
+        (("agents={other: {count: x}}",), "count must be an integer ≥ 0, found 'x'"),
+        (("agents={other: {count: 1, model: gtp}}",), "there is no model 'gtp'"),
+        (("agents={other: {count: 1, model: model, policy: coin}}",), "either a model or a policy"),
+        (("task.agents=0", "matrix={}"), "'agents' must be ≥ 1, found 0"),
         (("task=pikc", "matrix={}"), "Did you mean pick"),
         (("metrics=[agreed, agreed]",), "two metrics are called 'agreed'"),
         (("baseline={use: coin, bais: 1}",), "Did you mean bias"),
@@ -333,9 +333,9 @@ def test_plans_that_do_not_hold_together(tmp_path: Path, overrides: tuple[str, .
     assert not (tmp_path / "r").exists()
 
 
-def test_more_seats_than_there_are(tmp_path: Path) -> None:
-    with pytest.raises(harness.errors.UserError, match="wants 9 seats; 2 are free"):
-        run(tmp_path / "r", None, ("seats={others: {count: 9}}",))
+def test_more_agents_than_there_are(tmp_path: Path) -> None:
+    with pytest.raises(harness.errors.UserError, match="wants 9 agents; 2 are free"):
+        run(tmp_path / "r", None, ("agents={others: {count: 9}}",))
 
 
 def test_no_model_and_no_baseline(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_a_wrong_generation_word_is_found_before_anything_runs(tmp_path: Path) -
 def test_words_of_lm_eval_win_over_the_specs_own(tmp_path: Path) -> None:
     from harness.config import resolve, spec
 
-    loaded = spec.load("toy", TOY, ["seats={default: {model: model, generation_kwargs: {max_gen_toks: 3}}}"])
+    loaded = spec.load("toy", TOY, ["agents={default: {model: model, generation_kwargs: {max_gen_toks: 3}}}"])
     plan = resolve.plan(loaded, TOY, Dice())
     assert plan.conditions[0].groups[0].sampling == {"temperature": 1.0, "max_tokens": 3}
 

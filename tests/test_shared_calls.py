@@ -50,7 +50,7 @@ class Counted:
 
 
 def answers(run: Any) -> dict[str, list[Any]]:
-    """Episode → what its seats said."""
+    """Episode → what its agents said."""
     from harness import storage
 
     found: dict[str, list[Any]] = {}
@@ -75,7 +75,7 @@ def test_equal_calls_are_asked_once_and_billed_to_everybody(tmp_path: Path, shar
         assert run.meta["engines"]["model"]["calls_shared"] == 30 and run.meta["engines"]["model"]["calls_asked"] == 15
 
 
-def test_seats_and_repeats_keep_answers_of_their_own(tmp_path: Path) -> None:
+def test_agents_and_repeats_keep_answers_of_their_own(tmp_path: Path) -> None:
     model = Counted()
     one = {**SPEC, "matrix": {"how": SPEC["matrix"]["how"][:1]}, "share_calls": True, "repeats": 2}
     harness.evaluate(one, Mock(function=model), output_path=tmp_path / "run")
@@ -195,14 +195,14 @@ class Big(Engine):
 
 
 def plan_with(*engines: Big) -> Any:
-    """Three seats, each with one of the engines."""
+    """Three agents, each with one of the engines."""
     data = {
         **SPEC,
         "matrix": {"how": SPEC["matrix"]["how"][1:2]},
         "models": {engine.name: {"use": "mock"} for engine in engines[1:]},
-        "seats": {
+        "agents": {
             "default": "model",
-            **{e.name: {"model": e.name, "seats": [f"Agent-{i}"]} for i, e in enumerate(engines[1:], 1)},
+            **{e.name: {"model": e.name, "agents": [f"Agent-{i}"]} for i, e in enumerate(engines[1:], 1)},
         },
     }
     from dataclasses import replace

@@ -32,10 +32,10 @@ class Guess(Task):
     def example(self):
         return Case("c", ("S0",))
 
-    def brief(self, case, seat):
+    def context(self, case, agent):
         return {}
 
-    def reply(self, case, seat):
+    def reply(self, case, agent):
         return Choice(("aye", "nay"))
 
     def grade(self, case, outcome):
@@ -47,9 +47,9 @@ from harness.api import Outcome, Protocol, Turn, plugin
 @plugin
 class Once(Protocol):
     """Everybody answers once."""
-    def play(self, task, case, seats, rng):
-        moves = yield [Turn(s, "ask", {}, task.reply(case, s), task.brief(case, s)) for s in seats]
-        return Outcome({m.seat: m.action for m in moves})
+    def play(self, task, case, agents, rng):
+        moves = yield [Turn(s, "ask", {}, task.reply(case, s), task.context(case, s)) for s in agents]
+        return Outcome({m.agent: m.action for m in moves})
 '''
 METRIC = '''
 from harness.api import Metric, plugin

@@ -23,11 +23,11 @@ def load(tmp_path: Path, text: str, *overrides: str) -> spec.Spec:
 
 def test_extends_merges_mappings_and_replaces_the_rest(tmp_path: Path) -> None:
     child = load(
-        tmp_path, "extends: toy\nname: child\nprotocol: {rounds: 5}\nmatrix: {seats: [4]}\ntask: {letters: abc}\n"
+        tmp_path, "extends: toy\nname: child\nprotocol: {rounds: 5}\nmatrix: {agents: [4]}\ntask: {letters: abc}\n"
     )
     assert child.data["protocol"] == {"use": "rounds", "rounds": 5}
-    assert child.data["task"] == {"use": "pick", "seats": "${seats}", "letters": "abc"}
-    assert [v.id for v in child.variants()] == ["seats=4"]
+    assert child.data["task"] == {"use": "pick", "agents": "${agents}", "letters": "abc"}
+    assert [v.id for v in child.variants()] == ["agents=4"]
     assert str(child.place("protocol", "rounds")).endswith("s.yaml:3:20")
     assert str(child.place("metrics")).endswith("toy.yaml:11:10")
 
@@ -42,36 +42,35 @@ def test_null_removes_an_inherited_key(tmp_path: Path) -> None:
 
 
 def test_lm_eval_words(tmp_path: Path) -> None:
-    child = load(tmp_path, "include: toy\nname: child\nmetric_list: [reasks]\n")
-    assert child.data["metrics"] == ["reasks"]
+    child = load(tmp_path, "include: toy\nname: child\nmetric_list: [parse_retries]\n")
+    assert child.data["metrics"] == ["parse_retries"]
     with pytest.raises(SpecError, match="another word for"):
         load(tmp_path, "include: toy\nextends: toy\n")
 
 
 def test_set_wins_over_the_file(tmp_path: Path) -> None:
-    loaded = load(tmp_path, GOOD, "task.seats=5", "matrix={}", "generation_kwargs={temperature: 0}")
-    assert loaded.data["task"] == {"use": "pick", "seats": 5}
+    loaded = load(tmp_path, GOOD, "task.agents=5", "matrix={}", "generation_kwargs={temperature: 0}")
+    assert loaded.data["task"] == {"use": "pick", "agents": 5}
     assert loaded.data["generation_kwargs"] == {"temperature": 0}
-    assert str(loaded.place("task", "seats")) == "--set task.seats=5"
+    assert str(loaded.place("task", "agents")) == "--set task.agents=5"
 
 
 def test_matrix_is_a_product_with_typed_and_woven_values(tmp_path: Path) -> None:
-    text = GOOD.replace("task: pick", "task: {use: '${kind}', seats: '${n.seats}', letters: 'a${tail}'}")
+    text = GOOD.replace("task: pick", "task: {use: '${kind}', agents: '${n.agents}', letters: 'a${tail}'}")
     loaded = load(
-        tmp_path, text + "matrix: {kind: [pick], n: [{name: few, seats: 2}, {name: many, seats: 9}], tail: [b, bc]}\n"
+        tmp_path, text + "matrix: {kind: [pick], n: [{name: few, agents: 2}, {name: many, agents: 9}], tail: [b, bc]}\n"
     )
     variants = loaded.variants()
     assert [v.id for v in variants] == [f"kind=pick,n={n},tail={t}" for n in ("few", "many") for t in ("b", "bc")]
-    assert variants[3].data["task"] == {"use": "pick", "seats": 9, "letters": "abc"}
+    assert variants[3].data["task"] == {"use": "pick", "agents": 9, "letters": "abc"}
     assert variants[3].labels == {"kind": "pick", "n": "many", "tail": "bc"}
 
 
 def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
-    matrix = (
-        "matrix: {kind: [{name: p, use: pick}], task: [{name: '${kind}-2', use: '${kind.use}', seats: [2, '${kind}']}]}"
-    )
+    task = "{name: '${kind}-2', use: '${kind.use}', agents: [2, '${kind}']}"
+    matrix = f"matrix: {{kind: [{{name: p, use: pick}}], task: [{task}]}}"
     [variant] = load(
-        tmp_path, GOOD.replace("task: pick", "task: {use: '${task.use}', x: '${task.seats}'}") + matrix
+        tmp_path, GOOD.replace("task: pick", "task: {use: '${task.use}', x: '${task.agents}'}") + matrix
     ).variants()
     assert variant.id == "kind=p,task=p-2"
     assert variant.data["task"] == {"use": "pick", "x": [2, "p"]}
@@ -143,23 +142,23 @@ def test_mistakes_say_where_and_what(tmp_path: Path, change: tuple[str, str], sa
 
 
 def test_a_name_picks_the_mapping_that_the_base_sweeps(tmp_path: Path) -> None:
-    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n.seats}'}")
-    base = text + "matrix: {n: [{name: few, seats: 2}, {name: 9, seats: 9}, {name: many, seats: 20}]}\n"
+    text = GOOD.replace("task: pick", "task: {use: pick, agents: '${n.agents}'}")
+    base = text + "matrix: {n: [{name: few, agents: 2}, {name: 9, agents: 9}, {name: many, agents: 20}]}\n"
     for assignment in ("matrix.n=[many, 9]", "matrix={n: [many, 9]}"):
         loaded = load(tmp_path, base, assignment)
-        assert [(v.id, v.data["task"]["seats"]) for v in loaded.variants()] == [("n=many", 20), ("n=9", 9)]
+        assert [(v.id, v.data["task"]["agents"]) for v in loaded.variants()] == [("n=many", 20), ("n=9", 9)]
     (tmp_path / "base.yaml").write_text(base)
-    child = load(tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [few, {name: four, seats: 4}]}\n")
-    assert [(v.id, v.data["task"]["seats"]) for v in child.variants()] == [("n=few", 2), ("n=four", 4)]
+    child = load(tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [few, {name: four, agents: 4}]}\n")
+    assert [(v.id, v.data["task"]["agents"]) for v in child.variants()] == [("n=few", 2), ("n=four", 4)]
     with pytest.raises(SpecError, match="n: no value is called 'fwe'\n  Did you mean few"):
         load(tmp_path, base, "matrix.n=[fwe]")
 
 
 def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
-    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n.seats}', letters: '${n.letters}'}")
-    matrix = "matrix: {n: [{name: a, seats: 2, letters: ab}, {name: b, like: a, seats: 9}, {name: c, like: b}]}\n"
+    text = GOOD.replace("task: pick", "task: {use: pick, agents: '${n.agents}', letters: '${n.letters}'}")
+    matrix = "matrix: {n: [{name: a, agents: 2, letters: ab}, {name: b, like: a, agents: 9}, {name: c, like: b}]}\n"
     made = [
-        (v.id, v.data["task"]["seats"], v.data["task"]["letters"]) for v in load(tmp_path, text + matrix).variants()
+        (v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in load(tmp_path, text + matrix).variants()
     ]
     assert made == [("n=a", 2, "ab"), ("n=b", 9, "ab"), ("n=c", 9, "ab")]
     with pytest.raises(SpecError, match="no value before this one is called 'c'") as error:
@@ -169,16 +168,16 @@ def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
 
 def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
     """One value changed a little, without writing the others out again."""
-    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n.seats}', letters: '${n.letters}'}")
-    base = text + "matrix: {n: [{name: a, seats: 2, letters: ab}, {name: b, seats: 3, letters: abc}]}\n"
+    text = GOOD.replace("task: pick", "task: {use: pick, agents: '${n.agents}', letters: '${n.letters}'}")
+    base = text + "matrix: {n: [{name: a, agents: 2, letters: ab}, {name: b, agents: 3, letters: abc}]}\n"
     (tmp_path / "base.yaml").write_text(base)
     child = load(
-        tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [{like: b, seats: 7}, a, {name: c, like: a}]}\n"
+        tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [{like: b, agents: 7}, a, {name: c, like: a}]}\n"
     )
-    made = [(v.id, v.data["task"]["seats"], v.data["task"]["letters"]) for v in child.variants()]
+    made = [(v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in child.variants()]
     assert made == [("n=b", 7, "abc"), ("n=a", 2, "ab"), ("n=c", 2, "ab")]
     changed = load(tmp_path, base, "matrix.n=[{like: a, letters: xyz}]")
-    assert [v.data["task"] for v in changed.variants()] == [{"use": "pick", "seats": 2, "letters": "xyz"}]
+    assert [v.data["task"] for v in changed.variants()] == [{"use": "pick", "agents": 2, "letters": "xyz"}]
     with pytest.raises(SpecError, match="no value before this one is called 'd'\n  There are: a, b"):
         load(tmp_path, base, "matrix.n=[{like: d}]")
 
@@ -187,15 +186,15 @@ def test_mappings_within_a_swept_mapping_merge_and_nothing_is_a_value(tmp_path: 
     matrix = """
         matrix:
           n:
-            - {name: a, task: {use: pick, seats: 2, letters: ab}, hint: x}
-            - {name: b, like: a, task: {seats: 3}, hint: null}
-            - {name: c, like: b, task: {use: other, seats: 4}}
+            - {name: a, task: {use: pick, agents: 2, letters: ab}, hint: x}
+            - {name: b, like: a, task: {agents: 3}, hint: null}
+            - {name: c, like: b, task: {use: other, agents: 4}}
         """
     loaded = load(
         tmp_path, GOOD.replace("task: pick", "task: '${n.task}'\ndescription: '${n.hint}'") + textwrap.dedent(matrix)
     )
     tasks = [v.data["task"] for v in loaded.variants()]
-    assert tasks[1] == {"use": "pick", "seats": 3, "letters": "ab"} and tasks[2] == {"use": "other", "seats": 4}
+    assert tasks[1] == {"use": "pick", "agents": 3, "letters": "ab"} and tasks[2] == {"use": "other", "agents": 4}
     assert [value["hint"] for value in loaded.data["matrix"]["n"]] == ["x", None, None]
 
 
@@ -203,36 +202,38 @@ def test_a_swept_value_may_use_the_variables_before_it(tmp_path: Path) -> None:
     """What changes together can depend on what else is swept, with its type."""
     matrix = """
         matrix:
-          n: [{name: few, seats: 2}, {name: many, seats: 9}]
+          n: [{name: few, agents: 2}, {name: many, agents: 9}]
           how:
-            - {name: short, task: {use: pick, seats: "${n.seats}"}}
+            - {name: short, task: {use: pick, agents: "${n.agents}"}}
             - {name: "${n} long", task: {use: pick, letters: "a${n}"}}
         """
     loaded = load(tmp_path, GOOD.replace("task: pick", "task: '${how.task}'") + textwrap.dedent(matrix))
     assert [(v.id, v.data["task"]) for v in loaded.variants()] == [
-        ("n=few,how=short", {"use": "pick", "seats": 2}),
+        ("n=few,how=short", {"use": "pick", "agents": 2}),
         ("n=few,how=few long", {"use": "pick", "letters": "afew"}),
-        ("n=many,how=short", {"use": "pick", "seats": 9}),
+        ("n=many,how=short", {"use": "pick", "agents": 9}),
         ("n=many,how=many long", {"use": "pick", "letters": "amany"}),
     ]
 
 
 def test_a_variable_that_only_other_swept_values_use_is_used(tmp_path: Path) -> None:
-    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${how.seats}'}")
-    loaded = load(tmp_path, text + "matrix: {n: [2, 3], how: [{name: x, seats: '${n}'}]}\n")
-    assert [v.data["task"]["seats"] for v in loaded.variants()] == [2, 3]
+    text = GOOD.replace("task: pick", "task: {use: pick, agents: '${how.agents}'}")
+    loaded = load(tmp_path, text + "matrix: {n: [2, 3], how: [{name: x, agents: '${n}'}]}\n")
+    assert [v.data["task"]["agents"] for v in loaded.variants()] == [2, 3]
 
 
 def test_what_is_set_is_told_by_its_own_place(tmp_path: Path) -> None:
     """Not by the line of what stood there before."""
-    loaded = load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, seats: 2}"), "task={use: pick, seats: 3}")
-    assert str(loaded.place("task", "seats")) == "--set task={use: pick, seats: 3}"
+    loaded = load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, agents: 2}"), "task={use: pick, agents: 3}")
+    assert str(loaded.place("task", "agents")) == "--set task={use: pick, agents: 3}"
 
 
 def test_set_knows_lm_evals_words_and_mappings_the_spec_has_not_yet(tmp_path: Path) -> None:
-    loaded = load(tmp_path, GOOD, "metric_list=[reasks]", "generation_kwargs.temperature=0", "seats.o={count: 1}")
-    assert loaded.data["metrics"] == ["reasks"]
-    assert loaded.data["generation_kwargs"] == {"temperature": 0} and loaded.data["seats"] == {"o": {"count": 1}}
+    loaded = load(
+        tmp_path, GOOD, "metric_list=[parse_retries]", "generation_kwargs.temperature=0", "agents.o={count: 1}"
+    )
+    assert loaded.data["metrics"] == ["parse_retries"]
+    assert loaded.data["generation_kwargs"] == {"temperature": 0} and loaded.data["agents"] == {"o": {"count": 1}}
 
 
 def test_extends_looks_beside_the_spec_first(tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ def test_a_name_too_long_for_a_file_is_a_name_that_is_not_there() -> None:
 
 @pytest.mark.parametrize(
     "assignment",
-    ["extends=toy", "include=toy", "task", "=1", "task..seats=1", "metrics.x=1", "task.seats=[", "nope.x=1"],
+    ["extends=toy", "include=toy", "task", "=1", "task..agents=1", "metrics.x=1", "task.agents=[", "nope.x=1"],
 )
 def test_bad_set(tmp_path: Path, assignment: str) -> None:
     with pytest.raises(SpecError, match="--set"):
@@ -295,12 +296,14 @@ def test_from_python() -> None:
 
 
 def test_a_spec_without_tables_prints_its_metrics(tmp_path: Path) -> None:
-    body = GOOD.replace("task: pick", 'task: {use: pick, seats: "${seats}"}').replace("[agreed]", "[agreed, reasks]")
-    text = body + "baseline: coin\nmatrix: {seats: [2, 3]}\n"
+    body = GOOD.replace("task: pick", 'task: {use: pick, agents: "${agents}"}').replace(
+        "[agreed]", "[agreed, parse_retries]"
+    )
+    text = body + "baseline: coin\nmatrix: {agents: [2, 3]}\n"
     (tmp_path / "s.yaml").write_text(text)
     [table] = harness.evaluate(str(tmp_path / "s.yaml"), project=TOY, output_path=tmp_path / "r").tables
     header, *rows = [line.split("|")[1:-1] for line in render(table, "markdown").splitlines() if line.startswith("|")]
-    assert [cell.strip() for cell in header] == ["model", "seats", "agreed", "reasks"]
+    assert [cell.strip() for cell in header] == ["model", "agents", "agreed", "parse_retries"]
     assert [[cell.strip() for cell in row[:2]] for row in rows[1:]] == [["coin", "2"], ["coin", "3"]]
     assert load(tmp_path, text + "tables: []\n").data["tables"] == []
 
@@ -314,23 +317,29 @@ def test_an_empty_file_says_what_a_spec_needs(tmp_path: Path, text: str) -> None
 
 
 def test_two_dollars_write_one(tmp_path: Path) -> None:
-    text = GOOD.replace("task: pick", "task: {use: pick, letters: '$${x} $$${y} ${seats}$${seats}', seats: '${seats}'}")
-    [variant] = load(tmp_path, text + "matrix: {seats: [2]}\n").variants()
-    assert variant.data["task"]["letters"] == "${x} $${y} 2${seats}"
+    text = GOOD.replace(
+        "task: pick", "task: {use: pick, letters: '$${x} $$${y} ${agents}$${agents}', agents: '${agents}'}"
+    )
+    [variant] = load(tmp_path, text + "matrix: {agents: [2]}\n").variants()
+    assert variant.data["task"]["letters"] == "${x} $${y} 2${agents}"
     assert (
         load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, letters: '$${x}'}"))
         .variants()[0]
         .data["task"]["letters"]
         == "${x}"
     )
-    with pytest.raises(SpecError, match="matrix variable 'seats' is never used"):
-        load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, letters: '$${seats}'}") + "matrix: {seats: [2]}\n")
+    with pytest.raises(SpecError, match="matrix variable 'agents' is never used"):
+        load(
+            tmp_path, GOOD.replace("task: pick", "task: {use: pick, letters: '$${agents}'}") + "matrix: {agents: [2]}\n"
+        )
 
 
 def test_set_reaches_into_lists(tmp_path: Path) -> None:
-    child = load(tmp_path, "extends: toy\nname: c\n", "tables.0.digits=3", "metrics.1=agreed", "metrics.0=reasks")
+    child = load(
+        tmp_path, "extends: toy\nname: c\n", "tables.0.digits=3", "metrics.1=agreed", "metrics.0=parse_retries"
+    )
     assert child.data["tables"][0]["digits"] == 3 and child.data["tables"][0]["title"] == "Agreement"
-    assert child.data["metrics"] == ["reasks", "agreed"]
+    assert child.data["metrics"] == ["parse_retries", "agreed"]
     assert str(child.place("tables", 0, "digits")) == "--set tables.0.digits=3"
     for path, says in {
         "tables.1.digits": "'tables' has 1 entries, numbered from 0: there is no '1'",
@@ -344,7 +353,7 @@ def test_set_reaches_into_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["models: {a: {use: mock, text: '${n}'}}", "metrics: [{use: agreed, name: 'a${n}'}]"])
 def test_what_is_one_for_all_conditions_takes_no_swept_value(tmp_path: Path, key: str) -> None:
     """It was inserted nowhere: the text "${n}" itself reached the plugin."""
-    text = GOOD.replace("task: pick", "task: {use: pick, seats: '${n}'}") + "matrix: {n: [2]}\n"
+    text = GOOD.replace("task: pick", "task: {use: pick, agents: '${n}'}") + "matrix: {n: [2]}\n"
     with pytest.raises(
         SpecError, match=r"s\.yaml:\d+:\d+: .* is the same for all conditions: \$\{n\} cannot stand in it"
     ):

@@ -44,7 +44,7 @@ def scripted(*rounds: str) -> Callable[[Turn], Action]:
     turns: dict[str, Iterator[str]] = {
         f"P{i}": iter([words[letter] for letter in letters]) for i, letters in enumerate(zip(*rounds, strict=True))
     }
-    return lambda turn: next(turns[turn.seat])
+    return lambda turn: next(turns[turn.agent])
 
 
 # ------------------------------------------------------------------------------------------- order
@@ -52,8 +52,8 @@ def scripted(*rounds: str) -> Callable[[Turn], Action]:
 
 def test_simultaneous_everybody_decides_on_the_same_state() -> None:
     played = drive(steps(), lambda turn: LEFT)
-    assert [[turn.seat for turn, _ in batch] for batch in played.batches] == [["P0", "P1", "P2"]]
-    assert all(turn.view["left_available"] and turn.view["right_available"] for turn in played.turns())
+    assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [["P0", "P1", "P2"]]
+    assert all(turn.observation["left_available"] and turn.observation["right_available"] for turn in played.turns())
     assert played.outcome.facts == {
         "timesteps": 1, "rounds": 1.0, "end": "deadlock", "deadlocks": [1], "messages": 0, "characters": 0,
         "sent": {"P0": {}, "P1": {}, "P2": {}},
@@ -63,9 +63,9 @@ def test_simultaneous_everybody_decides_on_the_same_state() -> None:
 
 def test_sequential_each_sees_what_those_before_have_done() -> None:
     played = drive(steps(order="sequential"), lambda turn: LEFT)
-    assert [[turn.seat for turn, _ in batch] for batch in played.batches] == [["P0"], ["P1"], ["P2"]]
-    assert [turn.view["right_available"] for turn in played.turns()] == [True, True, False]
-    assert [turn.view["timestep"] for turn in played.turns()] == [1, 2, 3], "each action is one timestep"
+    assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [["P0"], ["P1"], ["P2"]]
+    assert [turn.observation["right_available"] for turn in played.turns()] == [True, True, False]
+    assert [turn.observation["timestep"] for turn in played.turns()] == [1, 2, 3], "each action is one timestep"
     assert played.outcome.facts["deadlocks"] == [3] and played.outcome.facts["rounds"] == 1.0
 
 
@@ -98,38 +98,40 @@ def test_a_deadlock_in_the_last_timestep_is_a_deadlock() -> None:
 
 def test_messages_come_with_actions_and_are_seen_in_the_next_timestep() -> None:
     protocol = steps(talk_rounds=1, lifetime="round", max_timesteps=3)
-    played = drive(protocol, lambda turn: said(WAIT, f"{turn.seat}@{turn.view['timestep']}" * (turn.seat != "P2")))
-    first, second, third = ([turn.view for turn, _ in batch] for batch in played.batches)
-    assert [view["inbox"] for view in first] == [{}, {}, {}]
+    played = drive(
+        protocol, lambda turn: said(WAIT, f"{turn.agent}@{turn.observation['timestep']}" * (turn.agent != "P2"))
+    )
+    first, second, third = ([turn.observation for turn, _ in batch] for batch in played.batches)
+    assert [observation["inbox"] for observation in first] == [{}, {}, {}]
     assert second[0]["inbox"] == {"P1": "P1@1"} and second[0]["silent"] == ["P2"]
     assert third[2]["inbox"] == {"P1": "P1@2", "P0": "P0@2"}
     assert played.outcome.facts["messages"] == 6 and played.outcome.facts["characters"] == 24
-    assert all(turn.brief["talk_rounds"] == 1 for turn in played.turns())
+    assert all(turn.context["talk_rounds"] == 1 for turn in played.turns())
 
 
 @pytest.mark.parametrize(("lifetime", "kept"), [("round", {}), ("latest", {"P1": "hello"})])
 def test_how_long_a_message_is_seen(lifetime: str, kept: dict[str, str]) -> None:
     """The paper: in the next timestep. Its release 0.2 shows it until the next one: `lifetime: latest`."""
     protocol = steps(talk_rounds=1, lifetime=lifetime, max_timesteps=3)
-    script = lambda turn: said(WAIT, "hello" if turn.view["timestep"] == 1 and turn.seat == "P1" else None)  # noqa: E731
-    views = [turn.view for turn in drive(protocol, script).turns() if turn.seat == "P0"]
-    assert [view["inbox"] for view in views] == [{}, {"P1": "hello"}, kept]
+    script = lambda turn: said(WAIT, "hello" if turn.observation["timestep"] == 1 and turn.agent == "P1" else None)  # noqa: E731
+    observations = [turn.observation for turn in drive(protocol, script).turns() if turn.agent == "P0"]
+    assert [observation["inbox"] for observation in observations] == [{}, {"P1": "hello"}, kept]
 
 
 def test_sequential_talk_shows_the_latest_of_each_neighbor() -> None:
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=4)
-    played = drive(protocol, lambda turn: said(WAIT, f"{turn.seat}@{turn.view['timestep']}"))
-    inboxes = [turn.view["inbox"] for turn in played.turns()]
+    played = drive(protocol, lambda turn: said(WAIT, f"{turn.agent}@{turn.observation['timestep']}"))
+    inboxes = [turn.observation["inbox"] for turn in played.turns()]
     assert inboxes == [{}, {"P0": "P0@1"}, {"P1": "P1@2", "P0": "P0@1"}, {"P2": "P2@3", "P1": "P1@2"}]
 
 
 def test_discussion_comes_before_the_action_and_all_of_it_is_seen() -> None:
     protocol = steps(talk_rounds=3, lifetime="round", max_timesteps=1)
-    played = drive(protocol, lambda t: f"{t.view['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
-    assert [next((turn.name, turn.view["talk_round"]) for turn, _ in batch) for batch in played.batches] == [
+    played = drive(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
+    assert [next((turn.name, turn.observation["talk_round"]) for turn, _ in batch) for batch in played.batches] == [
         ("talk", 1), ("talk", 2), ("act", 3),
     ]  # fmt: skip
-    assert [batch[0][0].view["inbox"] for batch in played.batches] == [
+    assert [batch[0][0].observation["inbox"] for batch in played.batches] == [
         {}, {"P2": "1", "P1": "1"}, {"P2": "1 / 2", "P1": "1 / 2"},
     ]  # fmt: skip
     assert played.outcome.facts["timesteps"] == 1 and played.outcome.facts["messages"] == 9
@@ -137,8 +139,8 @@ def test_discussion_comes_before_the_action_and_all_of_it_is_seen() -> None:
 
 def test_in_one_conversation_nobody_is_told_twice() -> None:
     protocol = steps(talk_rounds=3, lifetime="round", max_timesteps=2, memory="thread")
-    played = drive(protocol, lambda t: f"{t.view['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
-    inboxes = [batch[0][0].view["inbox"].get("P1") for batch in played.batches]
+    played = drive(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
+    inboxes = [batch[0][0].observation["inbox"].get("P1") for batch in played.batches]
     assert inboxes == [None, "1", "2", "act", "1", "2"]
 
 
@@ -146,11 +148,11 @@ def test_silence_in_the_last_round_of_talk_hides_nothing_said_before() -> None:
     def talk(turn: Turn) -> Any:
         if turn.name == "act":
             return said(WAIT, None)
-        return "early" if (turn.seat, turn.view["talk_round"]) == ("P1", 1) else None
+        return "early" if (turn.agent, turn.observation["talk_round"]) == ("P1", 1) else None
 
     played = drive(steps(talk_rounds=3, lifetime="round", max_timesteps=2), talk)
-    views = [turn.view for turn in played.turns() if turn.seat == "P0"]
-    assert [(view["inbox"], view["silent"]) for view in views[1:]] == [
+    observations = [turn.observation for turn in played.turns() if turn.agent == "P0"]
+    assert [(observation["inbox"], observation["silent"]) for observation in observations[1:]] == [
         ({"P1": "early"}, ["P2"]), ({"P1": "early"}, ["P2"]),
         ({}, ["P2", "P1"]), ({"P1": "early"}, ["P2"]), ({"P1": "early"}, ["P2"]),
     ]  # fmt: skip
@@ -163,7 +165,7 @@ def test_talk_needs_a_channel_and_discussion_needs_simultaneous_order() -> None:
         steps(talk_rounds=2, order="sequential", lifetime="latest")
 
 
-def test_a_seat_that_fails_waits_and_says_nothing() -> None:
+def test_an_agent_that_fails_waits_and_says_nothing() -> None:
     protocol = steps(talk_rounds=2, lifetime="round", max_timesteps=2)
     facts = drive(protocol, lambda turn: None).outcome.facts
     assert (facts["timesteps"], facts["messages"], facts["end"]) == (2, 0, "limit")
@@ -174,17 +176,22 @@ def test_a_seat_that_fails_waits_and_says_nothing() -> None:
 
 def test_without_memory_every_decision_is_a_new_conversation() -> None:
     turns = list(drive(steps(max_timesteps=3), lambda turn: WAIT).turns())
-    assert all(turn.fresh and turn.view["memory"] == [] for turn in turns)
+    assert all(turn.fresh and turn.observation["memory"] == [] for turn in turns)
     assert not any(turn.fresh for turn in drive(steps(max_timesteps=3, memory="thread"), lambda turn: WAIT).turns())
 
 
 def test_memory_is_ones_own_last_observations() -> None:
     played = drive(steps(max_timesteps=4, memory=2), scripted("L--", "---", "R--", "---"))
-    views = [turn.view for turn in played.turns() if turn.seat == "P0"]
-    assert [[then["timestep"] for then in view["memory"]] for view in views] == [[], [1], [1, 2], [2, 3]]
-    first, then = views[2]["memory"]
+    observations = [turn.observation for turn in played.turns() if turn.agent == "P0"]
+    assert [[then["timestep"] for then in observation["memory"]] for observation in observations] == [
+        [],
+        [1],
+        [1, 2],
+        [2, 3],
+    ]
+    first, then = observations[2]["memory"]
     assert (first["holds_left"], first["action"], then["holds_left"], then["action"]) == (False, LEFT, True, WAIT)
-    own = table().world(table().example(), random.Random(0)).view("P0")
+    own = table().world(table().example(), random.Random(0)).observation("P0")
     assert set(first) == {*own, "timestep", "action"}, "nothing of the others"
 
 
@@ -198,18 +205,22 @@ def test_a_deadlock_that_is_not_terminal_is_counted_and_broken() -> None:
 
 def test_a_broken_deadlock_starts_the_waiting_anew() -> None:
     def again(turn: Turn) -> str:
-        return LEFT if turn.view["timestep"] in (1, 2) and (turn.seat == "P0" or turn.view["timestep"] == 1) else WAIT
+        return (
+            LEFT
+            if turn.observation["timestep"] in (1, 2) and (turn.agent == "P0" or turn.observation["timestep"] == 1)
+            else WAIT
+        )
 
     protocol = steps(deadlock="non_terminal", backoff_threshold=2, backoff_probability=1.0, max_timesteps=5)
     played = drive(protocol, again)
     assert played.outcome.facts["deadlocks"] == [1]
-    asked = [{turn.seat for turn, _ in batch} for batch in played.batches]
-    assert ["P0" in seats for seats in asked] == [True, True, True, False, True]
+    asked = [{turn.agent for turn, _ in batch} for batch in played.batches]
+    assert ["P0" in agents for agents in asked] == [True, True, True, False, True]
 
 
 def test_backoff_makes_those_who_wait_give_up_without_asking_them() -> None:
     def take_left(turn: Turn) -> str:
-        return LEFT if turn.seat == "P0" else WAIT
+        return LEFT if turn.agent == "P0" else WAIT
 
     played = drive(steps(backoff_threshold=2, backoff_probability=1.0, max_timesteps=6), take_left)
     assert [len(batch) for batch in played.batches] == [3, 3, 2, 3, 3, 2]
@@ -232,11 +243,11 @@ class Nim(World):
     mover: str = "A"
     winner: str | None = None
 
-    def view(self, seat: str) -> dict[str, Any]:
+    def observation(self, agent: str) -> dict[str, Any]:
         return {"heap": self.heap}
 
-    def reply(self, seat: str) -> Choice | None:
-        return Choice(tuple("12"[: self.heap]), "take") if seat == self.mover and self.heap else None
+    def reply(self, agent: str) -> Choice | None:
+        return Choice(tuple("12"[: self.heap]), "take") if agent == self.mover and self.heap else None
 
     def step(self, actions: Any, rng: random.Random) -> "Nim":
         taken = int(actions[self.mover] or 1)
@@ -258,8 +269,8 @@ class NimTask(SteppedTask):
     def cases(self, limit: int | None, seed: int) -> list[Case]:
         return [Case("heap", ("A", "B"))]
 
-    def brief(self, case: Case, seat: str) -> dict[str, Any]:
-        return {"name": seat}
+    def context(self, case: Case, agent: str) -> dict[str, Any]:
+        return {"name": agent}
 
     def world(self, case: Case, rng: random.Random) -> Nim:
         return Nim(5)
@@ -271,8 +282,8 @@ class NimTask(SteppedTask):
 
 @pytest.mark.parametrize("order", ["simultaneous", "sequential"])
 def test_a_game_with_its_own_turns_ends_when_it_is_over(order: str) -> None:
-    played = drive(steps(order=order), lambda turn: "2" if turn.view["heap"] % 3 == 2 else "1", task=NimTask())
-    assert [(turn.seat, turn.view["heap"]) for turn in played.turns()] == [("A", 5), ("B", 3), ("A", 2)]
+    played = drive(steps(order=order), lambda turn: "2" if turn.observation["heap"] % 3 == 2 else "1", task=NimTask())
+    assert [(turn.agent, turn.observation["heap"]) for turn in played.turns()] == [("A", 5), ("B", 3), ("A", 2)]
     assert played.outcome.facts["winner"] == "A" and played.outcome.facts["end"] == "over"
     assert played.outcome.facts["timesteps"] == 3
     assert NimTask().grade(NimTask().example(), played.outcome) == {"a_wins": 1.0}
@@ -307,12 +318,13 @@ def test_the_reading_is_handed_to_the_reply() -> None:
 
 
 def test_golden_episode() -> None:
-    """Three philosophers, one meal, one deadlock: every state as its seat saw it."""
+    """Three philosophers, one meal, one deadlock: every state as its agent saw it."""
     played = drive(steps(), scripted("L-L", "R-L", "---", "LLL"))
     told = [
-        f"{turn.seat} {turn.view['state'][0]}{turn.view['meals']}"
-        f" {'L' if turn.view['holds_left'] else '-'}{'R' if turn.view['holds_right'] else '-'}"
-        f" {'L' if turn.view['left_available'] else '-'}{'R' if turn.view['right_available'] else '-'} {move.action}"
+        f"{turn.agent} {turn.observation['state'][0]}{turn.observation['meals']}"
+        f" {'L' if turn.observation['holds_left'] else '-'}{'R' if turn.observation['holds_right'] else '-'}"
+        f" {'L' if turn.observation['left_available'] else '-'}{'R' if turn.observation['right_available'] else '-'}"
+        f" {move.action}"
         for batch in played.batches
         for turn, move in batch
     ]
@@ -337,12 +349,12 @@ def test_golden_episode_in_turns_and_with_messages() -> None:
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=8)
     played = drive(protocol, lambda turn: next(moves))
     told = [
-        f"{turn.view['timestep']} {turn.seat} {turn.view['state'][0]}{turn.view['meals']}"
-        f" {'L' if turn.view['left_available'] else '-'}{'R' if turn.view['right_available'] else '-'}"
-        f" {turn.view['inbox'].get(turn.brief['left'])} {turn.view['inbox'].get(turn.brief['right'])}"
+        f"{turn.observation['timestep']} {turn.agent} {turn.observation['state'][0]}{turn.observation['meals']}"
+        f" {'L' if turn.observation['left_available'] else '-'}{'R' if turn.observation['right_available'] else '-'}"
+        f" {turn.observation['inbox'].get(turn.context['left'])} {turn.observation['inbox'].get(turn.context['right'])}"
         for turn in played.turns()
     ]
-    assert told == [  # timestep, seat, state, meals, forks it can have, what its left and right neighbors said last
+    assert told == [  # timestep, agent, state, meals, forks it can have, what its left and right neighbors said last
         "1 P0 H0 LR None None", "2 P1 H0 LR mine is next None", "3 P2 H0 L- go on mine is next",
         "4 P0 H0 LR None go on", "5 P1 H0 -R mine is next None", "6 P2 H0 L- now I mine is next",
         "7 P0 E1 LR None now I", "8 P1 H0 LR done None",

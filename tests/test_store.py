@@ -33,7 +33,7 @@ completions = st.builds(
 )
 moves = st.builds(
     Move,
-    seat=st.text(),
+    agent=st.text(),
     turn=st.text(),
     action=json_values,
     error=st.none() | st.text(),

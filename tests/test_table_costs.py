@@ -186,7 +186,7 @@ def test_prices_merge_are_set_by_any_models_name_and_define_no_benchmark(tmp_pat
             "s.yaml:3:54",
         ),
         (
-            "tables: [{title: t, rows: model, cell: agreed, compare: {label: seats, base: 2, wiht: 3}}]",
+            "tables: [{title: t, rows: model, cell: agreed, compare: {label: agents, base: 2, wiht: 3}}]",
             "unknown key 'wiht'. Did you mean with",
             "s.yaml:3:81",
         ),
@@ -207,9 +207,12 @@ def test_what_is_set_is_named_as_it_was_set(tmp_path: Path) -> None:
     ("table", "says"),
     [
         ("cell: c, cost: {c: {input: agred}}", "bad.yaml:3:10: cost: unknown metric 'agred'. Did you mean agreed"),
-        ("cell: agreed, compare: {label: seats, base: 2, with: 4}", "bad.yaml:3:10: compare: seats is never '4'"),
-        ("cell: agreed, compare: {label: seat, base: 2, with: 3}", "compare: unknown label 'seat'. Did you mean seats"),
-        ("cell: agreed, compare: {label: seats, base: 2, with: 3}, error: sem", "compare: error cannot stand beside"),
+        ("cell: agreed, compare: {label: agents, base: 2, with: 4}", "bad.yaml:3:10: compare: agents is never '4'"),
+        (
+            "cell: agreed, compare: {label: agent, base: 2, with: 3}",
+            "compare: unknown label 'agent'. Did you mean agents",
+        ),
+        ("cell: agreed, compare: {label: agents, base: 2, with: 3}, error: sem", "compare: error cannot stand beside"),
     ],
 )
 def test_validate_finds_it_before_anything_runs(
@@ -224,8 +227,8 @@ def test_validate_finds_it_before_anything_runs(
 # ------------------------------------------------------------------------------------- whole runs
 
 SETS = (
-    "tables=[{title: Cost, rows: seats, cell: usd, cost: {usd: {input: agreed}}},"
-    " {title: Tests, rows: model, cell: agreed, compare: {label: seats, base: 2, with: 3}}]",
+    "tables=[{title: Cost, rows: agents, cell: usd, cost: {usd: {input: agreed}}},"
+    " {title: Tests, rows: model, cell: agreed, compare: {label: agents, base: 2, with: 3}}]",
 )
 
 
@@ -240,7 +243,7 @@ def test_a_price_may_come_after_the_run(tmp_path: Path) -> None:
     assert "there is none for dice" in first.tables[0].notes[-1]
     before = (tmp_path / "r" / "journal.jsonl").read_bytes()
     again = run(tmp_path / "r", "prices.dice={input: 1e+6, output: 0}")
-    agreed = {n: sum(numbers([s for s in again.scores if s.labels["seats"] == n], "agreed")) for n in (2, 3)}
+    agreed = {n: sum(numbers([s for s in again.scores if s.labels["agents"] == n], "agreed")) for n in (2, 3)}
     assert grid(again.tables[0]) == {(str(n),): [x] for n, x in agreed.items()} and sum(agreed.values()) > 0
     assert (tmp_path / "r" / "journal.jsonl").read_bytes() == before
     assert again.meta["spec_digest"] == first.meta["spec_digest"]

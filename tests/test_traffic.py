@@ -112,7 +112,7 @@ def test_panels_show_whose_texts_who_reads(tmp_path: Path, capsys: pytest.Captur
 
 
 def panel(tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str) -> set[tuple[str, str]]:
-    """Who was read by whom where three agents give different answers; the characters are those that crossed."""
+    """Who was read by whom where three agents give different answers; the characters are those of peer text."""
     numbers = itertools.count()
     say = Mock(function=lambda request: f"Because.\nThe answer is {next(numbers)}.")
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
@@ -122,5 +122,5 @@ def panel(tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str) -> 
     lines = map(json.loads, (folder / "journal.jsonl").read_text("utf-8").splitlines())
     [facts] = [line["outcome"]["facts"] for line in lines if line["k"] == "end"]
     if all(row["characters"] for row in found):
-        assert sum(int(row["characters"]) for row in found) == facts["crossed"]
+        assert sum(int(row["characters"]) for row in found) == facts["peer_characters"]
     return {(row["sender"], row["receiver"]) for row in found}

@@ -26,16 +26,16 @@ class InformedPolicy(Policy):
     label: str = ""
 
     @abstractmethod
-    def inform(self, seat: str, case: Case, seed: int) -> None:
+    def inform(self, agent: str, case: Case, seed: int) -> None:
         """Receive the case. Called before the first `choose`, and again when a second run of the case begins.
 
         Args:
-            seat: the agent that this policy plays.
+            agent: the agent that this policy plays.
             case: the question, with its right answer.
             seed: the same for all agents and all conditions that play this case in this repeat.
         """
 
-    def check(self, seats: Collection[str]) -> None:
+    def check(self, agents: Collection[str]) -> None:
         """Check parameters that name agents. Called before any episode, with all agents of all conditions that such a
         policy plays.
 

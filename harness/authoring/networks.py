@@ -221,7 +221,7 @@ class NetworkTask(Task):
         adjacency = network.adjacency
         return Case(
             id=network.id,
-            seats=tuple(adjacency),
+            agents=tuple(adjacency),
             public={"n": len(adjacency), "max_degree": max(map(len, adjacency.values()))},
             topology=adjacency,
             labels={"graphs": network.family, "size": len(adjacency), "sample": network.sample},
@@ -252,10 +252,10 @@ class NetworkTask(Task):
         """
         return 2 * diameter(topology_of(case)) + 1
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """The problem's name, the number of agents, the agent's own name and those of its neighbors."""
-        neighbors = list(topology_of(case)[seat])
-        return {"problem": self.problem, "n": len(case.seats), "name": seat, "neighbors": neighbors}
+        neighbors = list(topology_of(case)[agent])
+        return {"problem": self.problem, "n": len(case.agents), "name": agent, "neighbors": neighbors}
 
 
 def topology_of(case: Case) -> Adjacency:
@@ -273,9 +273,9 @@ class Honest:
     those of the network without them.
 
     Attributes:
-        agents: the scored seats.
-        edges: each edge between scored seats once.
-        answers: scored seat → its answer if the reply's form allows it, else None.
+        agents: the scored agents.
+        edges: each edge between scored agents once.
+        answers: scored agent → its answer if the reply's form allows it, else None.
     """
 
     agents: tuple[str, ...]
@@ -288,7 +288,7 @@ class Honest:
         return None not in self.answers.values()
 
     def neighbors(self) -> dict[str, list[str]]:
-        """Scored seat → its scored neighbors."""
+        """Scored agent → its scored neighbors."""
         lists: dict[str, list[str]] = {agent: [] for agent in self.agents}
         for u, v in self.edges:
             lists[u].append(v)
@@ -298,7 +298,7 @@ class Honest:
 
 def honest(task: Task, case: Case, outcome: Outcome) -> Honest:
     """What counts of an outcome."""
-    agents = tuple(seat for seat in case.seats if seat not in case.unscored)
+    agents = tuple(agent for agent in case.agents if agent not in case.unscored)
     position = {agent: i for i, agent in enumerate(agents)}
     edges = ((u, v) for u in agents for v in topology_of(case)[u])
     once = tuple((u, v) for u, v in edges if position.get(v, -1) > position[u])
@@ -314,6 +314,7 @@ def valid(task: Task, case: Case, outcome: Outcome, agent: str) -> str | None:
 class NeighborChannel(OpenChannel):
     """Messages from neighbor to neighbor.
 
-    A move's action maps neighbors to messages. `view` gives `inbox` (neighbor → its message) and `silent` (neighbors
+    A move's action maps neighbors to messages. `observation` gives `inbox` (neighbor → its message) and `silent`
+    (neighbors
     that sent none), both in neighbor order.
     """

@@ -19,14 +19,14 @@ from harness.replies import AnswerWithConfidence, WrappedReply, says_nothing
 from harness.replies.reading import guarded, read
 from harness.replies.with_confidence import Style, split_confidence
 
-FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "crossed", "sent")
+FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "peer_characters", "sent")
 """What every panel protocol records.
 
 `history`: rounds of answers, each in the panel's order, None where there was none that could be read.
 `unanimous_at`: the first round, from 0, in which all gave the same answer; None if there was none.
 `exit`: in a word how the group came to its answer, or why it has none.
 `proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was none.
-`crossed`: characters of other agents' texts that agents were shown.
+`peer_characters`: characters of other agents' texts that agents were shown.
 `sent`: writer → reader → [texts, characters], each text once a reader (`harness.authoring.traffic`); characters are
 None where the reader was shown something composed of what several wrote.
 """
@@ -37,7 +37,7 @@ class Opinion:
     """An agent's answer (DarkForest, Section 3.2: the observation o_i = (a_i, z_i, c_i, v_i, q_i)).
 
     Attributes:
-        seat: the agent.
+        agent: the agent.
         answer: a_i; None if the reply was unreadable (v_i = 0).
         candidate: z_i, one text for all equal answers; None without an answer.
         confidence: c_i, from 0 to 1; None if none was stated.
@@ -45,7 +45,7 @@ class Opinion:
         text: the reply as written; for a policy, which writes none, its answer; "" if there is neither.
     """
 
-    seat: str
+    agent: str
     answer: Action
     candidate: str | None
     confidence: float | None = None
@@ -54,7 +54,7 @@ class Opinion:
 
     @property
     def peer_text(self) -> str:
-        """The reply as other seats are shown it, on lines of its own."""
+        """The reply as other agents are shown it, on lines of its own."""
         return peer_text(self.text, block=True)
 
 
@@ -66,7 +66,7 @@ class Panel(Protocol):
         agents: the size of the panel (Agent-0, Agent-1, …), for cases of one agent; None: the agents of the case.
         confidence: whether members state a confidence: not at all, in a last line ("line"), or in one JSON object with
             reasoning, answer and confidence ("json").
-        repairs: how often an unreadable answer is asked for again.
+        parse_retries: how often an unreadable answer is asked for again.
 
     Class attributes:
         roles: the parameters that name an agent of `others`; none of them may be empty.
@@ -74,7 +74,7 @@ class Panel(Protocol):
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = None
     confidence: Style = "none"
-    repairs: Annotated[int, Range(ge=0)] = 0
+    parse_retries: Annotated[int, Range(ge=0)] = 0
 
     needs = QuestionTask
     facts = FACTS
@@ -85,7 +85,7 @@ class Panel(Protocol):
             name = getattr(self, role)
             if name is not None and not name.strip():
                 hint = f"Name one, or leave {role} out."
-                raise PluginError(f"{role} is empty: no seat has that name", hint=hint, at=(role,))
+                raise PluginError(f"{role} is empty: no agent has that name", hint=hint, at=(role,))
 
     def others(self) -> tuple[str, ...]:
         """The names of agents that the protocol needs besides the panel. Members of the panel are not added."""
@@ -94,15 +94,15 @@ class Panel(Protocol):
     def members(self, case: Case) -> tuple[str, ...]:
         """The panel, in order."""
         if self.agents is None:
-            return case.seats
-        if len(case.seats) > 1:
-            message = f"agents: {self.agents}, but {case.id!r} has {len(case.seats)} seats of its own"
+            return case.agents
+        if len(case.agents) > 1:
+            message = f"agents: {self.agents}, but {case.id!r} has {len(case.agents)} agents of its own"
             raise PluginError(
                 message, hint="Leave agents out, or take a task whose questions have one.", at=("agents",)
             )
         return tuple(f"Agent-{i}" for i in range(self.agents))
 
-    def seats(self, case: Case) -> tuple[str, ...]:
+    def possible_agents(self, case: Case) -> tuple[str, ...]:
         """The panel and the other agents that the protocol needs."""
         return tuple(dict.fromkeys((*self.members(case), *self.others())))
 
@@ -110,32 +110,32 @@ class Panel(Protocol):
         self,
         task: Task,
         case: Case,
-        seat: str,
+        agent: str,
         name: str = "answer",
-        view: Facts | None = None,
+        observation: Facts | None = None,
         *,
-        crossing: Sequence[str] = (),
+        peer_texts: Sequence[str] = (),
         fresh: bool = False,
         more: Facts | None = None,
     ) -> Turn:
         """A turn in which an agent answers the question. `more` joins the context, which starts a conversation."""
-        own = seat if seat in case.seats else case.seats[0]
-        brief = {**task.brief(case, own), "confidence": self.confidence, **(more or {})}
+        own = agent if agent in case.agents else case.agents[0]
+        context = {**task.context(case, own), "confidence": self.confidence, **(more or {})}
         reply = AnswerWithConfidence(ballot(task, case, own), self.confidence)
-        return Turn(seat, name, view or {}, reply, brief, self.repairs, fresh, tuple(crossing))
+        return Turn(agent, name, observation or {}, reply, context, self.parse_retries, fresh, tuple(peer_texts))
 
     def read(self, task: Task, case: Case, move: Move) -> Opinion:
         """Read the move of such a turn."""
         answer, confidence, malformed = split_confidence(move.action)
         found = candidate(task, case, answer)
         if found is None:
-            return Opinion(move.seat, None, None, text=move.text or "")
+            return Opinion(move.agent, None, None, text=move.text or "")
         text = move.text if move.text is not None else _in_words(answer, confidence)
-        return Opinion(move.seat, answer, found, confidence, malformed, text)
+        return Opinion(move.agent, answer, found, confidence, malformed, text)
 
     def candidate(self, task: Task, case: Case, text: str) -> str | None:
         """The answer that the task's own reply form finds in a text, as `Opinion.candidate`; None if it finds none."""
-        return candidate(task, case, read(ballot(task, case, case.seats[0]), text).action)
+        return candidate(task, case, read(ballot(task, case, case.agents[0]), text).action)
 
     def outcome(
         self,
@@ -143,7 +143,7 @@ class Panel(Protocol):
         group: Action,
         *,
         exit: str,
-        crossed: int = 0,
+        peer_characters: int = 0,
         sent: Mapping[str, Any] | None = None,
         proposal: Action = None,
         **facts: Any,
@@ -157,11 +157,11 @@ class Panel(Protocol):
             "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
             "exit": exit,
             "proposal": proposal,
-            "crossed": crossed,
+            "peer_characters": peer_characters,
             "sent": {} if sent is None else sent,
         }
         last = history[-1] if history else ()
-        return Outcome({opinion.seat: opinion.answer for opinion in last}, group, {**common, **facts})
+        return Outcome({opinion.agent: opinion.answer for opinion in last}, group, {**common, **facts})
 
 
 def unanimous(opinions: Sequence[Opinion]) -> bool:
@@ -245,9 +245,9 @@ class Ballot(WrappedReply):
         return parsed
 
 
-def ballot(task: Task, case: Case, seat: str) -> Ballot:
+def ballot(task: Task, case: Case, agent: str) -> Ballot:
     """The form in which an agent answers the question of a case."""
-    return Ballot(task.reply(case, seat), functools.partial(_compared, task, case))
+    return Ballot(task.reply(case, agent), functools.partial(_compared, task, case))
 
 
 def majority(

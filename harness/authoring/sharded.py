@@ -139,17 +139,17 @@ class ShardedTask(QuestionTask):
         if self.whole:
             answers = [joined(answers) if self.segmented(known) else answers[0]]
             shards = [joined(shards)]
-        seats = tuple(f"Agent-{i}" for i in range(len(shards)))
+        agents = tuple(f"Agent-{i}" for i in range(len(shards)))
         return Case(
             id=f"{self.problem}-n{n}-{sample}",
-            seats=seats,
+            agents=agents,
             public={"known": known},
-            private={seat: {"shard": shard} for seat, shard in zip(seats, shards, strict=True)},
+            private={agent: {"shard": shard} for agent, shard in zip(agents, shards, strict=True)},
             target=answers,
             labels={**self.labels(shards), "agents": n, "sample": sample, "alone": self.whole},
         )
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """`name` and `id` of the agent, `n` agents, the `task` in words, the own `shard` as JSON text, the `problem`
         (the name of its file), its `module` (where scripted agents find how it is solved) and the numbers that are
         `known` to all, which prompts tell as part of the task."""
@@ -157,27 +157,27 @@ class ShardedTask(QuestionTask):
         told = {"n": self.agents, "items": self.items, **known}
         precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
         return {
-            "name": seat,
-            "id": int(seat.rpartition("-")[2]),
-            "n": len(case.seats),
+            "name": agent,
+            "id": int(agent.rpartition("-")[2]),
+            "n": len(case.agents),
             "problem": type(self).__module__.rpartition(".")[2],
             "module": type(self).__module__,
             "task": f"{self._question().format(**told)}\nForm of the answer: {words}{precision}.",
-            "shard": shown(case.private[seat]["shard"]),
+            "shard": shown(case.private[agent]["shard"]),
             "known": known,
         }
 
     def _question(self) -> str:
         return self.question_alone if self.agents == 1 and self.question_alone is not None else self.question
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """A value of the problem's form. An agent that is asked alone may reason first, and announces its answer."""
         return Answer(self.form, "Final answer:" if self.alone else None)
 
     def question_of(self, case: Case) -> Question:
         """The task in words, and the first agent's input: all of it where that agent is `alone`."""
-        brief = self.brief(case, case.seats[0])
-        return Question(f"{brief['task']}\n{brief['shard']}")
+        context = self.context(case, case.agents[0])
+        return Question(f"{context['task']}\n{context['shard']}")
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for answers that are equal to `digits` decimals, for counting votes."""
@@ -194,14 +194,14 @@ class ShardedTask(QuestionTask):
         nothing. If one agent has the whole input, also `GRADES`: what became of a panel's answers (`panel_grades`).
         """
         # Who has the whole input can have a panel answer for it: then the panel's answer counts.
-        alone = len(case.seats) == 1 and outcome.facts.get("history") is not None
-        given = [outcome.group if alone else outcome.answers.get(seat) for seat in case.seats]
+        alone = len(case.agents) == 1 and outcome.facts.get("history") is not None
+        given = [outcome.group if alone else outcome.answers.get(agent) for agent in case.agents]
         right = [answer is not None and same(answer, truth, self.digits) for answer, truth in self._marked(case, given)]
         partial = [
             1.0 if ok else 0.0 if answer is None else credit_for(self.credit, answer, truth, self.digits)
             for ok, (answer, truth) in zip(right, self._marked(case, given), strict=True)
         ]
-        texts = [len(shown(case.private[seat]["shard"])) for seat in case.seats]
+        texts = [len(shown(case.private[agent]["shard"])) for agent in case.agents]
         return {
             "success": sum(right) / len(right),
             "partial": sum(partial) / len(partial),
@@ -218,12 +218,12 @@ class ShardedTask(QuestionTask):
         return zip(given, case.target, strict=True)
 
     def informed(self, case: Case, knew: Mapping[str, str]) -> dict[int, bool]:
-        """Agent → whether it could know all it needed when it submitted (`knew`: seat → bits, hexadecimal)."""
-        known, shards = case.public["known"], [case.private[seat]["shard"] for seat in case.seats]
+        """Agent → whether it could know all it needed when it submitted (`knew`: agent → bits, hexadecimal)."""
+        known, shards = case.public["known"], [case.private[agent]["shard"] for agent in case.agents]
         return {
-            i: any(need & ~int(knew[seat], 16) == 0 for need in self.needs(i, shards, known))
-            for i, seat in enumerate(case.seats)
-            if seat in knew
+            i: any(need & ~int(knew[agent], 16) == 0 for need in self.needs(i, shards, known))
+            for i, agent in enumerate(case.agents)
+            if agent in knew
         }
 
     def _failures(

@@ -24,7 +24,7 @@ class TwoPassProtocol(Protocol):
 
     Attributes:
         phases: "two": after the answers the group begins again, each agent knowing only its own answer (`previous` in
-            its brief); the second pass's answers count (MAS-Bench's one-shot commitment).
+            its context); the second pass's answers count (MAS-Bench's one-shot commitment).
     """
 
     phases: Literal["one", "two"] = "one"
@@ -32,16 +32,16 @@ class TwoPassProtocol(Protocol):
     facts: ClassVar[tuple[str, ...]] = ("first", "final_from")
 
     @abstractmethod
-    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """One pass, as `play` of other protocols. `rng` goes on in the second one."""
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields the batches of one pass or of two."""
         first: Facts | None = None
         previous: Facts | None = None
         final_from = 0
         for number in range(2 if self.phases == "two" else 1):
-            outcome, batches = yield from _pass(self.one_pass(task, case, seats, rng), previous)
+            outcome, batches = yield from _pass(self.one_pass(task, case, agents, rng), previous)
             if number == 0 and self.phases == "two":
                 previous = outcome.answers
                 first, final_from = {"answers": dict(outcome.answers), "facts": dict(outcome.facts)}, batches
@@ -50,21 +50,21 @@ class TwoPassProtocol(Protocol):
 
 def _pass(game: Play, previous: Facts | None) -> Generator[list[Turn], list[Move], tuple[Outcome, int]]:
     """One pass, and how many batches it had."""
-    briefs: dict[str, Facts] = {}
+    contexts: dict[str, Facts] = {}
     batches = 0
     try:
         batch = next(game)
         while True:
-            moves = yield batch if previous is None else [_again(turn, briefs, previous) for turn in batch]
+            moves = yield batch if previous is None else [_again(turn, contexts, previous) for turn in batch]
             batches += 1
             batch = game.send(moves)
     except StopIteration as stop:
         return stop.value, batches
 
 
-def _again(turn: Turn, briefs: dict[str, Facts], previous: Facts) -> Turn:
+def _again(turn: Turn, contexts: dict[str, Facts], previous: Facts) -> Turn:
     """The turn as the second pass asks it; an agent's first one begins its new conversation."""
-    opening = turn.seat not in briefs
+    opening = turn.agent not in contexts
     if opening:
-        briefs[turn.seat] = {**turn.brief, "previous": previous.get(turn.seat)}
-    return replace(turn, brief=briefs[turn.seat], fresh=turn.fresh or opening)
+        contexts[turn.agent] = {**turn.context, "previous": previous.get(turn.agent)}
+    return replace(turn, context=contexts[turn.agent], fresh=turn.fresh or opening)

@@ -16,11 +16,11 @@ class World(ABC):
     """
 
     @abstractmethod
-    def view(self, seat: str) -> Facts:
+    def observation(self, agent: str) -> Facts:
         """The agent's observation of this state: JSON values, and only what it may know."""
 
     @abstractmethod
-    def reply(self, seat: str) -> Reply | None:
+    def reply(self, agent: str) -> Reply | None:
         """How the agent can act now; None if it is not asked. A form that the agent may fail to meet needs an idle
         action.
         """
@@ -51,7 +51,7 @@ class World(ABC):
         """The state after the deadlock was broken from outside; called only in a deadlock."""
         raise NotImplementedError(f"{type(self).__name__} says nothing of how a deadlock is broken")
 
-    def backoff(self, seat: str) -> Action:
+    def backoff(self, agent: str) -> Action:
         """What the agent can be made to do if it has waited too long; None while it is not waiting."""
         return None
 
@@ -68,11 +68,11 @@ class SteppedTask(Task):
     def world(self, case: Case, rng: random.Random) -> World:
         """The first state. Draws from `rng` are the same whenever the episode is played."""
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """How the agent can act in the first state. Raises `LookupError` if it is not asked then."""
-        reply = self.world(case, random.Random(0)).reply(seat)
+        reply = self.world(case, random.Random(0)).reply(agent)
         if reply is None:
-            raise LookupError(f"{seat!r} has no turn in the first state")
+            raise LookupError(f"{agent!r} has no turn in the first state")
         return reply
 
 

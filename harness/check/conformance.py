@@ -77,15 +77,15 @@ def drive(
 
     Raises `RuntimeError` for a protocol without end, `TypeError` for one without outcome, and whatever plugins raise.
     """
-    seats = protocol.seats(case)
-    game = protocol.play(task, case, seats, random.Random(seed))
+    agents = protocol.possible_agents(case)
+    game = protocol.play(task, case, agents, random.Random(seed))
     batches: list[list[tuple[Turn, Move]]] = []
     turns = 0
     try:
         batch = next(game)
-        while turns < MAX_TURNS * max(1, len(seats)):
+        while turns < MAX_TURNS * max(1, len(agents)):
             turns += max(1, len(batch))
-            moves = [Move(turn.seat, turn.name, answer(turn)) for turn in batch]
+            moves = [Move(turn.agent, turn.name, answer(turn)) for turn in batch]
             batches.append(list(zip(batch, moves, strict=True)))
             batch = game.send(moves)
     except StopIteration as stop:
@@ -110,9 +110,11 @@ def examine(plan: Plan) -> list[SpecError]:
     for condition in plan.conditions:
         try:
             example = condition.task.example()
-            # Sweeping a size changes no prompt: what every seat knows and may answer, but for its numbers, tells
+            # Sweeping a size changes no prompt: what every agent knows and may answer, but for its numbers, tells
             # conditions apart.
-            asked = repr([(condition.task.brief(example, s), condition.task.reply(example, s)) for s in example.seats])
+            asked = repr(
+                [(condition.task.context(example, s), condition.task.reply(example, s)) for s in example.agents]
+            )
             asked = re.sub(r"\d+", "0", asked)
         except Exception as error:
             problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
@@ -130,13 +132,13 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
     place = plan.spec.place("task")
     try:
         names = [group.name for group in condition.groups]
-        # Every group gets a seat, whatever the shares: each of its templates must render.
-        seats = condition.protocol.seats(example)
-        roles = {seat: names[i % len(names)] for i, seat in enumerate(seats)}
+        # Every group gets an agent, whatever the shares: each of its templates must render.
+        agents = condition.protocol.possible_agents(example)
+        roles = {agent: names[i % len(names)] for i, agent in enumerate(agents)}
         case = replace(example, roles={s: r for s, r in roles.items() if r != "default"})
         played = drive(condition.protocol, condition.task, case)
         for batch in played.batches:
-            episode.turns([turn for turn, _ in batch], condition.protocol, seats)
+            episode.turns([turn for turn, _ in batch], condition.protocol, agents)
         grade = condition.task.grade(case, played.outcome)
         lacking = sorted(set(condition.task.grades) - set(grade))
         if lacking:
@@ -145,12 +147,12 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
         return
     groups = {group.name: group for group in condition.groups}
-    briefed: dict[str, Mapping[str, Any]] = {}
+    contexts_seen: dict[str, Mapping[str, Any]] = {}
     for turn in played.turns():
-        prompts = groups[roles[turn.seat]].prompts
-        before = briefed.get(turn.seat)
-        new = before is not turn.brief
-        briefed[turn.seat] = turn.brief
+        prompts = groups[roles[turn.agent]].prompts
+        before = contexts_seen.get(turn.agent)
+        new = before is not turn.context
+        contexts_seen[turn.agent] = turn.context
         yield from _render(prompts, turn, new, done)
         if begins_anew(turn, before) and before is not None:
             yield from _untold(prompts, before, turn)
@@ -159,24 +161,24 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
 def _untold(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
     """A second run that is asked as the first one was."""
     prompts_shown = [
-        (prompts.render("system", brief) if "system" in prompts.files else "") for brief in (before, turn.brief)
+        (prompts.render("system", context) if "system" in prompts.files else "") for context in (before, turn.context)
     ]
     prompts_shown = [
-        text + prompts.render(turn.name, {**brief, **turn.view})
-        for text, brief in zip(prompts_shown, (before, turn.brief), strict=True)
+        text + prompts.render(turn.name, {**context, **turn.observation})
+        for text, context in zip(prompts_shown, (before, turn.context), strict=True)
     ]
     if prompts_shown[0] == prompts_shown[1]:
-        lacking = sorted(turn.brief.keys() - before.keys())
+        lacking = sorted(turn.context.keys() - before.keys())
         message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
         yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
 
 
 def _render(prompts: PromptSet, turn: Turn, new: bool, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
-    variables = {**turn.brief, **turn.view}
+    variables = {**turn.context, **turn.observation}
     templates: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
     if new and "system" in prompts.files:
-        templates.insert(0, ("system", turn.brief))
-    if turn.repairs:
+        templates.insert(0, ("system", turn.context))
+    if turn.parse_retries:
         templates.append(("retry", {**variables, "error": "…"}))
     for template, values in templates:
         try:
@@ -217,18 +219,18 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
         broken.append("cases differ for the same seed")
     broken += _short_targets(task, seed)
     for case in (task.example(), *first):
-        if len(set(case.seats)) != len(case.seats):
-            broken.append(f"{case.id}: seats repeat")
-        for seat in case.seats[:8]:
-            brief = task.brief(case, seat)
-            if not _plain(brief):
-                broken.append(f"{case.id}: the brief of {seat} is not JSON")
+        if len(set(case.agents)) != len(case.agents):
+            broken.append(f"{case.id}: agents repeat")
+        for agent in case.agents[:8]:
+            context = task.context(case, agent)
+            if not _plain(context):
+                broken.append(f"{case.id}: the context of {agent} is not JSON")
             target = json.dumps(case.target, default=str)
-            if len(target) >= LONG_TARGET and target in json.dumps(brief, default=str):
-                broken.append(f"{case.id}: the brief of {seat} holds the target")
-            broken += check_reply(task.reply(case, seat))
+            if len(target) >= LONG_TARGET and target in json.dumps(context, default=str):
+                broken.append(f"{case.id}: the context of {agent} holds the target")
+            broken += check_reply(task.reply(case, agent))
         junk: list[Any] = [None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}]
-        outcomes = [Outcome(), *(Outcome(dict.fromkeys(case.seats, j), group=j) for j in junk)]
+        outcomes = [Outcome(), *(Outcome(dict.fromkeys(case.agents, j), group=j) for j in junk)]
         for outcome in outcomes:
             grades = task.grade(case, outcome)
             if set(grades) != set(task.grades):
@@ -239,23 +241,23 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
 
 
 LONG_TARGET = 8
-"""Characters of JSON from which a target can be in a brief by no coincidence. A 3 can: as the number of agents."""
+"""Characters of JSON from which a target can be in a context by no coincidence. A 3 can: as the number of agents."""
 
 
 def _short_targets(task: Task, seed: int) -> list[str]:
-    """Where a brief holds short targets: at one place in all of several cases whose targets differ."""
+    """Where a context holds short targets: at one place in all of several cases whose targets differ."""
     places: set[str] | None = None
     targets = set()
     for case in task.cases(12, seed):
         target = json.dumps(case.target, default=str)
-        if case.target is None or len(target) >= LONG_TARGET or not case.seats:
+        if case.target is None or len(target) >= LONG_TARGET or not case.agents:
             continue
         targets.add(target)
-        holding = {place for place, leaf in _leaves(task.brief(case, case.seats[0])) if leaf == case.target}
+        holding = {place for place, leaf in _leaves(task.context(case, case.agents[0])) if leaf == case.target}
         places = holding if places is None else places & holding
     if len(targets) < 3:  # too few to tell
         return []
-    return [f"the brief holds the target, as {place}" for place in sorted(places or ())]
+    return [f"the context holds the target, as {place}" for place in sorted(places or ())]
 
 
 def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
@@ -283,24 +285,24 @@ def check_reply(reply: Reply) -> list[str]:
 
 
 def check_protocol(protocol: Protocol, task: Task) -> list[str]:
-    """Same seed, same batches; it ends; it asks only existing agents; views are JSON; facts are as declared."""
+    """Same seed, same batches; it ends; it asks only existing agents; observations are JSON; facts are as declared."""
     case = task.example()
     one, two = drive(protocol, task, case), drive(protocol, task, case)
     broken = []
     if one != two:
         broken.append("the same seed gives different batches")
     for turn in one.turns():
-        if turn.seat not in protocol.seats(case):
-            broken.append(f"asks {turn.seat!r}, who has no seat")
-        if not _plain({**turn.brief, **turn.view}):
-            broken.append(f"the view of turn {turn.name!r} is not JSON")
+        if turn.agent not in protocol.possible_agents(case):
+            broken.append(f"asks {turn.agent!r}, who is no agent of this case")
+        if not _plain({**turn.context, **turn.observation}):
+            broken.append(f"the observation of turn {turn.name!r} is not JSON")
     for batch in one.batches:
-        if len({turn.seat for turn, _ in batch}) != len(batch):
-            broken.append("asks a seat twice in one batch")
+        if len({turn.agent for turn, _ in batch}) != len(batch):
+            broken.append("asks an agent twice in one batch")
     declared = set(facts_of(protocol, task))
     if set(one.outcome.facts) != declared:
         broken.append(f"gives facts {sorted(one.outcome.facts)}, declared are {sorted(declared)}")
-    # A protocol must live with seats that fail.
+    # A protocol must live with agents that fail.
     drive(protocol, task, case, answer=lambda turn: None)
     return list(dict.fromkeys(broken))
 
@@ -317,16 +319,16 @@ def check_world(task: SteppedTask, seed: int = 0, steps: int = 60) -> list[str]:
         rng, seen = random.Random(seed), []
         world = task.world(case, random.Random(seed))
         for _ in range(steps):
-            asked = {seat: world.reply(seat) for seat in case.seats if rng.random() < 0.8}
-            legal = {seat: (reply.options or (reply.noop,)) for seat, reply in asked.items() if reply is not None}
-            actions = {seat: None if rng.random() < 0.1 else rng.choice(options) for seat, options in legal.items()}
-            before = [world.view(seat) for seat in case.seats]
+            asked = {agent: world.reply(agent) for agent in case.agents if rng.random() < 0.8}
+            legal = {agent: (reply.options or (reply.noop,)) for agent, reply in asked.items() if reply is not None}
+            actions = {agent: None if rng.random() < 0.1 else rng.choice(options) for agent, options in legal.items()}
+            before = [world.observation(agent) for agent in case.agents]
             seen.append(before)
             following = world.step(actions, rng)
-            if check and before != [world.view(seat) for seat in case.seats]:
+            if check and before != [world.observation(agent) for agent in case.agents]:
                 broken.append("a step changes the state it starts from")
             if check and not _plain(before):
-                broken.append("a view is not JSON")
+                broken.append("an observation is not JSON")
             world = following.freed() if following.deadlock else following
             if world.over:
                 break
@@ -346,11 +348,11 @@ def check_channel(channel: Channel, case: Case) -> list[str]:
     """Views are pure and JSON."""
     opened = channel.open(case, random.Random(0))
     broken = []
-    for seat in case.seats:
-        if opened.view(seat) != opened.view(seat):
-            broken.append(f"the view of {seat} changes by looking")
-        if not _plain(opened.view(seat)):
-            broken.append(f"the view of {seat} is not JSON")
+    for agent in case.agents:
+        if opened.observation(agent) != opened.observation(agent):
+            broken.append(f"the observation of {agent} changes by looking")
+        if not _plain(opened.observation(agent)):
+            broken.append(f"the observation of {agent} is not JSON")
     return broken
 
 
@@ -359,16 +361,16 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
     case = task.example()
 
     def once() -> tuple[Drive, list[str]]:
-        seats = {seat: make() for seat in protocol.seats(case)}
-        rngs = {seat: random.Random(f"{seed}/{seat}") for seat in seats}
-        briefs: dict[str, Facts] = {}
+        agents = {agent: make() for agent in protocol.possible_agents(case)}
+        rngs = {agent: random.Random(f"{seed}/{agent}") for agent in agents}
+        contexts: dict[str, Facts] = {}
         broken = []
 
         def answer(turn: Turn) -> Action:
-            if begins_anew(turn, briefs.get(turn.seat)):
-                seats[turn.seat] = make()
-            briefs[turn.seat] = turn.brief
-            action = seats[turn.seat].choose(turn, rngs[turn.seat])
+            if begins_anew(turn, contexts.get(turn.agent)):
+                agents[turn.agent] = make()
+            contexts[turn.agent] = turn.context
+            action = agents[turn.agent].choose(turn, rngs[turn.agent])
             if action != turn.reply.noop and not turn.reply.allows(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is none of {turn.reply.options!r}")
             if not _plain(action):

@@ -26,7 +26,7 @@ class Estimate:
         conditions, episodes: exact.
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
-        input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no repairs,
+        input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse_retries,
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token.
     """
 
@@ -62,15 +62,15 @@ class _Estimator:
     def length(self, condition: Condition, case: Case) -> _Length:
         """What the case, with its groups seated, asks of models."""
         policies = {group.name for group in condition.groups if group.policy is not None and self.plan.engines}
-        seats = condition.protocol.seats(case) if policies else ()
-        spared = frozenset(seat for seat in seats if case.roles.get(seat, "default") in policies)
+        agents = condition.protocol.possible_agents(case) if policies else ()
+        spared = frozenset(agent for agent in agents if case.roles.get(agent, "default") in policies)
         shape = condition.protocol.shape(condition.task, case)
         key = (id(condition.protocol), shape, spared, condition.limits)
         if shape is not None and key in self._lengths:
             return self._lengths[key]
-        driven = [turn for turn in _driven(condition, case).turns() if turn.seat not in spared]
+        driven = [turn for turn in _driven(condition, case).turns() if turn.agent not in spared]
         asked, calls = _within(condition.limits, driven)
-        few = {turn.seat: [t for t in asked if t.seat == turn.seat] for turn in asked[:4]}
+        few = {turn.agent: [t for t in asked if t.agent == turn.agent] for turn in asked[:4]}
         length = _Length(len(asked), calls, few)
         if shape is not None:
             self._lengths[key] = length
@@ -78,25 +78,27 @@ class _Estimator:
 
     def input_tokens(self, condition: Condition, case: Case, length: _Length) -> float:
         """Mean input tokens a turn. What agents know from the start is this case's own, the rest any such case's."""
-        briefs = _briefs(condition, case)
+        contexts = _contexts(condition, case)
         groups = {group.name: group for group in condition.groups}
         total = count = 0
-        for seat, turns in length.turns.items():
-            prompts = groups[case.roles.get(seat, "default")].prompts
+        for agent, turns in length.turns.items():
+            prompts = groups[case.roles.get(agent, "default")].prompts
             thread = 0
             for i, turn in enumerate(turns):
                 if turn.fresh:
                     thread = 0
                 opens = i == 0 or turn.fresh
                 if opens:
-                    turn = replace(turn, brief={**turn.brief, **briefs.get(seat, {})})
+                    turn = replace(turn, context={**turn.context, **contexts.get(agent, {})})
                     if "system" in prompts.files:
-                        thread += len(prompts.render("system", turn.brief)) // CHARS_PER_TOKEN
-                key = (id(prompts), seat, i)
+                        thread += len(prompts.render("system", turn.context)) // CHARS_PER_TOKEN
+                key = (id(prompts), agent, i)
                 if opens or key not in length.later:
-                    length.later[key] = len(prompts.render(turn.name, {**turn.brief, **turn.view})) // CHARS_PER_TOKEN
+                    length.later[key] = (
+                        len(prompts.render(turn.name, {**turn.context, **turn.observation})) // CHARS_PER_TOKEN
+                    )
                 thread += length.later[key]
-                # Idle seats send nothing; a model's seat reads about as much as it writes.
+                # Idle agents send nothing; a model's agent reads about as much as it writes.
                 thread += self.reply if i and not turn.fresh else 0
                 total, count = total + thread, count + 1
                 thread += self.reply
@@ -104,7 +106,7 @@ class _Estimator:
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Play a case of every length with idle seats and count what a model in every seat would be asked."""
+    """Play a case of every length with idle agents and count what a model in every agent would be asked."""
     limit = plan.sampling.get("max_tokens")
     reply = min(REPLY_TOKENS, limit) if isinstance(limit, int) else REPLY_TOKENS
     episodes = turns = calls = tokens = 0
@@ -113,7 +115,7 @@ def estimate(plan: Plan) -> Estimate:
         per_turn: dict[str, float] = {}
         for case in conditions[0].task.cases(plan.limit, plan.seed):
             for condition in conditions:
-                seated = condition.seated(case, plan.seed)
+                seated = condition.assign_groups(case, plan.seed)
                 length = estimator.length(condition, seated)
                 if condition.id not in per_turn:
                     # One case stands for its condition: rendering all would take as long as a run.
@@ -133,12 +135,12 @@ def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
     return groups.values()
 
 
-def _briefs(condition: Condition, case: Case) -> Mapping[str, Facts]:
+def _contexts(condition: Condition, case: Case) -> Mapping[str, Facts]:
     """What each agent of the first batch knows from the start."""
     protocol = condition.protocol
-    game = protocol.play(condition.task, case, protocol.seats(case), random.Random(0))
+    game = protocol.play(condition.task, case, protocol.possible_agents(case), random.Random(0))
     try:
-        return {turn.seat: turn.brief for turn in next(game)}
+        return {turn.agent: turn.context for turn in next(game)}
     except StopIteration:
         return {}
     finally:
@@ -147,16 +149,16 @@ def _briefs(condition: Condition, case: Case) -> Mapping[str, Facts]:
 
 def _within(limits: Limits, asked: Sequence[Turn]) -> tuple[list[Turn], int]:
     """The turns that limits of calls leave where no agent is asked again, and the most calls that they allow."""
-    seat, episode = limits.calls_per_seat or LARGEST, limits.calls_per_episode or LARGEST
+    agent, episode = limits.calls_per_agent or LARGEST, limits.calls_per_episode or LARGEST
     calls_wanted: Counter[str] = Counter()
     calls_made: Counter[str] = Counter()
     left: list[Turn] = []
     for turn in asked:
-        calls_wanted[turn.seat] += 1 + turn.repairs
-        if calls_made[turn.seat] < seat and len(left) < episode:
-            calls_made[turn.seat] += 1
+        calls_wanted[turn.agent] += 1 + turn.parse_retries
+        if calls_made[turn.agent] < agent and len(left) < episode:
+            calls_made[turn.agent] += 1
             left.append(turn)
-    return left, min(episode, sum(min(seat, calls) for calls in calls_wanted.values()))
+    return left, min(episode, sum(min(agent, calls) for calls in calls_wanted.values()))
 
 
 def _driven(condition: Condition, case: Case) -> Drive:

@@ -63,7 +63,7 @@ def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:
     """Raises `SpecError` where --gen_kwargs would change nothing."""
     if options.gen_kwargs and not plan.engines:
         hint = "Give --model, or leave --gen_kwargs out."
-        raise SpecError("no model plays, every seat has a policy", place=Place("--gen_kwargs"), hint=hint)
+        raise SpecError("no model plays, every agent has a policy", place=Place("--gen_kwargs"), hint=hint)
 
 
 def _fit(options: argparse.Namespace, project: Project, error: NotFittedError) -> str:

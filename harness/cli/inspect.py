@@ -114,9 +114,9 @@ def plan(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print the resolved spec, or the prompts of one seat."""
+    """Print the resolved spec, or the prompts of one agent."""
     loaded = load(options)
-    if options.case is None and options.seat is None and options.round is None and options.condition is None:
+    if options.case is None and options.agent is None and options.round is None and options.condition is None:
         print(yamls.dump(loaded.data, width=110), end="")
         return 0
     from harness.engines.mock import Mock
@@ -124,22 +124,25 @@ def show(options: argparse.Namespace) -> int:
     resolved = resolve.plan(loaded, find(), Mock())
     condition = _pick(options.condition, {c.id: c for c in resolved.conditions}, "condition")
     cases = {case.id: case for case in condition.task.cases(resolved.limit, resolved.seed)}
-    case = condition.seated(_pick(options.case, cases, "case"), resolved.seed)
-    seat = _pick(options.seat, {s: s for s in condition.protocol.seats(case)}, "seat")
-    group = next(g for g in condition.groups if g.name == case.roles.get(seat, "default"))
-    print(f"# condition {condition.id} · case {case.id} · seat {seat} · prompts {group.prompts.name}")
+    case = condition.assign_groups(_pick(options.case, cases, "case"), resolved.seed)
+    agent = _pick(options.agent, {s: s for s in condition.protocol.possible_agents(case)}, "agent")
+    group = next(g for g in condition.groups if g.name == case.roles.get(agent, "default"))
+    print(f"# condition {condition.id} · case {case.id} · agent {agent} · prompts {group.prompts.name}")
     played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition, case), resolved.seed)
-    turns = [turn for turn in played.turns() if turn.seat == seat]
+    turns = [turn for turn in played.turns() if turn.agent == agent]
     if options.round is not None and not 0 <= options.round < len(turns):
-        raise DataError(f"seat {seat!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
+        raise DataError(f"agent {agent!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
     last = len(turns) - 1 if options.round is None else options.round
     conversations = [i for i, turn in enumerate(turns[: last + 1]) if turn.fresh or i == 0]
     for i in range(0 if options.round is None else conversations[-1], last + 1):
         turn = turns[i]
         opens = i in conversations and "system" in group.prompts.files
-        if opens and (opening := group.prompts.render("system", turn.brief)):
+        if opens and (opening := group.prompts.render("system", turn.context)):
             print(f"\n--- system\n{opening}")
-        print(f"\n--- user · turn {i} · {turn.name}.j2\n{group.prompts.render(turn.name, {**turn.brief, **turn.view})}")
+        print(
+            f"\n--- user · turn {i} · {turn.name}.j2\n"
+            f"{group.prompts.render(turn.name, {**turn.context, **turn.observation})}"
+        )
         if i < last and i + 1 not in conversations:
             print("\n--- assistant\n(the reply)")
     return 0
@@ -156,10 +159,10 @@ def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
     def answer(turn: Turn) -> Any:
         if group.policy is None:
             return turn.reply.noop
-        if turn.seat not in players:
-            player = group.seated(turn.seat, case, seed_of(plan.seed, condition.task, case, 0))
-            players[turn.seat] = player, random.Random(turn.seat)
-        player, rng = players[turn.seat]
+        if turn.agent not in players:
+            player = group.make_policy(turn.agent, case, seed_of(plan.seed, condition.task, case, 0))
+            players[turn.agent] = player, random.Random(turn.agent)
+        player, rng = players[turn.agent]
         return player.choose(turn, rng)
 
     return answer

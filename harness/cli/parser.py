@@ -66,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     _spec(show)
     show.add_argument("--condition", metavar="ID", help="which condition (default: the first)")
     show.add_argument("--case", metavar="ID", help="show prompts of this case: its id or its number from 0")
-    show.add_argument("--seat", metavar="NAME", help="whose prompts (default: the first seat)")
-    show.add_argument("--round", type=int, metavar="N", help="up to the seat's N-th turn, from 0 (default: all)")
+    show.add_argument("--agent", metavar="NAME", help="whose prompts (default: the first agent)")
+    show.add_argument("--round", type=int, metavar="N", help="up to the agent's N-th turn, from 0 (default: all)")
 
     lister = _command(commands, "list", "inspect:listing", "list what there is, with one line each", "[KIND]")
     lister.add_argument(

@@ -25,7 +25,7 @@ from harness.engine_api import Engine
 from harness.engines.identity import describe
 from harness.errors import DataError, NotFittedError, Place, PluginError
 
-SCHEMA = "harness.calibration/1"
+SCHEMA = "harness.calibration/2"
 
 
 def load_parameters(plan: Plan) -> dict[str, str]:
@@ -51,7 +51,7 @@ def load_parameters(plan: Plan) -> dict[str, str]:
             cases = condition.task.cases(plan.limit, plan.seed)
             asked[id(condition.task)] = {fingerprint(condition.task, case): case.id for case in cases}
         _check_questions(found, asked[id(condition.task)], file)
-        _check_agents(found, agents(plan, condition), file)
+        _check_agents(found, players(plan, condition), file)
         _check_words(found, wordings(plan, condition, found["templates"]), file)
         try:
             protocol.load_parameters(found["parameters"])
@@ -83,9 +83,9 @@ def fingerprint(task: Task, case: Case) -> str:
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def agents(plan: Plan, condition: Condition) -> dict[str, Any]:
-    """Seat of the panel → who sits there: model, sampling and prompt set, or a policy with its parameters."""
-    return {seat: _agent(group, plan.engines) for seat, group in _panel(plan, condition).items()}
+def players(plan: Plan, condition: Condition) -> dict[str, Any]:
+    """Agent of the panel → its player: model, sampling and prompt set, or a policy with its parameters."""
+    return {agent: _agent(group, plan.engines) for agent, group in _panel(plan, condition).items()}
 
 
 def wordings(plan: Plan, condition: Condition, templates: Iterable[str]) -> dict[str, str]:
@@ -95,11 +95,11 @@ def wordings(plan: Plan, condition: Condition, templates: Iterable[str]) -> dict
 
 
 def _panel(plan: Plan, condition: Condition) -> dict[str, Group]:
-    """Seat of the panel → its group."""
+    """Agent of the panel → its group."""
     assert isinstance(condition.protocol, CalibratedProtocol)
-    case = condition.seated(next(iter(condition.task.cases(1, plan.seed))), plan.seed)
+    case = condition.assign_groups(next(iter(condition.task.cases(1, plan.seed))), plan.seed)
     groups = {group.name: group for group in condition.groups}
-    return {seat: groups[case.roles.get(seat, "default")] for seat in condition.protocol.members(case)}
+    return {agent: groups[case.roles.get(agent, "default")] for agent in condition.protocol.members(case)}
 
 
 def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
@@ -150,13 +150,13 @@ def _check_questions(found: Mapping[str, Any], asked: Mapping[str, str], file: P
 def _check_agents(found: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
     """The parameters are about these agents, all of them, and no others."""
     then = found["agents"]
-    hint = "Parameters are about the agents that were calibrated: run `harness fit` with these, or seat the others."
-    differing = [seat for seat in dict.fromkeys((*then, *now)) if then.get(seat) != now.get(seat)]
+    hint = "Parameters are about the agents that were calibrated: run `harness fit` with these, or let those play."
+    differing = [agent for agent in dict.fromkeys((*then, *now)) if then.get(agent) != now.get(agent)]
     if differing:
-        seat = differing[0]
-        there, here = (_named(side.get(seat)) for side in (then, now))
+        agent = differing[0]
+        there, here = (_named(side.get(agent)) for side in (then, now))
         raise NotFittedError(
-            f"it is about other agents: {seat} was {there}, and is {here}", place=Place(str(file)), hint=hint
+            f"it is about other agents: {agent} was {there}, and is {here}", place=Place(str(file)), hint=hint
         )
 
 

@@ -1,4 +1,4 @@
-"""A spec's `limits:`: how many model calls and tokens an episode may take, and each seat in it.
+"""A spec's `limits:`: how many model calls and tokens an episode may take, and each agent in it.
 
 They change what is played, so they are part of what a run is. What is spent by a run as a whole is a budget:
 `harness.engines.budget`. Whether a call is allowed never depends on which answer comes first: what a batch of turns
@@ -23,10 +23,10 @@ _Limit = Annotated[int | str, Range(ge=1, le=LARGEST)]
 class LimitsEntry(TypedDict, total=False):
     """A spec's `limits:` in YAML."""
 
-    calls_per_episode: Annotated[_Limit, "model calls of all seats, re-asks among them"]
-    tokens_per_episode: Annotated[_Limit, "input and output tokens of all seats' calls"]
-    calls_per_seat: Annotated[_Limit, "model calls of each seat in an episode"]
-    tokens_per_seat: Annotated[_Limit, "input and output tokens of each seat's calls in an episode"]
+    calls_per_episode: Annotated[_Limit, "model calls of all agents, re-asks among them"]
+    tokens_per_episode: Annotated[_Limit, "input and output tokens of all agents' calls"]
+    calls_per_agent: Annotated[_Limit, "model calls of each agent in an episode"]
+    tokens_per_agent: Annotated[_Limit, "input and output tokens of each agent's calls in an episode"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Limits:
 
     calls_per_episode: int | None = None
     tokens_per_episode: int | None = None
-    calls_per_seat: int | None = None
-    tokens_per_seat: int | None = None
+    calls_per_agent: int | None = None
+    tokens_per_agent: int | None = None
 
     def __bool__(self) -> bool:
         return any(getattr(self, f.name) is not None for f in fields(self))
@@ -87,23 +87,23 @@ class Meter:
         self.tokens: dict[str, int] = {}
 
     def allocate(self, turns: Sequence[Turn]) -> dict[str, TurnQuota]:
-        """Seat → what its turn of a batch may take.
+        """Agent → what its turn of a batch may take.
 
         The calls that the episode has left go to the turns in their order: first one each, then, where some are left,
         one more each for a re-ask. What is not needed is there again for the next batch.
         """
         limits = self.limits
-        wanted = [1 + turn.repairs for turn in turns]
-        if limits.calls_per_seat is not None:
-            own = [max(0, limits.calls_per_seat - self.calls.get(turn.seat, 0)) for turn in turns]
+        wanted = [1 + turn.parse_retries for turn in turns]
+        if limits.calls_per_agent is not None:
+            own = [max(0, limits.calls_per_agent - self.calls.get(turn.agent, 0)) for turn in turns]
             wanted = list(map(min, wanted, own))
         dealt = wanted
         if limits.calls_per_episode is not None:
             dealt = _dealt(wanted, limits.calls_per_episode - sum(self.calls.values()))
         used = sum(self.tokens.values())
         return {
-            turn.seat: TurnQuota(
-                calls, "calls_per_episode" if calls < want else "calls_per_seat", self._left(turn.seat, used)
+            turn.agent: TurnQuota(
+                calls, "calls_per_episode" if calls < want else "calls_per_agent", self._left(turn.agent, used)
             )
             for turn, want, calls in zip(turns, wanted, dealt, strict=True)
         }
@@ -111,17 +111,17 @@ class Meter:
     def take(self, moves: Sequence[Move]) -> None:
         """Count a batch's moves. Raises `EngineFatalError` as `TurnQuota.reached`."""
         limits = self.limits
-        named = [name for name in ("tokens_per_episode", "tokens_per_seat") if getattr(limits, name) is not None]
+        named = [name for name in ("tokens_per_episode", "tokens_per_agent") if getattr(limits, name) is not None]
         for move in moves:
-            self.calls[move.seat] = self.calls.get(move.seat, 0) + len(move.calls)
+            self.calls[move.agent] = self.calls.get(move.agent, 0) + len(move.calls)
             if named:
                 taken = sum(_tokens(call, named) for call in move.calls)
-                self.tokens[move.seat] = self.tokens.get(move.seat, 0) + taken
+                self.tokens[move.agent] = self.tokens.get(move.agent, 0) + taken
 
-    def _left(self, seat: str, used: int) -> dict[str, int]:
+    def _left(self, agent: str, used: int) -> dict[str, int]:
         left = {}
-        if self.limits.tokens_per_seat is not None:
-            left["tokens_per_seat"] = self.limits.tokens_per_seat - self.tokens.get(seat, 0)
+        if self.limits.tokens_per_agent is not None:
+            left["tokens_per_agent"] = self.limits.tokens_per_agent - self.tokens.get(agent, 0)
         if self.limits.tokens_per_episode is not None:
             left["tokens_per_episode"] = self.limits.tokens_per_episode - used
         return left

@@ -25,7 +25,7 @@ from harness.errors import Place, PluginError, SetupError, SpecError, near
 
 @dataclass(frozen=True)
 class Group:
-    """Seats that play alike: which model (by name) or which policy sits there, with which prompts."""
+    """Agents that play alike: which model (by name) or which policy sits there, with which prompts."""
 
     name: str
     prompts: PromptSet
@@ -34,7 +34,7 @@ class Group:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
     count: int | None = None
-    seats: tuple[str, ...] | None = None
+    agents: tuple[str, ...] | None = None
     scored: bool = True
     place: Place | None = None
 
@@ -44,13 +44,13 @@ class Group:
         player = self.policy() if self.policy is not None else None
         return named(player.label) if isinstance(player, InformedPolicy) else None
 
-    def seated(self, seat: str, case: api.Case, seed: int) -> api.Policy:
+    def make_policy(self, agent: str, case: api.Case, seed: int) -> api.Policy:
         """A policy of the group, as it is when a case begins; `seed` is for those that are told the case."""
         if self.policy is None:
             raise TypeError(f"in group {self.name!r} sits a model")
         player = self.policy()
         if isinstance(player, InformedPolicy):
-            player.inform(seat, case, seed)
+            player.inform(agent, case, seed)
         return player
 
 
@@ -76,32 +76,32 @@ class Condition:
         """What metrics can need: the task's grades, the protocol's facts, and those of the world it steps."""
         return (*self.task.grades, *facts_of(self.protocol, self.task))
 
-    def seated(self, case: api.Case, seed: int) -> api.Case:
-        """`case` with its seats dealt to groups: the same ones for a seed, whatever the problem or protocol.
+    def assign_groups(self, case: api.Case, seed: int) -> api.Case:
+        """`case` with its agents dealt to groups: the same ones for a seed, whatever the problem or protocol.
 
-        Raises `SpecError` when a group wants seats that are not there or not free.
+        Raises `SpecError` when a group wants agents that are not there or not free.
         """
-        everybody = self.protocol.seats(case)
+        everybody = self.protocol.possible_agents(case)
         free = list(everybody)
         roles: dict[str, str] = {}
         unscored: set[str] = set()
         rng = random.Random(api.derive_seed(seed, "seats", case.id))
         for group in self.groups[1:]:
-            if group.seats is not None:
-                chosen = list(group.seats)
+            if group.agents is not None:
+                chosen = list(group.agents)
             else:
                 # To a computer 0.58 · 50 is 28.999999999999996; to the writer of the spec it is 29.
                 share = math.floor((group.share or 0) * len(everybody) + 1e-9)
                 count = group.count if group.count is not None else share
                 if count > len(free):
-                    message = f"group {group.name!r} wants {count} seats; {len(free)} are free in {case.id!r}"
+                    message = f"group {group.name!r} wants {count} agents; {len(free)} are free in {case.id!r}"
                     raise SpecError(message, place=group.place)
                 chosen = rng.sample(free, count)
-            missing = [seat for seat in chosen if seat not in free]
+            missing = [agent for agent in chosen if agent not in free]
             if missing:
-                message = f"group {group.name!r}: no free seat {missing[0]!r} in {case.id!r}"
+                message = f"group {group.name!r}: no free agent {missing[0]!r} in {case.id!r}"
                 raise SpecError(message, place=group.place, hint=near(missing[0], free))
-            free = [seat for seat in free if seat not in chosen]
+            free = [agent for agent in free if agent not in chosen]
             roles |= dict.fromkeys(chosen, group.name)
             unscored |= set() if group.scored else set(chosen)
         return replace(case, roles=roles, unscored=frozenset(unscored))
@@ -117,7 +117,7 @@ class Plan:
         sampling: generation_kwargs of the spec.
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
-        elsewhere: seats that players may name though nobody here sits there: those of what this plan prepares.
+        elsewhere: agents that players may name though nobody here sits there: those of what this plan prepares.
     """
 
     spec: Spec
@@ -143,13 +143,13 @@ class Plan:
     def episodes(self) -> Iterator[tuple[Condition, api.Case, int]]:
         """Every episode in its one order: conditions, cases, repeats.
 
-        Raises `SpecError` where a group finds no seats, `PluginError` where a task gives something else than cases.
+        Raises `SpecError` where a group finds no agents, `PluginError` where a task gives something else than cases.
         """
         for condition in self.conditions:
             for case in condition.task.cases(self.limit, self.seed):
                 if not isinstance(case, api.Case):
                     raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
-                seated = condition.seated(case, self.seed)
+                seated = condition.assign_groups(case, self.seed)
                 for repeat in range(self.repeats):
                     yield condition, seated, repeat
 
@@ -178,10 +178,10 @@ def survey(plan: Plan) -> Survey:
 
     Raises:
         SpecError, PluginError: as `Plan.episodes`; also when there is nothing to play, or two episodes would share
-            an id and so be counted as one, or players name seats that nobody has.
+            an id and so be counted as one, or players name agents that nobody has.
     """
     ids: dict[str, None] = {}
-    seats: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
+    agents: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
     labels = {"model"}
     digests = {QUESTIONS: hashlib.sha256(), ANSWERS: hashlib.sha256()}
     for condition, case, repeat in plan.episodes():
@@ -192,15 +192,15 @@ def survey(plan: Plan) -> Survey:
         ids[name] = None
         labels.update(condition.labels, case.labels)
         if repeat == 0:
-            asked = (name, case.seats, case.public, case.private, case.topology)
+            asked = (name, case.agents, case.public, case.private, case.topology)
             digests[QUESTIONS].update(_as_text(asked))
             digests[ANSWERS].update(_as_text((name, case.target, case.labels, case.unscored)))
-        if condition.id in seats:
-            seats[condition.id].update(condition.protocol.seats(case))
+        if condition.id in agents:
+            agents[condition.id].update(condition.protocol.possible_agents(case))
     if not ids:
         message = "there is nothing to play: no task gives a single case"
         raise SpecError(message, place=plan.spec.place("task"))
-    _check_players(plan, seats)
+    _check_players(plan, agents)
     return Survey(list(ids), labels, {what: digest.hexdigest() for what, digest in digests.items()})
 
 
@@ -222,23 +222,23 @@ def _plain(value: object) -> object:
     return type(value).__name__
 
 
-def _check_players(plan: Plan, seats: Mapping[str, Collection[str]]) -> None:
-    """Have players that were told of seats compare them with those there are; `seats`: condition → who plays."""
+def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
+    """Have players that were told of agents compare them with those there are; `agents`: condition → who plays."""
     declared: dict[str, tuple[InformedPolicy, str, set[str]]] = {}
     for condition in plan.conditions:
         for group in condition.groups:
             player = group.policy() if group.policy is not None else None
             if isinstance(player, InformedPolicy):
-                # One declaration may serve several methods, of which only some have the seat it names.
+                # One declaration may serve several methods, of which only some have the agent it names.
                 _, _, known = declared.setdefault(repr(player), (player, group.name, set(plan.elsewhere)))
-                known.update(seats[condition.id])
+                known.update(agents[condition.id])
     for player, name, known in declared.values():
         try:
             player.check(known)
         except PluginError as error:
-            body = plan.spec.get("seats", {}).get(name)
+            body = plan.spec.get("agents", {}).get(name)
             own = [key for key in ("policy", "baseline") if isinstance(body, Mapping) and key in body]
-            where = ("seats", name, own[0]) if own else ("baseline",)
+            where = ("agents", name, own[0]) if own else ("baseline",)
             place = error.place or plan.spec.place(*where, *error.at)
             raise PluginError(error.message, place=place, hint=error.hint) from None
 

@@ -35,7 +35,7 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     Args:
         spec: as `harness.config.spec.load` gives it.
         project: where its names are looked up.
-        model: the engine under test; None seats the spec's `baseline` policy instead.
+        model: the engine under test; None lets the spec's `baseline` policy play instead.
 
     Raises:
         SpecError, PluginError: with the place in the spec; all conditions are checked.
@@ -102,9 +102,11 @@ class _Resolver:
         task = self.build("tasks", variant.data["task"], "task")
         protocol = self.build("protocols", variant.data["protocol"], "protocol")
         self.check_fit(variant, task, protocol)
-        if type(protocol).seats is not api.Protocol.seats:  # it brings its own: seats that are not there show now
+        if (
+            type(protocol).possible_agents is not api.Protocol.possible_agents
+        ):  # it brings its own: agents that are not there show now
             try:
-                protocol.seats(task.example())
+                protocol.possible_agents(task.example())
             except PluginError as error:
                 raise SpecError(error.message, place=self.spec.place("protocol", *error.at), hint=error.hint) from None
         groups = tuple(self.groups(variant))
@@ -147,17 +149,17 @@ class _Resolver:
             raise SpecError(message, place=self.spec.place("limits", name)) from None
 
     def groups(self, variant: Variant) -> Iterator[Group]:
-        seats: dict[str, Any] = {"default": "model"}
-        seats.update(variant.data.get("seats") or {})
-        for name, value in seats.items():
+        agents: dict[str, Any] = {"default": "model"}
+        agents.update(variant.data.get("agents") or {})
+        for name, value in agents.items():
             body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
-            place = functools.partial(self.spec.place, "seats", name)
-            wants = [key for key in ("share", "count", "seats") if key in body]
+            place = functools.partial(self.spec.place, "agents", name)
+            wants = [key for key in ("share", "count", "agents") if key in body]
             if name == "default" and wants:
                 message = f"default is everybody not in another group; it takes no {wants[0]}:"
                 raise SpecError(message, place=place(wants[0]))
             if name != "default" and not wants:
-                raise SpecError(f"group {name!r} needs share:, count: or seats:", place=place())
+                raise SpecError(f"group {name!r} needs share:, count: or agents:", place=place())
             if len(wants) > 1:
                 raise SpecError(f"group {name!r} has {' and '.join(sorted(wants))}; give one", place=place(wants[1]))
             share, count = body.get("share"), body.get("count")
@@ -175,16 +177,16 @@ class _Resolver:
             key = "generation_kwargs"
             sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
             sampling.update(_words(body.get(key) or {}, place(key)))
-            named = body.get("seats", [])
-            if not isinstance(named, list) or not all(isinstance(seat, str) for seat in named):
-                raise SpecError(f"seats is a list of seats' names, found {named!r:.80}", place=place("seats"))
-            seats_named = tuple(named) if "seats" in body else None
-            for i, seat in enumerate(named):
-                if seat in named[:i]:
-                    raise SpecError(f"group {name!r}: seat {seat!r} is named twice", place=place("seats", i))
+            named = body.get("agents", [])
+            if not isinstance(named, list) or not all(isinstance(agent, str) for agent in named):
+                raise SpecError(f"agents is a list of agents' names, found {named!r:.80}", place=place("agents"))
+            agents_named = tuple(named) if "agents" in body else None
+            for i, agent in enumerate(named):
+                if agent in named[:i]:
+                    raise SpecError(f"group {name!r}: agent {agent!r} is named twice", place=place("agents", i))
             scored = bool(body.get("scored", True))
             at = place(*wants)
-            yield Group(name, prompts, model, policy, sampling, share, count, seats_named, scored, at)
+            yield Group(name, prompts, model, policy, sampling, share, count, agents_named, scored, at)
 
     def player(
         self, body: Mapping[str, Any], variant: Variant, place: PlaceOf
@@ -192,7 +194,7 @@ class _Resolver:
         """(model name, None) or (None, policy factory)."""
         if "policy" in body:
             if "model" in body:
-                raise SpecError("a seat has either a model or a policy", place=place("policy"))
+                raise SpecError("an agent has either a model or a policy", place=place("policy"))
             return None, self.policy(body["policy"], functools.partial(place, "policy"))
         name = str(body.get("model", "model"))
         if name != "model":

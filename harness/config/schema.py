@@ -25,16 +25,18 @@ class MetricEntry(_Use, total=False):
 
 
 class GroupEntry(TypedDict, total=False):
-    """A group of seats that play alike."""
+    """A group of agents that play alike."""
 
     model: Annotated[str, "`model` (the one under test) or a name under `models:`"]
     policy: Plugin
-    share: Annotated[_Number, "⌊share · seats⌋ seats, drawn from the seed"]
-    count: Annotated[_Number, "how many seats, drawn from the seed"]
-    seats: Annotated[list[str] | str, "these seats by name; or the ${variable} that the matrix turns into such a list"]
+    share: Annotated[_Number, "⌊share · agents⌋ agents, drawn from the seed"]
+    count: Annotated[_Number, "how many agents, drawn from the seed"]
+    agents: Annotated[
+        list[str] | str, "these agents by name; or the ${variable} that the matrix turns into such a list"
+    ]
     prompts: Annotated[str, "the group's own prompt set"]
     baseline: Annotated[Plugin, "who sits here when no --model is given"]
-    scored: Annotated[bool, "false: answers of these seats do not count"]
+    scored: Annotated[bool, "false: answers of these agents do not count"]
     generation_kwargs: dict[str, Any]
 
 
@@ -60,7 +62,7 @@ class SpecEntry(_Needed, total=False):
 
     description: str
     extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]
-    seats: Annotated[
+    agents: Annotated[
         dict[str, str | GroupEntry], "who sits where: `default`, and further groups by share, count or name"
     ]
     models: Annotated[dict[str, Plugin], "further models by name: an engine and its arguments"]
@@ -72,7 +74,7 @@ class SpecEntry(_Needed, total=False):
     generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
     constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
     fit: Annotated[FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"]
-    limits: Annotated[LimitsEntry, "what an episode may take; a seat that reaches a limit is asked no more"]
+    limits: Annotated[LimitsEntry, "what an episode may take; an agent that reaches a limit is asked no more"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
     executor: Annotated[Plugin, "where episodes are played: local (this process) or ray"]
     seed: Annotated[int, Range(ge=0, le=10**18 - 1)]

@@ -18,12 +18,12 @@ class Load:
     """A scheduler's state, step by step, and what it comes to over time.
 
     Args:
-        seats: how many requests the engine runs at once, over all its replicas.
+        agents: how many requests the engine runs at once, over all its replicas.
         clock: seconds, never running backwards.
     """
 
-    def __init__(self, seats: int, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.seats, self._clock = seats, clock
+    def __init__(self, agents: int, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.agents, self._clock = agents, clock
         self.running = self.waiting = 0
         self.kv_use = 0.0
         self._replicas: dict[int, tuple[int, int, float]] = {}
@@ -100,8 +100,8 @@ class Load:
         if self.kv_use >= KV_BOUND:
             return False
         under_way = max(0, flying - self.running - self.waiting)  # not in the last report yet
-        free = 0 if self.waiting else max(0, self.seats - self.running)
-        return self.waiting + max(0, under_way - free) < max(16, self.seats // 4)
+        free = 0 if self.waiting else max(0, self.agents - self.running)
+        return self.waiting + max(0, under_way - free) < max(16, self.agents // 4)
 
     # ------------------------------------------------------------------------------ in sum
 

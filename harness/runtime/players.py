@@ -21,15 +21,15 @@ from harness.storage import UNFINISHED
 
 
 class ModelPlayer:
-    """A model that plays an agent: render → complete → parse → at most `turn.repairs` retries.
+    """A model that plays an agent: render → complete → parse → at most `turn.parse_retries` retries.
 
     Args:
         engine: answers requests; shared by many players.
-        prompts: the seat's prompt set.
+        prompts: the agent's prompt set.
         sampling: generation_kwargs.
         constrained: decode within the reply's form.
         episode: id of the episode, first part of request ids.
-        seat: whose seat.
+        agent: the agent that plays.
         seed: every call's seed derives from it, the turn and the attempt.
     """
 
@@ -40,11 +40,11 @@ class ModelPlayer:
         sampling: Facts,
         constrained: bool,
         episode: str,
-        seat: str,
+        agent: str,
         seed: int,
     ) -> None:
         self.engine, self.prompts, self.sampling, self.constrained = engine, prompts, sampling, constrained
-        self.id, self.seed = f"{episode}/{seat}", seed
+        self.id, self.seed = f"{episode}/{agent}", seed
         self.turns = 0
         self.thread = Thread()
 
@@ -70,7 +70,7 @@ class ModelPlayer:
         index, variables = self.turns, self._open(turn)
         calls: list[Completion] = []
         action = error = kind = None
-        for attempt in range(turn.repairs + 1):
+        for attempt in range(turn.parse_retries + 1):
             is_new = attempt >= len(previous_calls)
             limit = quota.reached(calls) if quota is not None and is_new else None
             if limit is not None:
@@ -83,7 +83,7 @@ class ModelPlayer:
             if attempt:
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
                 if attempt > len(previous_calls):
-                    on_move(Move(turn.seat, turn.name, None, None, UNFINISHED, tuple(calls)))
+                    on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls)))
             try:
                 completion = (
                     await self.engine.complete(self._request(turn, index, attempt))
@@ -98,8 +98,8 @@ class ModelPlayer:
                 break
             except SystemExit as failure:  # would leave the event loop at once, and every other episode with it
                 raise RuntimeError(f"SystemExit: {failure}") from failure
-            if turn.crossing and not attempt and is_new:
-                completion = replace(completion, crossing_tokens=self._crossing(turn))
+            if turn.peer_texts and not attempt and is_new:
+                completion = replace(completion, peer_tokens=self._crossing(turn))
             calls.append(completion)
             self.thread.add("assistant", completion.text)
             parsed = read(turn.reply, completion.text)
@@ -107,7 +107,7 @@ class ModelPlayer:
                 action, error, kind = parsed.action, None, None
                 break
             action, error, kind = parsed.fallback_action, parsed.error, "parse"
-        move = Move(turn.seat, turn.name, action, error, kind, tuple(calls))
+        move = Move(turn.agent, turn.name, action, error, kind, tuple(calls))
         on_move(move)
         return move
 
@@ -128,10 +128,10 @@ class ModelPlayer:
             self.thread.add("assistant", calls[attempt].text if attempt < len(calls) else "")
 
     def _crossing(self, turn: Turn) -> int | None:
-        """Tokens of what the turn shows of other seats (DarkForest, Section 3.5: T_cross)."""
+        """Tokens of what the turn shows of other agents (DarkForest, Section 3.5: T_cross)."""
         if not isinstance(self.engine, CountsTokens):
             return None
-        counts = [self.engine.count_tokens(text) for text in turn.crossing]
+        counts = [self.engine.count_tokens(text) for text in turn.peer_texts]
         return None if None in counts else sum(count or 0 for count in counts)
 
     def _open(self, turn: Turn) -> Mapping[str, Any]:
@@ -140,23 +140,23 @@ class ModelPlayer:
         if turn.fresh:
             self.thread = Thread(self.thread.age)  # in its episode's place among those that wait
         if not self.thread.messages and "system" in self.prompts.files:
-            opening = self.prompts.render("system", turn.brief)
+            opening = self.prompts.render("system", turn.context)
             if opening:  # some chat templates know no system message: a set can have one for some turns only
                 self.thread.add("system", opening)
-        variables = {**turn.brief, **turn.view}
+        variables = {**turn.context, **turn.observation}
         self.thread.add("user", self.prompts.render(turn.name, variables))
         return variables
 
 
-def begins_anew(turn: Turn, brief: Facts | None) -> bool:
-    """Whether the turn starts another run for an agent whose last turn had `brief` (None: it had none yet)."""
-    return turn.fresh and brief is not None and turn.brief != brief
+def begins_anew(turn: Turn, context: Facts | None) -> bool:
+    """Whether the turn starts another run for an agent whose last turn had `context` (None: it had none yet)."""
+    return turn.fresh and context is not None and turn.context != context
 
 
 class PolicyPlayer:
     """A policy that plays an agent. Its seed determines all that it does, so recalling is choosing again.
 
-    A turn that opens a new thread with another brief is a new start: the policy then remembers nothing either.
+    A turn that opens a new thread with another context is a new start: the policy then remembers nothing either.
 
     Args:
         make_policy: gives the policy as it is at the start.
@@ -166,13 +166,13 @@ class PolicyPlayer:
     def __init__(self, make_policy: Callable[[], Policy], seed: int) -> None:
         self.make_policy, self.seed, self.turns = make_policy, seed, 0
         self.policy = make_policy()
-        self.brief: Facts | None = None
+        self.context: Facts | None = None
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
-        if begins_anew(turn, self.brief):
+        if begins_anew(turn, self.context):
             self.policy = self.make_policy()
-        self.brief = turn.brief
+        self.context = turn.context
         rng = random.Random(derive_seed(self.seed, self.turns))
         self.turns += 1
         action = self.policy.choose(turn, rng)
@@ -181,7 +181,7 @@ class PolicyPlayer:
                 f"{type(self.policy).__name__} chose {action!r:.200}, which is none of {turn.reply.options!r:.2000}"
             )
             raise ValueError(message)
-        return Move(turn.seat, turn.name, action)
+        return Move(turn.agent, turn.name, action)
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Bring the policy's memory to where it was after `move`."""

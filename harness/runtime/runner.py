@@ -1,7 +1,7 @@
 """Plan → scored episodes: many at once, journaled as they go, resumed where they stopped.
 
 Order of completion never changes a result: every random draw comes from a seed derived from
-(run seed, condition, case, repeat, seat, turn, attempt), and scores are returned in plan order.
+(run seed, condition, case, repeat, agent, turn, attempt), and scores are returned in plan order.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Episodes:
             try:
                 self.usage.check_time()
                 try:
-                    episode.seat_players()
+                    episode.create_players()
                     outcome = await play(
                         condition.protocol,
                         condition.task,
@@ -360,13 +360,13 @@ class _OpenEpisode:
         self.error: str | None = None
         note_bugs(functools.partial(run.errors.record, episode=self.id))
 
-    def seat_players(self) -> None:
+    def create_players(self) -> None:
         """Make the players. Raises what a plugin raises."""
         seed, case = self.seed, self.case
         if self.run.shares:  # so that an agent draws the same for a case in every condition
             seed = derive_seed(self.run.plan.seed, "shared", case.id, self.repeat)
-        for seat in self.condition.protocol.seats(case):
-            self.players[seat] = self._player(seat, derive_seed(seed, seat))
+        for agent in self.condition.protocol.possible_agents(case):
+            self.players[agent] = self._player(agent, derive_seed(seed, agent))
 
     def fail(self, failure: BaseException) -> None:
         """A plugin raised: the episode ends with an error."""
@@ -398,23 +398,23 @@ class _OpenEpisode:
         if asked := run.usage.unjournaled():
             line["asked"] = asked
         if run.pending or move.error_kind in storage.PASSING:
-            group = self._group(move.seat)
+            group = self._group(move.agent)
             gate = run.gates[group.model or "model"] if group.policy is None else None
             if gate is not None and not gate.lenient:  # else failures are results like others
                 line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
 
-    def _player(self, seat: str, seed: int) -> Player:
-        group = self._group(seat)
+    def _player(self, agent: str, seed: int) -> Player:
+        group = self._group(agent)
         if group.policy is not None:
             hint = seed_of(self.run.plan.seed, self.condition.task, self.case, self.repeat)
-            return PolicyPlayer(functools.partial(group.seated, seat, self.case, hint), seed)
+            return PolicyPlayer(functools.partial(group.make_policy, agent, self.case, hint), seed)
         engine = self.run.engines[group.model or "model"]
         constrained = self.condition.constrained
-        return ModelPlayer(engine, group.prompts, group.sampling, constrained, self.id, seat, seed)
+        return ModelPlayer(engine, group.prompts, group.sampling, constrained, self.id, agent, seed)
 
-    def _group(self, seat: str) -> Group:
-        role = self.case.roles.get(seat, "default")
+    def _group(self, agent: str) -> Group:
+        role = self.case.roles.get(agent, "default")
         return next(group for group in self.condition.groups if group.name == role)
 
 
@@ -423,13 +423,13 @@ def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> stor
     turns: Counter[str] = Counter()
     moves = []
     for b, batch in enumerate(episode.batches):
-        moves.append([storage.move_line(episode.id, b, p, turns[move.seat], move) for p, move in enumerate(batch)])
-        turns.update(move.seat for move in batch)
+        moves.append([storage.move_line(episode.id, b, p, turns[move.agent], move) for p, move in enumerate(batch)])
+        turns.update(move.agent for move in batch)
     return {
         "episode": episode.id,
         "labels": dict(episode.labels),
         "case": {"public": dict(case.public), "topology": case.topology, "roles": dict(case.roles)},
-        "threads": {seat: p.thread.messages for seat, p in players.items() if isinstance(p, ModelPlayer)},
+        "threads": {agent: p.thread.messages for agent, p in players.items() if isinstance(p, ModelPlayer)},
         "moves": moves,
         "outcome": storage.outcome_line(episode.outcome),
         "grade": dict(episode.grade),

@@ -239,13 +239,13 @@ _SEAL = len(b',"crc":"00000000"}\n')
 
 
 def move_line(episode: str, batch: int, position: int, index: int, move: Move) -> Line:
-    """A move as journaled: `p` is its place in the batch, `i` the index of the seat's turn in the episode.
+    """A move as journaled: `p` is its place in the batch, `i` the index of the agent's turn in the episode.
 
     Moves are written in the order in which answers come in; empty fields are left out. One that is `UNFINISHED` makes
     a line of another kind, "part": a resumed run goes on with its calls; all others read the move that follows.
     """
     kind = "part" if move.error_kind == UNFINISHED else "move"
-    line: Line = {"k": kind, "e": episode, "b": batch, "p": position, "s": move.seat, "i": index, "t": move.turn}
+    line: Line = {"k": kind, "e": episode, "b": batch, "p": position, "s": move.agent, "i": index, "t": move.turn}
     if move.action is not None:
         line["a"] = move.action
     if move.error is not None:

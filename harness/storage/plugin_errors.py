@@ -73,7 +73,7 @@ def whole(error: BaseException) -> str:
 class ErrorLog:
     """The `errors.jsonl` of a run: what plugins raised, one JSON object a line.
 
-        {"stage": "grade", "episode": "seats=2/c0/0", "error": "ZeroDivisionError: … (registry/tasks/x.py:12)",
+        {"stage": "grade", "episode": "agents=2/c0/0", "error": "ZeroDivisionError: … (registry/tasks/x.py:12)",
          "place": "registry/tasks/x.py:12", "traceback": "Traceback (most recent call last): …"}
 
     A line for each error, its traceback only where this log has none of the same kind and place yet. `agent` is there

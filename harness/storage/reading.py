@@ -29,7 +29,7 @@ class Progress:
 
     Attributes:
         ends: episode → its end, of those that are finished.
-        moves: episode → (seat, index of the seat's turn) → the move made there, of those that are not.
+        moves: episode → (agent, index of the agent's turn) → the move made there, of those that are not.
         calls, tokens: what was asked of engines by all processes that wrote them.
     """
 

@@ -61,9 +61,9 @@ def uses_ground_truth(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 
 
 def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """That seats were asked less than they would have been."""
+    """That agents were asked less than they would have been."""
     if some := sum(score.limited for score in scores):
-        yield f"In {some} of {len(scores)} episodes a limit of the spec was reached: a seat was asked no more there."
+        yield f"In {some} of {len(scores)} episodes a limit of the spec was reached: an agent was asked no more there."
 
 
 def _kinds(table: TableSpec) -> Iterable[str]:

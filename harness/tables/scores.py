@@ -35,7 +35,8 @@ class EpisodeScore:
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
         uses_ground_truth: whether players knew the right answer (`harness.authoring.informed`); tables say so at its
         numbers.
-        limited: whether a seat was not asked (again) because a limit of the spec (`harness.config.limits`) was reached.
+        limited: whether an agent was not asked (again) because a limit of the spec (`harness.config.limits`) was
+        reached.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The other reading of solved with byzantine seats."""
+"""The other reading of solved with byzantine agents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class SolvedHonest(Metric):
     """1 if solved even when naming a byzantine neighbor never counts; AgentsNet's matching has both readings.
 
     AgentsNet, Appendix I, leaves open what an honest agent's answer is worth that names a byzantine one.
-    For problems in which no agent is named, and without byzantine seats, this is `solved`.
+    For problems in which no agent is named, and without byzantine agents, this is `solved`.
     """
 
     bounds = (0, 1)

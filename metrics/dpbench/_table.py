@@ -10,12 +10,12 @@ from harness.errors import PluginError
 
 
 def meals(episode: Episode) -> list[int] | None:
-    """Every philosopher's meals, in the order of the seats; None for an episode that came to no outcome."""
+    """Every philosopher's meals, in the order of the agents; None for an episode that came to no outcome."""
     eaten = _fact(episode, "eaten")
     if eaten is None:
         return None
     if not isinstance(eaten, Mapping) or not all(isinstance(m, int) for m in eaten.values()):
-        raise PluginError(f"the world's fact 'eaten' is {eaten!r:.80}, not the meals of every seat")
+        raise PluginError(f"the world's fact 'eaten' is {eaten!r:.80}, not the meals of every agent")
     return list(eaten.values())
 
 

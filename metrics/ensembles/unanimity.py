@@ -13,7 +13,7 @@ class Unanimity(Metric):
 
     `of`: first, the share of episodes in which all first answers agree; ever, in which those of some round do; round,
     the number of the first such round, counted from 0, missing where there is none. All are missing where the panel
-    has one seat: it cannot but agree with itself.
+    has one agent: it cannot but agree with itself.
     """
 
     of: Literal["first", "ever", "round"] = "ever"

@@ -19,5 +19,5 @@ class Rounds(Metric):
     needs = ("final_from",)
 
     def measure(self, episode: Episode) -> float | None:
-        turns_taken = Counter(move.seat for move in moves(episode, self.phase))
+        turns_taken = Counter(move.agent for move in moves(episode, self.phase))
         return float(max(turns_taken.values())) if turns_taken else None

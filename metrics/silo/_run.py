@@ -57,7 +57,7 @@ def spoken(episode: Episode) -> Iterator[tuple[int, str, str]]:
                 if call.get("call") in ("wait", "submit_result") and not goes_on:
                     break
                 if call.get("content"):
-                    yield number, move.seat, str(call["content"])
+                    yield number, move.agent, str(call["content"])
 
 
 def pairs(run_facts: Mapping[str, Any]) -> Iterable[int]:

@@ -43,16 +43,16 @@ class Behaviour(Metric):
             return None
         first: dict[str, tuple[int, str]] = {}  # value → when it was first sent, and by whom
         read: set[tuple[str, str]] = set()
-        for batch, seat, text in spoken(episode):
-            if (seat, text) in read:  # who says the same to many is read once
+        for batch, agent, text in spoken(episode):
+            if (agent, text) in read:  # who says the same to many is read once
                 continue
-            read.add((seat, text))
+            read.add((agent, text))
             if _WORDS[self.kind].search(text):
                 return 1.0
             value = _value(text) if self.kind == "verification" else None
             if value is not None:
-                when, who = first.setdefault(value, (batch, seat))
-                if who != seat and when < batch:
+                when, who = first.setdefault(value, (batch, agent))
+                if who != agent and when < batch:
                     return 1.0
         return 0.0
 

@@ -38,11 +38,11 @@ class Context(Metric):
         run_facts, data = facts(episode), grade(episode, "data_characters")
         calls: dict[str, list[Completion]] = {}
         for move in moves(episode, "final"):
-            calls.setdefault(move.seat, []).extend(call for call in move.calls if call.input_tokens is not None)
+            calls.setdefault(move.agent, []).extend(call for call in move.calls if call.input_tokens is not None)
         per_token = characters_per_token(episode)
         if run_facts is None or data is None or per_token is None:
             return None
-        parts = [self._of(run_facts, seat, of, data / per_token, per_token) for seat, of in calls.items() if of]
+        parts = [self._of(run_facts, agent, of, data / per_token, per_token) for agent, of in calls.items() if of]
         return max(parts) if self.of == "max" else sum(parts) / len(parts)
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
@@ -54,11 +54,11 @@ class Context(Metric):
         return Statistic(low + (high - low) * (at % 1), None, len(ordered))
 
     def _of(
-        self, run_facts: Mapping[str, Any], seat: str, calls: list[Completion], data: float, per_token: float
+        self, run_facts: Mapping[str, Any], agent: str, calls: list[Completion], data: float, per_token: float
     ) -> float:
         first = calls[0].input_tokens or 0
-        sent = sum(length for _, length in run_facts["sent"].get(seat, {}).values())
-        communication: float = (sent + run_facts["received"][seat][1]) / per_token
+        sent = sum(length for _, length in run_facts["sent"].get(agent, {}).values())
+        communication: float = (sent + run_facts["received"][agent][1]) / per_token
         match self.part:
             case "base":
                 return max(0.0, first - data)

@@ -1,4 +1,4 @@
-"""What channels share on which seats act by named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
+"""What channels share on which agents act by named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_PATH = 200
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message or file version: who wrote it in which round, and what its writer knew then (bit i: seat i).
+    """One message or file version: who wrote it in which round, and what its writer knew then (bit i: agent i).
 
     `text` is what was written, `shown` how every reader sees it: prepared once, however many they are.
     """
@@ -44,21 +44,22 @@ class Board(CarriedChannel):
     """Agents act by named calls, which the channel carries out; one episode.
 
     A move's action is a list of calls, as `harness.replies.Calls` reads them. `commit` carries them out in order, move
-    by move; what comes of them is in the mover's `view`, under `results`. Others see nothing of it before
+    by move; what comes of them is in the mover's `observation`, under `results`. Others see nothing of it before
     `next_round`. A refused call has a result that says why, changes nothing and counts for nothing.
 
-    It also keeps account: who sent how much to whom, and whose data each seat can know of (SILO-Bench, Section 3.3 and
-    Appendix G.2). A seat knows its own data, and what the writer of a message knew when it wrote it, from the moment in
+    It also keeps account: who sent how much to whom, and whose data each agent can know of (SILO-Bench, Section 3.3 and
+    Appendix G.2). An agent knows its own data, and what the writer of a message knew when it wrote it, from the
+    moment in
     which it is shown the message.
 
     Attributes:
         verbs: the calls there are.
         keeps_keys: whether it keeps values under keys and can tell which of those read are `stale`.
         round: the number of the current round, from 1.
-        known: seat → what it knows of at its latest decision, as bits by seat number.
-        met: seat → the seats from which it has itself received something, as bits.
+        known: agent → what it knows of at its latest decision, as bits by agent number.
+        met: agent → the agents from which it has itself received something, as bits.
         sent: sender → receiver → [messages, characters]; the receiver "*" stands for all others.
-        received: seat → [messages or files of others that it got, their characters]; a message counts once.
+        received: agent → [messages or files of others that it got, their characters]; a message counts once.
         told: what all agents know of the channel: `kind`, and for some `inbox` or `reads`.
         also: calls that the protocol answers, in their place among the others.
         announced: characters that the channel has passed on by itself, in `submitted`.
@@ -69,51 +70,51 @@ class Board(CarriedChannel):
     verbs: tuple[Verb, ...] = ()
 
     def __init__(self, case: Case, max_chars: int = MAX_CHARS) -> None:
-        self.seats, self.max_chars, self.round = case.seats, max_chars, 1
-        self.number = {seat: i for i, seat in enumerate(case.seats)}
-        self._digits = {m[0]: seat for seat in case.seats if (m := re.search(r"\d+$", seat))}
-        self.known = {seat: 1 << i for seat, i in self.number.items()}
-        self.met = dict.fromkeys(case.seats, 0)
+        self.agents, self.max_chars, self.round = case.agents, max_chars, 1
+        self.number = {agent: i for i, agent in enumerate(case.agents)}
+        self._digits = {m[0]: agent for agent in case.agents if (m := re.search(r"\d+$", agent))}
+        self.known = {agent: 1 << i for agent, i in self.number.items()}
+        self.met = dict.fromkeys(case.agents, 0)
         self.sent: dict[str, dict[str, list[int]]] = {}
-        self.received = {seat: [0, 0] for seat in case.seats}
+        self.received = {agent: [0, 0] for agent in case.agents}
         self.also: dict[str, Callable[[str, Call], str]] = {}
         self.announced = 0
         self._results: dict[str, list[Facts]] = {}
         self._learned: list[Letter] = []
         self._known_already: list[Letter] = []
 
-    def view(self, seat: str) -> Facts:
-        """`inbox`: what has come in since the seat's last decision (if the channel shows it unasked): a list of
+    def observation(self, agent: str) -> Facts:
+        """`inbox`: what has come in since the agent's last decision (if the channel shows it unasked): a list of
         {"from", "round", "text"}; `results`: what came of its last calls: a list of {"call", "ok", "text"}, with the
         "path" of a file."""
-        return {"inbox": [letter.shown for letter in self.incoming(seat)], "results": self._results.get(seat, [])}
+        return {"inbox": [letter.shown for letter in self.incoming(agent)], "results": self._results.get(agent, [])}
 
     def commit(self, moves: Sequence[Move]) -> None:
         """Carry out the calls of these moves; an action of None makes none."""
         for move in moves:
-            seat = move.seat
-            shown = self.incoming(seat)
-            self.shown(seat)
-            self._learn(seat, shown)
+            agent = move.agent
+            shown = self.incoming(agent)
+            self.shown(agent)
+            self._learn(agent, shown)
             self._learned, self._known_already = [], []
-            self._results[seat] = [self._result(seat, call) for call in move.action or ()]
-            self._learn(seat, self._learned)
-            self._learn(seat, self._known_already, again=True)
+            self._results[agent] = [self._result(agent, call) for call in move.action or ()]
+            self._learn(agent, self._learned)
+            self._learn(agent, self._known_already, again=True)
 
     def next_round(self) -> None:
         """What was done in this round becomes visible."""
         self.round += 1
         self.deliver()
 
-    def knows(self, seat: str) -> int:
-        """What the seat would know of at a decision now: `known`, and what it is being shown."""
-        known = self.known[seat]
-        for letter in self.incoming(seat):
+    def knows(self, agent: str) -> int:
+        """What the agent would know of at a decision now: `known`, and what it is being shown."""
+        known = self.known[agent]
+        for letter in self.incoming(agent):
             known |= letter.known
         return known
 
     def find(self, name: str) -> str | None:
-        """The seat that a text names: by its name in any case, or by its number."""
+        """The agent that a text names: by its name in any case, or by its number."""
         name = name.strip().strip("\"'").strip()
         if name in self.number:
             return name
@@ -126,8 +127,8 @@ class Board(CarriedChannel):
         return {
             "sent": self.sent,
             "received": self.received,
-            "known": {seat: f"{bits:x}" for seat, bits in self.known.items()},
-            "met": {seat: f"{bits:x}" for seat, bits in self.met.items()},
+            "known": {agent: f"{bits:x}" for agent, bits in self.known.items()},
+            "met": {agent: f"{bits:x}" for agent, bits in self.met.items()},
         }
 
     @property
@@ -138,25 +139,25 @@ class Board(CarriedChannel):
     # --------------------------------------------------------------------------- for each channel
 
     @abstractmethod
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """Carry out one call; what comes of it. Raises `RefusedError` with the reason."""
 
-    def incoming(self, seat: str) -> Sequence[Letter]:
-        """What the seat is shown unasked at its next decision."""
+    def incoming(self, agent: str) -> Sequence[Letter]:
+        """What the agent is shown unasked at its next decision."""
         return ()
 
-    def shown(self, seat: str) -> None:
-        """The seat has seen what `incoming` gave."""
+    def shown(self, agent: str) -> None:
+        """The agent has seen what `incoming` gave."""
 
     def deliver(self) -> None:
         """A round has begun."""
 
-    def submitted(self, seat: str, text: str) -> str:
-        """The seat has submitted `text`: what the channel does about it by itself, in words; nothing by default."""
+    def submitted(self, agent: str, text: str) -> str:
+        """The agent has submitted `text`: what the channel does about it by itself, in words; nothing by default."""
         return ""
 
-    def stale(self, seat: str) -> list[str] | None:
-        """Keys whose value changed since the seat read it; None where the channel keeps no keys."""
+    def stale(self, agent: str) -> list[str] | None:
+        """Keys whose value changed since the agent read it; None where the channel keeps no keys."""
         return None
 
     def note(self, sender: str, receiver: str, text: str) -> None:
@@ -166,7 +167,7 @@ class Board(CarriedChannel):
         entry[1] += len(text)
 
     def learn(self, letters: Sequence[Letter], old: int = 0) -> None:
-        """The seat that is acting has asked for these, the first `old` of which it had been shown unasked before; it
+        """The agent that is acting has asked for these, the first `old` of which it had been shown unasked before; it
         knows of them from its next decision on."""
         self._known_already.extend(letters[:old])
         self._learned.extend(letters[old:])
@@ -177,7 +178,7 @@ class Board(CarriedChannel):
             raise RefusedError(f"the {what} has {len(text):,} characters; at most {self.max_chars:,} are allowed")
         return text
 
-    def _result(self, seat: str, call: Call) -> Facts:
+    def _result(self, agent: str, call: Call) -> Facts:
         name = str(call.get("call", ""))
         if "skipped" in call:
             return {
@@ -188,20 +189,20 @@ class Board(CarriedChannel):
         if "error" in call:
             return {"call": name, "ok": False, "text": f"error: {call['error']}"}
         try:
-            done = {"call": name, "ok": True, "text": self.also.get(name, self.do)(seat, call)}
+            done = {"call": name, "ok": True, "text": self.also.get(name, self.do)(agent, call)}
             return {**done, "path": call["path"]} if "path" in call else done
         except RefusedError as error:
             return {"call": name, "ok": False, "text": f"error: {error}"}
 
-    def _learn(self, seat: str, letters: Sequence[Letter], again: bool = False) -> None:
-        known, met = self.known[seat], self.met[seat]
+    def _learn(self, agent: str, letters: Sequence[Letter], again: bool = False) -> None:
+        known, met = self.known[agent], self.met[agent]
         for letter in letters:
             known |= letter.known
             met |= 1 << self.number[letter.sender]
-        self.known[seat], self.met[seat] = known, met
+        self.known[agent], self.met[agent] = known, met
         if not again:
-            self.received[seat][0] += len(letters)
-            self.received[seat][1] += sum(len(letter.text) for letter in letters)
+            self.received[agent][0] += len(letters)
+            self.received[agent][1] += sum(len(letter.text) for letter in letters)
 
 
 class RefusedError(Exception):

@@ -26,7 +26,7 @@ class Courier:
 
     def lost(self, receivers: Iterable[str]) -> frozenset[str]:
         """Those of the receivers whom a message never reaches."""
-        return frozenset(seat for seat in receivers if self.rng.random() < self.loss) if self.loss else frozenset()
+        return frozenset(agent for agent in receivers if self.rng.random() < self.loss) if self.loss else frozenset()
 
     def delays(self) -> list[int]:
         """How much later the message comes, in rounds: once, or twice if it is doubled."""

@@ -41,8 +41,8 @@ class OpenBroadcast(Board):
         super().__init__(case, max_chars)
         self._push = push
         self._log: list[Letter] = []
-        self._seen = dict.fromkeys(case.seats, 0)
-        self._read = dict.fromkeys(case.seats, 0)
+        self._seen = dict.fromkeys(case.agents, 0)
+        self._read = dict.fromkeys(case.agents, 0)
         self._due: dict[int, list[Letter]] = {}
 
     @property
@@ -50,38 +50,38 @@ class OpenBroadcast(Board):
         """`inbox`: push or pull."""
         return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
 
-    def incoming(self, seat: str) -> Sequence[Letter]:
-        """What others have said since the seat's last decision."""
-        return self._of_others(seat, self._seen[seat]) if self._push else ()
+    def incoming(self, agent: str) -> Sequence[Letter]:
+        """What others have said since the agent's last decision."""
+        return self._of_others(agent, self._seen[agent]) if self._push else ()
 
-    def shown(self, seat: str) -> None:
+    def shown(self, agent: str) -> None:
         """Move the cursor to the end."""
-        self._seen[seat] = len(self._log)
+        self._seen[agent] = len(self._log)
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """broadcast_message, receive_messages or list_agents."""
         if call["call"] == "list_agents":
-            return ", ".join(self.seats)
+            return ", ".join(self.agents)
         if call["call"] == "receive_messages":
-            letters = self._of_others(seat, self._read[seat])
-            old = self._of_others(seat, self._read[seat], self._seen[seat]) if self._push else ()
-            self._read[seat] = len(self._log)
+            letters = self._of_others(agent, self._read[agent])
+            old = self._of_others(agent, self._read[agent], self._seen[agent]) if self._push else ()
+            self._read[agent] = len(self._log)
             self.learn(letters, len(old))
             return told(letters)
         text = self.checked(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
-        lost = self.courier.lost(self.seats)
-        letter = Letter(seat, text, self.round, self.known[seat], lost)
-        self.note(seat, "*", text)
+        lost = self.courier.lost(self.agents)
+        letter = Letter(agent, text, self.round, self.known[agent], lost)
+        self.note(agent, "*", text)
         for late in self.courier.delays():
             self._due.setdefault(self.round + 1 + late, []).append(letter)
-        return f"sent to all {len(self.seats) - 1} others"
+        return f"sent to all {len(self.agents) - 1} others"
 
     def deliver(self) -> None:
         """What is due is appended to the log."""
         due = self._due.pop(self.round, [])
         self._log += sorted(due, key=lambda letter: (letter.round, self.number[letter.sender]))
 
-    def _of_others(self, seat: str, start: int, end: int | None = None) -> list[Letter]:
-        return [letter for letter in self._log[start:end] if letter.sender != seat and seat not in letter.lost]
+    def _of_others(self, agent: str, start: int, end: int | None = None) -> list[Letter]:
+        return [letter for letter in self._log[start:end] if letter.sender != agent and agent not in letter.lost]

@@ -40,9 +40,9 @@ class OpenMailbox(Board):
     def __init__(self, case: Case, max_chars: int, push: bool) -> None:
         super().__init__(case, max_chars)
         self._push = push
-        self._boxes: dict[str, list[Letter]] = {seat: [] for seat in case.seats}
-        self._seen = dict.fromkeys(case.seats, 0)  # shown at the start of a round
-        self._read = dict.fromkeys(case.seats, 0)  # received by a call
+        self._boxes: dict[str, list[Letter]] = {agent: [] for agent in case.agents}
+        self._seen = dict.fromkeys(case.agents, 0)  # shown at the start of a round
+        self._read = dict.fromkeys(case.agents, 0)  # received by a call
         self._due: dict[int, list[tuple[str, Letter]]] = {}
 
     @property
@@ -50,32 +50,32 @@ class OpenMailbox(Board):
         """`inbox`: push or pull."""
         return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
 
-    def incoming(self, seat: str) -> Sequence[Letter]:
-        """Letters that have arrived since the seat's last decision."""
-        return self._boxes[seat][self._seen[seat] :] if self._push else ()
+    def incoming(self, agent: str) -> Sequence[Letter]:
+        """Letters that have arrived since the agent's last decision."""
+        return self._boxes[agent][self._seen[agent] :] if self._push else ()
 
-    def shown(self, seat: str) -> None:
+    def shown(self, agent: str) -> None:
         """Forget that they are new."""
-        self._seen[seat] = len(self._boxes[seat])
+        self._seen[agent] = len(self._boxes[agent])
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """send_message or receive_messages."""
         if call["call"] == "receive_messages":
-            letters = self._boxes[seat][self._read[seat] :]
-            self.learn(letters, max(0, self._seen[seat] - self._read[seat]) if self._push else 0)
-            self._read[seat] = len(self._boxes[seat])
+            letters = self._boxes[agent][self._read[agent] :]
+            self.learn(letters, max(0, self._seen[agent] - self._read[agent]) if self._push else 0)
+            self._read[agent] = len(self._boxes[agent])
             return told(letters)
         receiver = self.find(call["target_id"])
         if receiver is None:
-            last = self.seats[-1]
-            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.seats[0]} to {last}")
-        if receiver == seat:
+            last = self.agents[-1]
+            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.agents[0]} to {last}")
+        if receiver == agent:
             raise RefusedError("a message to yourself is not sent; you know its content already")
         text = self.checked(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
-        letter = Letter(seat, text, self.round, self.known[seat])
-        self.note(seat, receiver, text)
+        letter = Letter(agent, text, self.round, self.known[agent])
+        self.note(agent, receiver, text)
         if receiver not in self.courier.lost((receiver,)):
             for late in self.courier.delays():
                 self._due.setdefault(self.round + 1 + late, []).append((receiver, letter))

@@ -18,17 +18,17 @@ class OpenNeighbors(NeighborChannel, CarriedChannel):
 
     def __init__(self, topology: Mapping[str, tuple[str, ...]], keep: bool) -> None:
         self._topology, self._keep = topology, keep
-        self._reach = {seat: frozenset(neighbors) for seat, neighbors in topology.items()}
+        self._reach = {agent: frozenset(neighbors) for agent, neighbors in topology.items()}
         self._inboxes: dict[str, dict[str, str]] | None = None  # None until a round has been played
         self._due: dict[int, list[tuple[str, str, str]]] = {}  # (receiver, sender, text), by round
         self._round = 0
 
-    def view(self, seat: str) -> Facts:
+    def observation(self, agent: str) -> Facts:
         """`inbox`: neighbor → its message; `silent`: neighbors that sent none. Both in neighbor order."""
         if self._inboxes is None:
             return {"inbox": {}, "silent": []}
-        inbox = self._inboxes.get(seat, {})
-        neighbors = self._topology[seat]
+        inbox = self._inboxes.get(agent, {})
+        neighbors = self._topology[agent]
         return {
             "inbox": {name: inbox[name] for name in neighbors if name in inbox},
             "silent": [name for name in neighbors if name not in inbox],
@@ -40,13 +40,13 @@ class OpenNeighbors(NeighborChannel, CarriedChannel):
             self._inboxes = {}
         for move in moves:
             sent = move.action if isinstance(move.action, Mapping) else {}
-            reached = [name for name in sent if name in self._reach[move.seat]]
+            reached = [name for name in sent if name in self._reach[move.agent]]
             lost = self.courier.lost(reached)
             for name in reached:
                 if name not in lost:
                     text = peer_text(sent[name], block=True)
                     for late in self.courier.delays():
-                        self._due.setdefault(self._round + late, []).append((name, move.seat, text))
+                        self._due.setdefault(self._round + late, []).append((name, move.agent, text))
         for receiver, sender, text in self._due.pop(self._round, ()):
             self._inboxes.setdefault(receiver, {})[sender] = text
         self._round += 1
@@ -69,5 +69,5 @@ class Neighbors(Channel):
         """A channel along the case's topology; without one, all agents are neighbors."""
         if case.topology is not None:
             return OpenNeighbors(case.topology, self.lifetime == "latest")
-        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
+        everybody = {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
         return OpenNeighbors(everybody, self.lifetime == "latest")

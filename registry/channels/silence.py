@@ -25,6 +25,6 @@ class OpenSilence(Board):
 
     kind = "silence"
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """There is nothing to do."""
         raise RefusedError("nothing can be said here")

@@ -16,7 +16,7 @@ from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
 class Store(Channel):
     """SFS: files that all agents can list, read, write and delete; changes are visible in the next round.
 
-    Of several writes to a path in one round the last counts: the one of the highest seat. A path is a name and nothing
+    Of several writes to a path in one round the last counts: the one of the highest agent. A path is a name and nothing
     else; no file of the machine is ever touched.
 
     Attributes:
@@ -43,7 +43,7 @@ class File:
 
 
 class OpenStore(Board):
-    """The files as they were at the end of the last round, and what each seat has changed in this one."""
+    """The files as they were at the end of the last round, and what each agent has changed in this one."""
 
     kind = "store"
     verbs = (
@@ -57,8 +57,8 @@ class OpenStore(Board):
         super().__init__(case, max_chars)
         self._own = own
         self._files: dict[str, File] = {}
-        self._changes: dict[str, dict[str, File | None]] = {}  # seat → path → new version, or None for deleted
-        self._due: dict[int, list[tuple[int, str, File | None]]] = {}  # round → (number of the seat, path, file)
+        self._changes: dict[str, dict[str, File | None]] = {}  # agent → path → new version, or None for deleted
+        self._due: dict[int, list[tuple[int, str, File | None]]] = {}  # round → (number of the agent, path, file)
         self.reads: dict[str, dict[str, int]] = {}
 
     @property
@@ -66,35 +66,35 @@ class OpenStore(Board):
         """`reads`: ryow or snapshot."""
         return {"kind": self.kind, "reads": "ryow" if self._own else "snapshot"}
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """list_files, read_file, write_file or delete_file."""
         if call["call"] == "list_files":
             prefix = call.get("prefix", "")
-            paths = sorted(path for path in self._paths(seat) if path.startswith(prefix))
+            paths = sorted(path for path in self._paths(agent) if path.startswith(prefix))
             return "\n".join(paths) if paths else "no files"
         path = path_of(call["path"])
-        there = self._version(seat, path)
+        there = self._version(agent, path)
         if call["call"] == "read_file":
             if there is None:
                 raise RefusedError(f"there is no file {path!r}")
-            if there.letter.sender != seat:
+            if there.letter.sender != agent:
                 self.learn((there.letter,))
                 readers = self.reads.setdefault(there.letter.sender, {})
-                readers[seat] = readers.get(seat, 0) + 1
+                readers[agent] = readers.get(agent, 0) + 1
             return str(there.letter.shown["text"])
         if call["call"] == "delete_file":
             if there is None:
                 raise RefusedError(f"there is no file {path!r}")
-            self._change(seat, path, None)
+            self._change(agent, path, None)
             return f"deleted {path}"
         text = self.checked(call["content"], "content")
-        letter = Letter(seat, text, self.round, self.known[seat])
-        self.note(seat, "*", text)
-        self._change(seat, path, File(letter, there.created if there else self.round))
+        letter = Letter(agent, text, self.round, self.known[agent])
+        self.note(agent, "*", text)
+        self._change(agent, path, File(letter, there.created if there else self.round))
         return f"wrote {len(text)} characters to {path}"
 
     def deliver(self) -> None:
-        """What is due becomes what all see: by seats, each one's changes in the order in which it made them."""
+        """What is due becomes what all see: by agents, each one's changes in the order in which it made them."""
         self._changes = {}
         for _, path, file in sorted(self._due.pop(self.round, []), key=lambda change: change[0]):
             if file is None:
@@ -106,16 +106,16 @@ class OpenStore(Board):
         """The accounts, and `reads`: writer → reader → how often it read what the writer had written last."""
         return {**super().facts(), "reads": self.reads}
 
-    def _change(self, seat: str, path: str, file: File | None) -> None:
-        self._changes.setdefault(seat, {})[path] = file
+    def _change(self, agent: str, path: str, file: File | None) -> None:
+        self._changes.setdefault(agent, {})[path] = file
         if not self.courier.lost((path,)):
             for late in self.courier.delays():
-                self._due.setdefault(self.round + 1 + late, []).append((self.number[seat], path, file))
+                self._due.setdefault(self.round + 1 + late, []).append((self.number[agent], path, file))
 
-    def _version(self, seat: str, path: str) -> File | None:
-        own = self._changes.get(seat, {}) if self._own else {}
+    def _version(self, agent: str, path: str) -> File | None:
+        own = self._changes.get(agent, {}) if self._own else {}
         return own[path] if path in own else self._files.get(path)
 
-    def _paths(self, seat: str) -> set[str]:
-        own = self._changes.get(seat, {}) if self._own else {}
+    def _paths(self, agent: str) -> set[str]:
+        own = self._changes.get(agent, {}) if self._own else {}
         return {*(path for path in self._files if path not in own), *(path for path, file in own.items() if file)}

@@ -1,4 +1,4 @@
-"""Declared skill in closed form: how likely a simulated seat is to be right, well-formed, sure, and like another."""
+"""Declared skill in closed form: how likely a simulated agent is to be right, well-formed, sure, and like another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """What is declared of one seat; `simulated` says what the fields mean. All but `spread` are probabilities."""
+    """What is declared of one agent; `simulated` says what the fields mean. All but `spread` are probabilities."""
 
     accuracy: float
     malformed: float
@@ -47,9 +47,9 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """The seat repeats what `source` answers with probability `share`, else answers with `accuracy` by itself.
+    """The agent repeats what `source` answers with probability `share`, else answers with `accuracy` by itself.
 
-    With a the accuracy of the source, b that declared of the copying seat and ρ the correlation wanted of being right:
+    With a the accuracy of the source, b that declared of the copying agent and ρ the correlation wanted of being right:
 
         share    c = ρ · √(b(1−b) / (a(1−a)))
         accuracy     (b − c·a) / (1−c)
@@ -64,22 +64,24 @@ class Copying:
     accuracy: float
 
 
-def skills(defaults: Skill, seats: Mapping[str, Mapping[str, Any]]) -> dict[str, Skill]:
-    """Seat → its skill; seats that are not named have the defaults. Raises `PluginError`."""
+def skills(defaults: Skill, agents: Mapping[str, Mapping[str, Any]]) -> dict[str, Skill]:
+    """Agent → its skill; agents that are not named have the defaults. Raises `PluginError`."""
     known = [f.name for f in fields(Skill)]
     _check(defaults, ())
     made = {}
-    for seat, given in seats.items():
+    for agent, given in agents.items():
         for key, value in given.items():
             if key not in known:
-                raise PluginError(f"{seat}: unknown key {key!r}", hint=near(key, known), at=("seats", seat, key))
+                raise PluginError(f"{agent}: unknown key {key!r}", hint=near(key, known), at=("agents", agent, key))
             top = 0.5 if key == "spread" else 1
             if value is None and key == "malformed_accuracy":
                 continue
             if value is None or not 0 <= value <= top:
-                raise PluginError(f"{seat}: {key} must be between 0 and {top}, found {value}", at=("seats", seat, key))
-        made[seat] = replace(defaults, **given)
-        _check(made[seat], ("seats", seat))
+                raise PluginError(
+                    f"{agent}: {key} must be between 0 and {top}, found {value}", at=("agents", agent, key)
+                )
+        made[agent] = replace(defaults, **given)
+        _check(made[agent], ("agents", agent))
     return made
 
 
@@ -105,36 +107,36 @@ def _check(skill: Skill, at: tuple[str, ...]) -> None:
 
 
 def copyings(declared: Sequence[Mapping[str, Any]], made: Mapping[str, Skill], defaults: Skill) -> dict[str, Copying]:
-    """Copying seat → how it copies. Raises `PluginError` for what is no pair, and for what no answers can be."""
+    """Copying agent → how it copies. Raises `PluginError` for what is no pair, and for what no answers can be."""
     found: dict[str, Copying] = {}
     for i, entry in enumerate(declared):
         at = ("correlated", i)
-        source, seat, wanted = _pair(entry, at)
-        if seat in found:
-            message = f"{seat} is to copy {found[seat].source} and {source}; a seat copies one"
+        source, agent, wanted = _pair(entry, at)
+        if agent in found:
+            message = f"{agent} is to copy {found[agent].source} and {source}; an agent copies one"
             raise PluginError(message, hint="Let one of the two copy it instead.", at=at)
-        a, b = (made.get(name, defaults).accuracy for name in (source, seat))
-        found[seat] = _copying(source, seat, wanted, a, b, at)
-    for seat in found:
-        chain = [seat]
+        a, b = (made.get(name, defaults).accuracy for name in (source, agent))
+        found[agent] = _copying(source, agent, wanted, a, b, at)
+    for agent in found:
+        chain = [agent]
         while chain[-1] in found:
             chain.append(found[chain[-1]].source)
-            if chain[-1] == seat:
+            if chain[-1] == agent:
                 listed = " copies ".join(chain)
                 raise PluginError(f"{listed}: somebody must answer first", at=("correlated",))
-            if len(chain) > len(found) + 1:  # runs into another seat's circle, which is told at that seat
+            if len(chain) > len(found) + 1:  # runs into another agent's circle, which is told at that agent
                 break
     return found
 
 
 def _pair(entry: Mapping[str, Any], at: tuple[str | int, ...]) -> tuple[str, str, float]:
     for key in entry:
-        if key not in ("seats", "correlation"):
-            raise PluginError(f"unknown key {key!r}", hint=near(str(key), ("seats", "correlation")), at=(*at, key))
-    pair, wanted = entry.get("seats"), entry.get("correlation")
+        if key not in ("agents", "correlation"):
+            raise PluginError(f"unknown key {key!r}", hint=near(str(key), ("agents", "correlation")), at=(*at, key))
+    pair, wanted = entry.get("agents"), entry.get("correlation")
     if not isinstance(pair, list) or len(pair) != 2 or pair[0] == pair[1] or not all(isinstance(x, str) for x in pair):
         raise PluginError(
-            f"seats must be two names, found {pair!r:.80}", hint="Which copies which: [Agent-0, Agent-1].", at=at
+            f"agents must be two names, found {pair!r:.80}", hint="Which copies which: [Agent-0, Agent-1].", at=at
         )
     if isinstance(wanted, bool) or not isinstance(wanted, int | float) or not 0 <= wanted <= 1:
         hint = "Copying makes answers alike; it cannot make them differ."
@@ -142,9 +144,9 @@ def _pair(entry: Mapping[str, Any], at: tuple[str | int, ...]) -> tuple[str, str
     return pair[0], pair[1], float(wanted)
 
 
-def _copying(source: str, seat: str, wanted: float, a: float, b: float, at: tuple[str | int, ...]) -> Copying:
+def _copying(source: str, agent: str, wanted: float, a: float, b: float, at: tuple[str | int, ...]) -> Copying:
     """The probabilities of `Copying`."""
-    for name, accuracy in ((source, a), (seat, b)):
+    for name, accuracy in ((source, a), (agent, b)):
         if accuracy in (0, 1):
             message = f"{name} has accuracy {accuracy:g}: what is always the same has no correlation"
             raise PluginError(message, at=at)
@@ -153,7 +155,7 @@ def _copying(source: str, seat: str, wanted: float, a: float, b: float, at: tupl
     if share > most + _SLACK:
         bound = most * math.sqrt(a * (1 - a) / (b * (1 - b)))
         raise PluginError(
-            f"{source} is right with {a:g}, {seat} with {b:g}: correlation at most {bound:.3f}, not {wanted:g}",
+            f"{source} is right with {a:g}, {agent} with {b:g}: correlation at most {bound:.3f}, not {wanted:g}",
             hint="Lower it, or bring the accuracies together.",
             at=at,
         )

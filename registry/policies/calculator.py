@@ -16,7 +16,7 @@ class Calculator(Policy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Products first, then sums."""
-        found = _EXPRESSION.findall(str(turn.brief.get("question", "")))
+        found = _EXPRESSION.findall(str(turn.context.get("question", "")))
         if not found:
             return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
         total, product, sign = 0, 1, 1

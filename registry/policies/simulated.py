@@ -16,16 +16,17 @@ from ._skill import Copying, Skill, copyings, skills
 
 Share = Annotated[float, Range(ge=0, le=1)]
 HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser")
-"""What methods call the seats besides their panel, unless a spec says otherwise."""
+"""What methods call the agents besides their panel, unless a spec says otherwise."""
 
 
 @plugin
 class Simulated(InformedPolicy):
     """Knows the right answer; answers with declared accuracy, confidence, malformed rate and correlation; marked.
 
-    A seat's first answer depends on the run's seed, the case, the repeat and the seat, and on nothing else: whatever
-    the protocol, it meets the same panel. A seat answers by itself whenever a turn shows it nothing of others. A turn
-    whose view has `leading` finds it with the answer it gave last (if it has given none, with one of its own), and it
+    An agent's first answer depends on the run's seed, the case, the repeat and the agent, and on nothing else: whatever
+    the protocol, it meets the same panel. An agent answers by itself whenever a turn shows it nothing of others. A turn
+    whose observation has `leading` finds it with the answer it gave last (if it has given none, with one of its
+    own), and it
     gives that up for `leading` with probability `conformity`.
 
     It knows data sets of questions: cases whose target has `answers`. Elsewhere, in turns that ask for something else
@@ -33,22 +34,22 @@ class Simulated(InformedPolicy):
 
     Attributes:
         label: what is simulated, for tables.
-        accuracy: P(right), of answers that can be read. This and the following hold for every seat that `seats` does
+        accuracy: P(right), of answers that can be read. This and the following hold for every agent that `agents` does
             not name.
         malformed: P(readable, but not in the form asked for).
         malformed_accuracy: P(right | malformed); None: as all answers.
         confidence_right, confidence_wrong: mean of the stated confidence where the answer is right, and where not.
         spread: a confidence is uniform within so much of its mean, in hundredths.
         unstated: P(no confidence is stated).
-        unreadable: P(nothing can be read), whether or not the seat would have been right.
+        unreadable: P(nothing can be read), whether or not the agent would have been right.
         conformity: P(adopts the leading answer it is shown).
         steady: P(gives its first answer again where it is asked anew and shown nothing); else it draws another one. The
             correlation of being right between a first and a later answer is as much, and its square between later ones.
-        seats: seat → what is different there, e.g. {Agent-0: {accuracy: 0.9}}.
-        correlated: pairs of which the second seat copies the first so that being right has this correlation between
-            them, e.g. [{seats: [Agent-1, Agent-2], correlation: 0.8}]; see `Copying` in `_skill.py`.
+        agents: agent → what is different there, e.g. {Agent-0: {accuracy: 0.9}}.
+        correlated: pairs of which the second agent copies the first so that being right has this correlation between
+            them, e.g. [{agents: [Agent-1, Agent-2], correlation: 0.8}]; see `Copying` in `_skill.py`.
         wrong: how many wrong answers there are where the form has no finite options; else all options but the right.
-        trap: P(a wrong answer is the tempting one, the same for all seats); else all wrong ones are equally likely.
+        trap: P(a wrong answer is the tempting one, the same for all agents); else all wrong ones are equally likely.
     """
 
     label: str = ""
@@ -62,7 +63,7 @@ class Simulated(InformedPolicy):
     unreadable: Share = 0.0
     conformity: Share = 0.3
     steady: Share = 0.7
-    seats: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    agents: dict[str, dict[str, float | None]] = field(default_factory=dict)
     correlated: list[dict[str, Any]] = field(default_factory=list)
     wrong: Annotated[int, Range(ge=1, le=1000)] = 3
     trap: Share = 0.0
@@ -80,27 +81,27 @@ class Simulated(InformedPolicy):
             self.conformity,
             self.steady,
         )
-        self._skills: Mapping[str, Skill] = skills(self._default, self.seats)
+        self._skills: Mapping[str, Skill] = skills(self._default, self.agents)
         self._copying: Mapping[str, Copying] = copyings(self.correlated, self._skills, self._default)
         self._case: Case | None = None
-        self._seat, self._seed, self._turns = "", 0, 0
+        self._agent, self._seed, self._turns = "", 0, 0
         self._mind: Action = None
 
-    def check(self, seats: Collection[str]) -> None:
-        """Raises `PluginError` where `seats` or `correlated` names an agent that does not play.
+    def check(self, agents: Collection[str]) -> None:
+        """Raises `PluginError` where `agents` or `correlated` names an agent that does not play.
 
         Coordinators and the like may be named where no method that plays has one: a part of a spec plays as the whole.
         """
-        seats = {*seats, *HELPERS}
-        named: list[tuple[tuple[str | int, ...], str]] = [(("seats", seat), seat) for seat in self.seats]
-        named += [(("correlated", i), seat) for i, pair in enumerate(self.correlated) for seat in pair["seats"]]
-        for at, seat in named:
-            if seat not in seats:
-                raise PluginError(f"{at[0]} names {seat!r}, who does not play", hint=near(seat, seats), at=at)
+        agents = {*agents, *HELPERS}
+        named: list[tuple[tuple[str | int, ...], str]] = [(("agents", agent), agent) for agent in self.agents]
+        named += [(("correlated", i), agent) for i, pair in enumerate(self.correlated) for agent in pair["agents"]]
+        for at, agent in named:
+            if agent not in agents:
+                raise PluginError(f"{at[0]} names {agent!r}, who does not play", hint=near(agent, agents), at=at)
 
-    def inform(self, seat: str, case: Case, seed: int) -> None:
+    def inform(self, agent: str, case: Case, seed: int) -> None:
         """Keep what is told; nothing has been answered yet."""
-        self._seat, self._case, self._seed, self._turns, self._mind = seat, case, seed, 0, None
+        self._agent, self._case, self._seed, self._turns, self._mind = agent, case, seed, 0, None
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """An answer with its confidence; `rng` is not used, so that every protocol meets the same panel."""
@@ -110,13 +111,13 @@ class Simulated(InformedPolicy):
         right, wrong = candidates(reply, self._case, self.wrong)
         if not right or not wrong:
             return turn.reply.noop
-        skill = self._skills.get(self._seat, self._default)
-        luck = random.Random(derive_seed(self._seed, "manner", self._seat, self._turns))
+        skill = self._skills.get(self._agent, self._default)
+        luck = random.Random(derive_seed(self._seed, "manner", self._agent, self._turns))
         unreadable, malformed, unstated, sure, conforms = (luck.random() for _ in range(5))
-        if self._mind is None or "leading" not in turn.view:
-            index = self._drawn(self._seat, self._turns, len(wrong))
+        if self._mind is None or "leading" not in turn.observation:
+            index = self._drawn(self._agent, self._turns, len(wrong))
             self._mind = right[0] if index is None else wrong[index]
-        leading = turn.view.get("leading")
+        leading = turn.observation.get("leading")
         if leading is not None and conforms < skill.conformity and reply.allows(leading):
             self._mind = leading
         self._turns += 1
@@ -130,16 +131,16 @@ class Simulated(InformedPolicy):
             "malformed": malformed < skill.malformed_if(is_right),
         }
 
-    def _drawn(self, seat: str, number: int, wrong: int) -> int | None:
-        """The `number`-th answer that a seat comes to by itself: the place of a wrong one, None for the right one."""
-        luck = random.Random(derive_seed(self._seed, "answer", seat, number))
+    def _drawn(self, agent: str, number: int, wrong: int) -> int | None:
+        """The `number`-th answer that an agent comes to by itself: the place of a wrong one, None for the right one."""
+        luck = random.Random(derive_seed(self._seed, "answer", agent, number))
         copies, is_right, tempted, which, again = (luck.random() for _ in range(5))
-        if number and again < self._skills.get(seat, self._default).steady:
-            return self._drawn(seat, 0, wrong)
-        copying = self._copying.get(seat)
+        if number and again < self._skills.get(agent, self._default).steady:
+            return self._drawn(agent, 0, wrong)
+        copying = self._copying.get(agent)
         if copying is not None and copies < copying.share:
             return self._drawn(copying.source, number, wrong)
-        accuracy = copying.accuracy if copying is not None else self._skills.get(seat, self._default).accuracy
+        accuracy = copying.accuracy if copying is not None else self._skills.get(agent, self._default).accuracy
         if is_right < accuracy:
             return None
         if tempted < self.trap:
@@ -148,7 +149,7 @@ class Simulated(InformedPolicy):
 
 
 def candidates(reply: Reply, case: Case, count: int) -> tuple[list[Action], list[Action]]:
-    """The right answers to a case, and the wrong ones that a simulated seat may give: the other options, or `count`
+    """The right answers to a case, and the wrong ones that a simulated agent may give: the other options, or `count`
     made-up ones. Both empty where the case does not say what is right."""
     target = case.target
     texts: Sequence[Any] = target.get("answers", ()) if isinstance(target, Mapping) else ()

@@ -47,18 +47,18 @@ def as_text(group: Sequence[Opinion]) -> dict[str, Any]:
 
 
 def check_demonstrations(demonstrations: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse what is no example: question, rationale and answer, and perhaps the seat whose it is."""
+    """Refuse what is no example: question, rationale and answer, and perhaps the agent whose it is."""
     for i, given in enumerate(demonstrations):
         at = ("demonstrations", i)
         for key in given:
-            if key not in (*FIELDS, "seat"):
-                hint = near(str(key), [*FIELDS, "seat"])
+            if key not in (*FIELDS, "agent"):
+                hint = near(str(key), [*FIELDS, "agent"])
                 raise PluginError(f"a demonstration has no {key!r}", hint=hint, at=at)
         for key in FIELDS:
             if key not in given:
                 raise PluginError(f"a demonstration lacks its {key}", at=at)
 
 
-def demonstrated(demonstrations: Sequence[Mapping[str, Any]], seat: str) -> list[dict[str, str]]:
-    """The examples that a seat is shown: all but its own."""
-    return [{key: str(one[key]) for key in FIELDS} for one in demonstrations if one.get("seat") != seat]
+def demonstrated(demonstrations: Sequence[Mapping[str, Any]], agent: str) -> list[dict[str, str]]:
+    """The examples that an agent is shown: all but its own."""
+    return [{key: str(one[key]) for key in FIELDS} for one in demonstrations if one.get("agent") != agent]

@@ -1,7 +1,7 @@
 """The arithmetic of Graph-of-Agents: scores of nodes, who stays, who sees whom, and how relevant that is.
 
 Yun et al., "Graph-of-agents: a graph-based framework for multi-agent LLM collaboration", arXiv:2604.17148. A node is a
-slot, a number from 0; several slots can be of one seat. No chance, no I/O.
+slot, a number from 0; several slots can be of one agent. No chance, no I/O.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ def graph_of(found: Sequence[float | None], threshold: float, standing: Sequence
     return Graph(tuple(each), tuple(stay))
 
 
-def waves(seats: Sequence[tuple[int, str]]) -> list[list[int]]:
-    """Slots in batches in which no seat comes twice, each as early as it can.
+def waves(agents: Sequence[tuple[int, str]]) -> list[list[int]]:
+    """Slots in batches in which no agent comes twice, each as early as it can.
 
     >>> waves([(0, "A"), (1, "B"), (2, "A")])
     [[0, 1], [2]]
     """
     batches: list[list[int]] = []
     asked: dict[str, int] = {}
-    for slot, seat in seats:
-        number = asked.get(seat, 0)
-        asked[seat] = number + 1
+    for slot, agent in agents:
+        number = asked.get(agent, 0)
+        asked[agent] = number + 1
         if number == len(batches):
             batches.append([])
         batches[number].append(slot)

@@ -26,19 +26,20 @@ class ActionRounds(TwoPassProtocol):
     are not carried out, and the agent's next `results` say so. The first readable answer is final, and its agent is
     not asked again.
 
-    Turns: `plan` (the planning round, if there is one) and `round`. Every view has the channel's `inbox` and `results`
+    Turns: `plan` (the planning round, if there is one) and `round`. Every observation has the channel's `inbox` and
+    `results`
     (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
-    `max_rounds`. The brief is the task's, `actions` (the `name` of each call and its `usage`: how it is written),
+    `max_rounds`. The context is the task's, `actions` (the `name` of each call and its `usage`: how it is written),
     `channel` (its `kind`, and more), `max_rounds`, `max_actions` (a reply) and `calls_per_round`.
 
     Attributes:
         channel: what the calls act on: mailbox, broadcast, store or silence.
         max_rounds: R_max; who has not submitted by then has no answer.
-        calls_per_round: how many replies a seat gives within a round, seeing the results of its own calls in between;
+        calls_per_round: how many replies an agent gives within a round, seeing the results of its own calls in between;
             those of others become visible in the next round.
         max_actions: calls carried out of one reply; None for N + 8.
         planning: begin with one more round in which `submit_result` is refused (Appendix H).
-        repairs: how often a reply without any call is asked for again; then the round is lost.
+        parse_retries: how often a reply without any call is asked for again; then the round is lost.
     """
 
     channel: Channel
@@ -46,7 +47,7 @@ class ActionRounds(TwoPassProtocol):
     calls_per_round: Annotated[int, Range(ge=1)] = 1
     max_actions: Annotated[int, Range(ge=1)] | None = None
     planning: bool = False
-    repairs: Annotated[int, Range(ge=0)] = 0
+    parse_retries: Annotated[int, Range(ge=0)] = 0
 
     needs_channel = Board
     facts = (
@@ -56,25 +57,25 @@ class ActionRounds(TwoPassProtocol):
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
-        return case.seats
+        return case.agents
 
-    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields one batch a round (`calls_per_round` at most), with a turn for every agent that is still active."""
         game = _Game(self, task, case, rng)
         for number in range(0 if self.planning else 1, self.max_rounds + 1):
-            acting = [seat for seat in seats if seat not in game.submitted]
+            acting = [agent for agent in agents if agent not in game.submitted]
             if not acting:
                 break
             game.board.round = number
             for _ in range(self.calls_per_round):
-                moves = yield [game.turn(seat) for seat in acting]
+                moves = yield [game.turn(agent) for agent in acting]
                 ended = game.carry_out(moves)
-                acting = [seat for seat in acting if seat not in ended]
+                acting = [agent for agent in acting if agent not in ended]
                 if not acting:
                     break
             game.rounds = number
             game.board.next_round()
-        return Outcome(answers={seat: game.answers.get(seat) for seat in seats}, facts=game.facts())
+        return Outcome(answers={agent: game.answers.get(agent) for agent in agents}, facts=game.facts())
 
 
 class _Game:
@@ -85,58 +86,60 @@ class _Game:
         assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
         verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
-        self.form = Calls(verbs, rules.max_actions or len(case.seats) + 8, WAIT, longest_body(case))
+        self.form = Calls(verbs, rules.max_actions or len(case.agents) + 8, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
         told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
         told |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
-        self.briefs = {seat: {**task.brief(case, seat), **told} for seat in case.seats}
+        self.contexts = {agent: {**task.context(case, agent), **told} for agent in case.agents}
         self.notes: dict[str, list[Facts]] = {}
         self.answers: dict[str, Action] = {}
         self.submitted: dict[str, int] = {}
         self.knew: dict[str, str] = {}
         self.refused = self.rounds = 0
 
-    def turn(self, seat: str) -> Turn:
-        """What the seat is asked."""
-        seen, number = self.board.view(seat), self.board.round
-        view = {
+    def turn(self, agent: str) -> Turn:
+        """What the agent is asked."""
+        seen, number = self.board.observation(agent), self.board.round
+        observation = {
             "inbox": seen["inbox"],
-            "results": [*seen["results"], *self.notes.get(seat, ())],
+            "results": [*seen["results"], *self.notes.get(agent, ())],
             "round": number,
             "rounds_left": self.rules.max_rounds - number + 1,
         }
-        return Turn(seat, "round" if number else "plan", view, self.form, self.briefs[seat], self.rules.repairs)
+        return Turn(
+            agent, "round" if number else "plan", observation, self.form, self.contexts[agent], self.rules.parse_retries
+        )
 
     def carry_out(self, moves: Sequence[Move]) -> set[str]:
-        """Let all calls happen; gives the seats whose round has ended."""
+        """Let all calls happen; gives the agents whose round has ended."""
         ended, calls = set(), []
         for move in moves:
             before, ending, left = _split(move.action)
             calls.append(replace(move, action=before))
-            self.notes[move.seat] = [] if move.action is not None else [_error("", _why(move))]
+            self.notes[move.agent] = [] if move.action is not None else [_error("", _why(move))]
             if ending is not None:
-                ended.add(move.seat)
+                ended.add(move.agent)
                 if ending["call"] == SUBMIT:
-                    self.submit(move.seat, ending["answer"])
+                    self.submit(move.agent, ending["answer"])
                 if left:
-                    self.notes[move.seat].append(_error(ending["call"], _not_done(left)))
+                    self.notes[move.agent].append(_error(ending["call"], _not_done(left)))
         self.board.commit(calls)
         for move in moves:
-            results = self.board.view(move.seat)["results"]
-            self.refused += sum(not result["ok"] for result in results) + len(self.notes[move.seat])
+            results = self.board.observation(move.agent)["results"]
+            self.refused += sum(not result["ok"] for result in results) + len(self.notes[move.agent])
         return ended
 
-    def submit(self, seat: str, text: str) -> None:
+    def submit(self, agent: str, text: str) -> None:
         """The first answer that can be read is final."""
-        parsed = read(self.task.reply(self.case, seat), text)
+        parsed = read(self.task.reply(self.case, agent), text)
         number = self.board.round
         if number == 0:
-            self.notes[seat].append(_error(SUBMIT, "this round is for planning; submit later"))
+            self.notes[agent].append(_error(SUBMIT, "this round is for planning; submit later"))
         elif parsed.error is not None:
-            self.notes[seat].append(_error(SUBMIT, parsed.error))
+            self.notes[agent].append(_error(SUBMIT, parsed.error))
         else:
-            self.answers[seat], self.submitted[seat] = parsed.action, number
-            self.knew[seat] = f"{self.board.knows(seat):x}"
+            self.answers[agent], self.submitted[agent] = parsed.action, number
+            self.knew[agent] = f"{self.board.knows(agent):x}"
 
     def facts(self) -> Facts:
         """What the protocol declares."""

@@ -27,26 +27,27 @@ class CommandRounds(TwoPassProtocol):
     """Agents give fenced commands round by round until each has submitted its result; all are carried out at once.
 
     In a round every agent that has not submitted replies, all at once; then the replies are carried out one after
-    another, in order of seats, each command in order of writing, on the live state of the channel. So who comes later
+    another, in order of agents, each command in order of writing, on the live state of the channel. So who comes later
     in the order can receive in a round what those before it have sent in it, and sees it with its next reply. The
     first valid result is final; later commands of the same reply are still carried out.
 
-    Turns: `round`. The view has `results` (a list of {"call", "ok", "text"}: what came of the last commands),
+    Turns: `round`. The observation has `results` (a list of {"call", "ok", "text"}: what came of the last commands),
     `inbox` (what the channel shows unasked; MAS-Bench's channels show nothing), `round` (from 1) and `rounds_left`
-    (this one included). The brief is the task's, `actions` (the `name` of each command and its `usage`), `channel` (its
+    (this one included). The context is the task's, `actions` (the `name` of each command and its `usage`), `channel`
+    (its
     `kind`, and more), `max_rounds` and `max_actions`; in a second run also `previous`.
 
     Attributes:
         channel: what the commands act on: mas/broadcasting, mas/p2p or mas/shared_kv.
         max_rounds: R_max, in each phase.
         max_actions: commands carried out of one reply. The paper sets no bound; this one keeps out floods.
-        repairs: how often a reply without any command is asked for again; then the round is lost.
+        parse_retries: how often a reply without any command is asked for again; then the round is lost.
     """
 
     channel: Channel
     max_rounds: Annotated[int, Range(ge=1)] = 100
     max_actions: Annotated[int, Range(ge=1)] = 1000
-    repairs: Annotated[int, Range(ge=0)] = 0
+    parse_retries: Annotated[int, Range(ge=0)] = 0
 
     needs_channel = Board
     facts = (
@@ -56,20 +57,20 @@ class CommandRounds(TwoPassProtocol):
 
     def shape(self, task: Task, case: Case) -> tuple[str, ...]:
         """All agents act in every round, whatever the task is."""
-        return case.seats
+        return case.agents
 
-    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields one batch per round, with a turn for every agent that has not submitted."""
         bench = _Bench(self, task, case, rng)
         for number in range(1, self.max_rounds + 1):
-            acting = [seat for seat in seats if seat not in bench.results]
+            acting = [agent for agent in agents if agent not in bench.results]
             if not acting:
                 break
             bench.board.round = bench.rounds = number
-            moves = yield [bench.turn(seat) for seat in acting]
+            moves = yield [bench.turn(agent) for agent in acting]
             bench.carry_out(moves)
             bench.board.next_round()
-        return Outcome(answers={seat: bench.results.get(seat) for seat in seats}, facts=bench.facts())
+        return Outcome(answers={agent: bench.results.get(agent) for agent in agents}, facts=bench.facts())
 
 
 class _Bench:
@@ -79,61 +80,61 @@ class _Bench:
         board = rules.channel.open(case, rng)
         assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
-        self.board.also = {WAIT: lambda seat, call: "acknowledged", SUBMIT: self.submit}
+        self.board.also = {WAIT: lambda agent, call: "acknowledged", SUBMIT: self.submit}
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.names = {verb.name for verb in self.verbs}
         self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
         told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
         told |= {"max_actions": rules.max_actions}
-        self.briefs = {seat: {**task.brief(case, seat), **told} for seat in case.seats}
+        self.contexts = {agent: {**task.context(case, agent), **told} for agent in case.agents}
         self.told: dict[str, list[Facts]] = {}
         self.results: dict[str, Action] = {}
         self.submitted: dict[str, int] = {}
         self.knew: dict[str, str] = {}
         self.stale: dict[str, list[str]] = {}
-        self.returned: dict[str, int] = {}  # characters that the seat will be shown if it is asked again
+        self.returned: dict[str, int] = {}  # characters that the agent will be shown if it is asked again
         self.refused = self.rounds = self.communication = 0
 
-    def turn(self, seat: str) -> Turn:
+    def turn(self, agent: str) -> Turn:
         """The agent's turn: the results of its last commands. Results that no agent sees are no communication."""
-        self.communication += self.returned.pop(seat, 0)
-        view = {
-            "inbox": self.board.view(seat)["inbox"],
-            "results": self.told.get(seat, []),
+        self.communication += self.returned.pop(agent, 0)
+        observation = {
+            "inbox": self.board.observation(agent)["inbox"],
+            "results": self.told.get(agent, []),
             "round": self.board.round,
             "rounds_left": self.rules.max_rounds - self.board.round + 1,
         }
-        return Turn(seat, "round", view, self.form, self.briefs[seat], self.rules.repairs)
+        return Turn(agent, "round", observation, self.form, self.contexts[agent], self.rules.parse_retries)
 
     def carry_out(self, moves: Sequence[Move]) -> None:
-        """Let all commands happen, seat by seat."""
+        """Let all commands happen, agent by agent."""
         self.board.commit(moves)
         for move in moves:
-            done = self.board.view(move.seat)["results"]
+            done = self.board.observation(move.agent)["results"]
             if move.action is None:
                 done = [{"call": "", "ok": False, "text": NOTHING if move.error_kind == "parse" else FAILED}]
-            self.told[move.seat] = [self._worded(result) for result in done]
+            self.told[move.agent] = [self._worded(result) for result in done]
             self.refused += sum(not result["ok"] for result in done)
             for call, result in zip(move.action or (), done, strict=False):
                 if call["call"] in self.names and call["call"] not in (WAIT, SUBMIT) and "error" not in call:
                     self.communication += len(written(call, self.verbs))
-                    self.returned[move.seat] = self.returned.get(move.seat, 0) + len(result["text"])
+                    self.returned[move.agent] = self.returned.get(move.agent, 0) + len(result["text"])
 
-    def submit(self, seat: str, call: Call) -> str:
+    def submit(self, agent: str, call: Call) -> str:
         """Take a result. Raises `RefusedError` if it is none, or not the first."""
-        if seat in self.results:
+        if agent in self.results:
             raise RefusedError("your result is recorded already and final")
-        parsed = read(self.task.reply(self.case, seat), str(call["answer"]).strip())
+        parsed = read(self.task.reply(self.case, agent), str(call["answer"]).strip())
         if parsed.error is not None:
             raise RefusedError(parsed.error)
         text = parsed.action if isinstance(parsed.action, str) else json.dumps(parsed.action)
-        self.results[seat], self.submitted[seat] = parsed.action, self.board.round
-        self.knew[seat] = f"{self.board.known[seat]:x}"
-        stale = self.board.stale(seat)
+        self.results[agent], self.submitted[agent] = parsed.action, self.board.round
+        self.knew[agent] = f"{self.board.known[agent]:x}"
+        stale = self.board.stale(agent)
         if stale is not None:
-            self.stale[seat] = stale
-        announced = self.board.submitted(seat, text)
+            self.stale[agent] = stale
+        announced = self.board.submitted(agent, text)
         return f"recorded {text}" + (f" | {announced}" if announced else "")
 
     def facts(self) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class Verdict:
 class DarkForest(Panel, CalibratedProtocol):
     """Independent answers become a calibrated belief; one coordinator sees a summary; a guardrail checks its answer.
 
-    Turns: `answer`, all members at once, the view empty; then `coordinate`, in a new conversation, with `evidence` (the
+    Turns: `answer`, all members at once, the observation empty; then `coordinate`, in a new conversation, with
+    `evidence` (the
     disclosed text), `uncertain` (None unless it is disclosed) and `leading` (the top answer, likewise).
 
     A parameter that is not given is the preset's. Defaults below are the preset's "paper".
@@ -53,10 +54,10 @@ class DarkForest(Panel, CalibratedProtocol):
         calibration: the file that `harness fit` wrote; None: every agent counts the same.
         terms: what weighs: "uniform" nothing, "agent" α alone, "full" all; or a list of agent (α), pattern (R),
             confidence (φ), malformed (ρ), independence (δ). Default full.
-        correlated: pairs of seats; the later one of a pair that supports the same candidate counts γ. Default none.
+        correlated: pairs of agents; the later one of a pair that supports the same candidate counts γ. Default none.
         ties: what ranks equally likely candidates, one after another: more "support", higher sum of "alpha", the
             "order" of first supporters, the "candidate" text. Default support, alpha, order.
-        priority: seats in the order that "order" means; by default the panel's.
+        priority: agents in the order that "order" means; by default the panel's.
         min_count: how often a pattern must have been seen for its R to be used. Default 5.
         fallback: R of other patterns. Default 1.
         c_miss, c_min, c_max: confidence of who states none, if not calibrated, and its bounds. Default 0.5, 0.1, 0.9.
@@ -66,11 +67,11 @@ class DarkForest(Panel, CalibratedProtocol):
         alpha_by: a label of cases: where calibration saw its value, α is that of all outputs there; "" for none.
         quality_over: as `alpha_over`, for c_miss and λ_mal. Default valid.
         tau_u, tau_delta: the belief is uncertain below this posterior or margin. Default 0.60, 0.15.
-        coordinator: who coordinates; a member of the panel, or a seat of its own. Default "Coordinator".
-        coordinate: when it is asked: "always"; "doubt": the belief is uncertain, or the `compared` seats do not give
+        coordinator: who coordinates; a member of the panel, or an agent of its own. Default "Coordinator".
+        coordinate: when it is asked: "always"; "doubt": the belief is uncertain, or the `compared` agents do not give
             the same answer; "disagreement": the panel is not of one mind; "uncertain"; "never": the anchor's answer
             counts, without an anchor the top candidate.
-        compared: the seats that "doubt" compares; by default the first two.
+        compared: the agents that "doubt" compares; by default the first two.
         anchor: a member whose answer counts where the coordinator is not asked; "" for none.
         unusable: what counts if the coordinator's reply has no answer and nothing is trusted: nothing ("none", as in
             the paper), the "top" candidate, or the "anchor"'s answer. Also where an anchor has none.
@@ -141,7 +142,7 @@ class DarkForest(Panel, CalibratedProtocol):
         super().__post_init__()
         self._rules = rules = rules_of(self.preset, {name: getattr(self, name) for name in PARAMETERS})
         self._named = names(rules)
-        self._rank = {seat: place for place, seat in enumerate(rules.priority)}
+        self._rank = {agent: place for place, agent in enumerate(rules.priority)}
         self._policy = Policy(
             frozenset(rules.disclosed),
             rules.reasoning_chars,
@@ -166,15 +167,15 @@ class DarkForest(Panel, CalibratedProtocol):
         self._check(found)
         return found
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Algorithm 1: one batch of the members, then at most one turn of the coordinator."""
         members = self.members(case)
-        moves = yield [self.ask(task, case, seat) for seat in members]
+        moves = yield [self.ask(task, case, agent) for agent in members]
         opinions = [self.read(task, case, move) for move in moves]
         theta = self._theta_for(case)
         belief = believe(opinions, theta, self._rules.ties, self._rank)
         uncertain = belief.uncertain(self._rules.tau_u, self._rules.tau_delta)
-        final, crossed, exit = None, 0, ""
+        final, peer_characters, exit = None, 0, ""
         sent: Mapping[str, Mapping[str, list[int | None]]] = {}
         if self._consults(opinions, uncertain):
             errors = [move.error for move in moves]
@@ -182,19 +183,19 @@ class DarkForest(Panel, CalibratedProtocol):
             read = functools.partial(self.candidate, task, case)
             shown = disclose(self._policy, opinions, belief, uncertain, theta, read, errors=errors, options=options)
             [move] = yield [self._coordinate(task, case, belief, uncertain, shown)]
-            final, crossed = self.read(task, case, move), len(shown)
+            final, peer_characters = self.read(task, case, move), len(shown)
             if shown:  # one text, composed of what all of these wrote
-                sent = {o.seat: {move.seat: [1, None]} for o in opinions if o.text and o.seat != move.seat}
+                sent = {o.agent: {move.agent: [1, None]} for o in opinions if o.text and o.agent != move.agent}
             if final.candidate is None:
                 exit = "coordinator unreadable" if move.error_kind in (None, "parse") else "coordinator failed"
-        return self._outcome(opinions, belief, uncertain, final, crossed, sent, exit)
+        return self._outcome(opinions, belief, uncertain, final, peer_characters, sent, exit)
 
     def _consults(self, opinions: Sequence[Opinion], uncertain: bool) -> bool:
         """Whether the coordinator is asked."""
         when = self._rules.coordinate
         if when == "doubt":
-            compared = self._rules.compared or tuple(opinion.seat for opinion in opinions[:2])
-            return uncertain or not unanimous([opinion for opinion in opinions if opinion.seat in compared])
+            compared = self._rules.compared or tuple(opinion.agent for opinion in opinions[:2])
+            return uncertain or not unanimous([opinion for opinion in opinions if opinion.agent in compared])
         if when == "disagreement":
             return not unanimous(opinions)
         return when == "always" or (when == "uncertain" and uncertain)
@@ -202,14 +203,14 @@ class DarkForest(Panel, CalibratedProtocol):
     def _coordinate(self, task: Task, case: Case, belief: Belief, uncertain: bool, evidence: str) -> Turn:
         """The coordinator's turn. How sure it is, is of no use, and not asked for."""
         top = belief.top
-        view = {
+        observation = {
             "evidence": evidence,
             "uncertain": uncertain if "uncertain" in self._policy.fields and top is not None else None,
             "leading": top.answer if top is not None and self._policy.leading else None,
         }
-        crossing = (evidence,) if evidence else ()
-        seat, more = self._rules.coordinator, {"confidence": "none"}
-        turn = self.ask(task, case, seat, "coordinate", view, crossing=crossing, fresh=True, more=more)
+        peer_texts = (evidence,) if evidence else ()
+        agent, more = self._rules.coordinator, {"confidence": "none"}
+        turn = self.ask(task, case, agent, "coordinate", observation, peer_texts=peer_texts, fresh=True, more=more)
         inner = turn.reply.inner if isinstance(turn.reply, AnswerWithConfidence) else turn.reply
         return replace(turn, reply=AnswerWithConfidence(inner, "none"))
 
@@ -219,7 +220,7 @@ class DarkForest(Panel, CalibratedProtocol):
         belief: Belief,
         uncertain: bool,
         final: Opinion | None,
-        crossed: int,
+        peer_characters: int,
         sent: Mapping[str, Mapping[str, list[int | None]]],
         exit: str,
     ) -> Outcome:
@@ -233,14 +234,14 @@ class DarkForest(Panel, CalibratedProtocol):
             [opinions],
             verdict.answer,
             exit=exit or verdict.by,
-            crossed=crossed,
+            peer_characters=peer_characters,
             sent=sent,
             proposal=final.answer if final is not None else None,
             top=top.answer if top is not None else None,
             posterior=belief.posterior,
             margin=belief.margin,
             uncertain=int(uncertain),
-            clusters=[{"seats": list(c.seats), "score": c.score, "posterior": c.posterior} for c in belief.clusters],
+            clusters=[{"agents": list(c.agents), "score": c.score, "posterior": c.posterior} for c in belief.clusters],
             trusted=int(verdict.trusted),
             overridden=int(verdict.overridden),
             asked=int(final is not None),
@@ -251,7 +252,7 @@ class DarkForest(Panel, CalibratedProtocol):
     def _verdict(self, opinions: Sequence[Opinion], belief: Belief, final: Opinion | None) -> Verdict:
         """The answer that stands, unless the guardrail replaces it (Section 3.6)."""
         rules, top = self._rules, belief.top
-        anchor = next((o for o in opinions if o.seat == rules.anchor), None)
+        anchor = next((o for o in opinions if o.agent == rules.anchor), None)
         standing = final if final is not None else anchor
         trusted = trusts(belief, rules)
         if standing is None:  # no coordinator: the belief decides
@@ -279,7 +280,12 @@ class DarkForest(Panel, CalibratedProtocol):
 
     def calibration_protocol(self) -> Facts:
         """A vote: all agents answer independently, in the form that this protocol asks for."""
-        return {"use": "vote", "agents": self.agents, "confidence": self.confidence, "repairs": self.repairs}
+        return {
+            "use": "vote",
+            "agents": self.agents,
+            "confidence": self.confidence,
+            "parse_retries": self.parse_retries,
+        }
 
     def fit(self, played: Sequence[CalibrationEpisode]) -> Facts:
         """Counts over calibration questions, and what follows from them with these parameters.
@@ -289,12 +295,12 @@ class DarkForest(Panel, CalibratedProtocol):
         """
         if not played:
             raise PluginError("there is nothing to calibrate on: no questions were played", at=("calibration",))
-        counts = Counts(tuple(move.seat for move in played[0].batches[0]))
+        counts = Counts(tuple(move.agent for move in played[0].batches[0]))
         for one in played:
             moves: Sequence[Move] = one.batches[0]
-            if tuple(move.seat for move in moves) != counts.seats:
-                there = ", ".join(counts.seats)
-                message = f"{one.case.id!r} was answered by {', '.join(m.seat for m in moves)}, others by {there}"
+            if tuple(move.agent for move in moves) != counts.agents:
+                there = ", ".join(counts.agents)
+                message = f"{one.case.id!r} was answered by {', '.join(m.agent for m in moves)}, others by {there}"
                 raise PluginError(message, hint="Calibrate one panel at a time.", at=("agents",))
             opinions = [self.read(one.task, one.case, move) for move in moves]
             known: dict[str, bool] = {}
@@ -303,7 +309,7 @@ class DarkForest(Panel, CalibratedProtocol):
                     known[repr(opinion.answer)] = one.right(opinion.answer)
             correct = [known.get(repr(o.answer), False) for o in opinions]
             counts.add(opinions, correct, one.case.labels)
-        self._check(counts.seats)
+        self._check(counts.agents)
         return counts.facts(self._rules)
 
     def load_parameters(self, parameters: Facts) -> None:
@@ -314,11 +320,11 @@ class DarkForest(Panel, CalibratedProtocol):
         """
         counts = counts_of(parameters)
         if self.agents is not None:
-            self._check_panel(tuple(f"Agent-{i}" for i in range(self.agents)), counts.seats)
+            self._check_panel(tuple(f"Agent-{i}" for i in range(self.agents)), counts.agents)
         for pair in self._rules.correlated:
-            self._check_names([("correlated", seat) for seat in pair], counts.seats)
+            self._check_names([("correlated", agent) for agent in pair], counts.agents)
         whole = counts.theta(self._rules)
-        self._panel = counts.seats
+        self._panel = counts.agents
         self._theta = whole.only(self._rules.terms)
         special = counts.alpha_by(self._rules.alpha_by)
         self._special = {
@@ -335,17 +341,17 @@ class DarkForest(Panel, CalibratedProtocol):
     # ------------------------------------------------------------------------------------- checks
 
     def _check(self, members: Sequence[str]) -> None:
-        """Raises `PluginError` for seats that are named and not there, and for a panel that was not calibrated."""
+        """Raises `PluginError` for agents that are named and not there, and for a panel that was not calibrated."""
         self._check_names(self._named, members)
         if self._panel is not None:
             self._check_panel(members, self._panel)
 
     def _check_names(self, named: Sequence[tuple[str, str]], members: Sequence[str]) -> None:
-        for parameter, seat in named:
-            if seat not in members:
+        for parameter, agent in named:
+            if agent not in members:
                 whose = "" if getattr(self, parameter) is not None else f" (of the preset {self.preset})"
-                message = f"{parameter}{whose} names {seat!r}, who is not on the panel"
-                raise PluginError(message, hint=near(seat, members), at=(parameter,))
+                message = f"{parameter}{whose} names {agent!r}, who is not on the panel"
+                raise PluginError(message, hint=near(agent, members), at=(parameter,))
 
     def _check_panel(self, members: Sequence[str], calibrated: Sequence[str]) -> None:
         if tuple(members) != tuple(calibrated):
@@ -359,8 +365,8 @@ def trusts(belief: Belief, rules: Rules) -> bool:
     if top is None or not belief.strong(rules.tau_p, rules.tau_m):
         return False
     backed: Mapping[Backing, bool] = {
-        "size": len(top.seats) >= rules.k,
-        "pattern": top.seats in rules.patterns,
+        "size": len(top.agents) >= rules.k,
+        "pattern": top.agents in rules.patterns,
         "reliable": top.calibrated and top.reliability >= rules.accept,
         "only": len(belief.clusters) == 1,
     }

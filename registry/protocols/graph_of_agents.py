@@ -30,20 +30,20 @@ class GraphOfAgents(Panel):
     asked in new conversations. Turns: `difficulty`, `pick`, `answer`, `judge`, `forward`, `backward`, `pool`.
 
     Attributes:
-        pooling: "mean": the meta seat writes the answer out of all nodes' texts. "max": that of the best node, as it
+        pooling: "mean": the meta agent writes the answer out of all nodes' texts. "max": that of the best node, as it
             stands, counts.
         conformance: "official" does what the published code does where it strays from the method; see
             docs/methods/graph_of_agents.md.
-        top_k: how many nodes; -1: as many as the meta seat rates the question difficult, from 1 to 6.
+        top_k: how many nodes; -1: as many as the meta agent rates the question difficult, from 1 to 6.
         rounds: how often answers go down and up the graph.
         threshold: nodes whose share of the scores is not above this take no further part.
-        floor: a node's first answer is given again by the general seat where the confidence it states is below this,
+        floor: a node's first answer is given again by the general agent where the confidence it states is below this,
             or missing. Not where no confidence is asked for.
-        cards: seat → what it is good at, in a line: what the meta seat picks by.
-        domains: seat → its field; decides between nodes with equal scores.
+        cards: agent → what it is good at, in a line: what the meta agent picks by.
+        domains: agent → its field; decides between nodes with equal scores.
         order: fields in the order in which they win; any other comes after them, then the earlier node.
-        meta: the seat that picks and pools.
-        general: the seat that answers for others; None: the panel's first.
+        meta: the agent that picks and pools.
+        general: the agent that answers for others; None: the panel's first.
         pick_tries: how often picks (and difficulty) are asked for before the first agents are taken (and 3 of them).
         judge_tries: how often scores are asked for before the judge is ignored.
     """
@@ -76,16 +76,16 @@ class GraphOfAgents(Panel):
             raise PluginError("top_k is 0: nobody would answer", hint=hint, at=("top_k",))
 
     def others(self) -> tuple[str, ...]:
-        """The meta seat, and the general one if it has a name."""
+        """The meta agent, and the general one if it has a name."""
         return (self.meta, self.general) if self.general else (self.meta,)
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields a batch for everything that can be asked at the same time; see `_Episode`."""
         members = self.members(case)
         for name, given in (("cards", self.cards or {}), ("domains", self.domains or {})):
-            for seat in sorted(given.keys() - {*members}):
-                hint = near(seat, members)
-                raise PluginError(f"{name} names {seat!r}, who is not on the panel", hint=hint, at=(name, seat))
+            for agent in sorted(given.keys() - {*members}):
+                hint = near(agent, members)
+                raise PluginError(f"{name} names {agent!r}, who is not on the panel", hint=hint, at=(name, agent))
         return _Episode(self, task, case, members).play()
 
 
@@ -104,7 +104,7 @@ class _Episode:
     told: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.traffic = Traffic(self.rules.seats(self.case))
+        self.traffic = Traffic(self.rules.possible_agents(self.case))
 
     def play(self) -> Play:
         """The method, step by step."""
@@ -133,17 +133,17 @@ class _Episode:
     # ------------------------------------------------------------------------------------ who takes part
 
     def pick(self) -> Step[None]:
-        """The meta seat reads the question and the cards, and names as many agents as are wanted."""
+        """The meta agent reads the question and the cards, and names as many agents as are wanted."""
         rules, pool = self.rules, self.members
-        cards = [(rules.cards or {}).get(seat) for seat in pool]
-        view: dict[str, Any] = {"cards": [{"number": i, "card": card} for i, card in enumerate(cards)]}
+        cards = [(rules.cards or {}).get(agent) for agent in pool]
+        observation: dict[str, Any] = {"cards": [{"number": i, "card": card} for i, card in enumerate(cards)]}
         count, level, retries = rules.top_k, None, {}
         if count < 0:
-            [move] = yield [self.turn(rules.meta, "difficulty", view, (), Level(), rules.pick_tries)]
+            [move] = yield [self.turn(rules.meta, "difficulty", observation, (), Level(), rules.pick_tries)]
             level, retries["difficulty"] = move.action, _retries(move)
             count = level or DEFAULT_K
         form = Indices(len(pool), count, "reference" if rules.conformance == "official" else "tolerant")
-        [move] = yield [self.turn(rules.meta, "pick", {**view, "count": count}, (), form, rules.pick_tries)]
+        [move] = yield [self.turn(rules.meta, "pick", {**observation, "count": count}, (), form, rules.pick_tries)]
         picks = form.noop if move.action is None else move.action
         self.slots = [pool[i] for i in picks]
         retries["pick"] = _retries(move)
@@ -151,7 +151,7 @@ class _Episode:
         self.told["picks"] = move.action  # None: the first agents were taken
 
     def propose(self) -> Step[list[Opinion]]:
-        """Every node answers alone; where several do, the general seat answers again for those not sure enough."""
+        """Every node answers alone; where several do, the general agent answers again for those not sure enough."""
         answers: dict[int, Opinion] = {}
         for batch in waves([*enumerate(self.slots)]):
             moves = yield [self.turn(self.slots[slot], "answer", {}) for slot in batch]
@@ -159,7 +159,7 @@ class _Episode:
         first = [answers[slot] for slot in range(len(self.slots))]
         self.history.append(first)
         general = self.rules.general or self.members[0]
-        replaced = [slot for slot, one in enumerate(first) if one.seat != general and self.unsure(one)]
+        replaced = [slot for slot, one in enumerate(first) if one.agent != general and self.unsure(one)]
         self.told["replaced"] = replaced if len(first) > 1 else []
         for slot in self.told["replaced"]:
             [move] = yield [self.turn(general, "answer", {})]
@@ -186,7 +186,7 @@ class _Episode:
                 if move.action is not None:
                     rows[slot] = {int(name) - 1: float(score) for name, score in move.action.items()}
         found = means(rows)
-        graph = graph_of(found, self.rules.threshold, [self.standing(seat) for seat in self.slots])
+        graph = graph_of(found, self.rules.threshold, [self.standing(agent) for agent in self.slots])
         self.told["retries"]["judge"] = retries
         self.told |= {"scores": [[None if row is None else row.get(slot) for slot in range(len(rows))] for row in rows]}
         self.told |= {"dropped": [judge for judge, row in enumerate(rows) if row is None]}
@@ -198,13 +198,15 @@ class _Episode:
     def judgement(self, slot: int, first: Sequence[Opinion]) -> Turn:
         """A node is asked to score the answers of all others, by number, not its own."""
         others = [other for other in range(len(first)) if other != slot]
-        view = self.view(first, others)
+        observation = self.observation(first, others)
         form = Scores(tuple(str(other + 1) for other in others))
-        return self.turn(self.slots[slot], "judge", view, [first[i] for i in others], form, self.rules.judge_tries)
+        return self.turn(
+            self.slots[slot], "judge", observation, [first[i] for i in others], form, self.rules.judge_tries
+        )
 
-    def standing(self, seat: str) -> int:
-        """Where a seat's field comes in the order that decides between equal scores."""
-        own = (self.rules.domains or {}).get(seat)
+    def standing(self, agent: str) -> int:
+        """Where an agent's field comes in the order that decides between equal scores."""
+        own = (self.rules.domains or {}).get(agent)
         return self.rules.order.index(own) if own in self.rules.order else len(self.rules.order)
 
     # ------------------------------------------------------------------------------------ down and up
@@ -257,29 +259,29 @@ class _Episode:
     ) -> Turn:
         """A node answers again, from its own answer and its neighbors', each with its relevance."""
         labels = graph.relevance(neighbors)
-        view = self.view(sources, neighbors, labels) | {"own": own.text}
-        view["leading"] = leading([own, *(sources[i] for i in neighbors)])
+        observation = self.observation(sources, neighbors, labels) | {"own": own.text}
+        observation["leading"] = leading([own, *(sources[i] for i in neighbors)])
         if name == "backward":
-            view["reminded"] = reminded
+            observation["reminded"] = reminded
         edges = self.told.setdefault("edges", [])
         for other in neighbors:
             edge = {"pass": name, "from": other, "to": slot, "relevance": labels[other]}
             if edge not in edges:
                 edges.append(edge)
-        return self.turn(self.slots[slot], name, view, [own, *(sources[i] for i in neighbors)])
+        return self.turn(self.slots[slot], name, observation, [own, *(sources[i] for i in neighbors)])
 
     def pool(self, texts: Sequence[Opinion], graph: Graph) -> Step[Opinion]:
-        """The meta seat writes one answer out of those of the nodes that are left, of all if none is."""
+        """The meta agent writes one answer out of those of the nodes that are left, of all if none is."""
         slots = sorted(graph.ranks) or [*range(len(texts))]
         labels = graph.relevance(graph.ranks)
         [move] = yield [
-            self.turn(self.rules.meta, "pool", self.view(texts, slots, labels), [texts[slot] for slot in slots])
+            self.turn(self.rules.meta, "pool", self.observation(texts, slots, labels), [texts[slot] for slot in slots])
         ]
         return self.read(move)
 
     # ------------------------------------------------------------------------------------------- helpers
 
-    def view(self, texts: Sequence[Opinion], slots: Sequence[int], labels: Any = None) -> dict[str, Any]:
+    def observation(self, texts: Sequence[Opinion], slots: Sequence[int], labels: Any = None) -> dict[str, Any]:
         """Others' replies as written, by number; `relevance` is None where there is none."""
         others = [
             {"number": slot + 1, "relevance": (labels or {}).get(slot), "text": texts[slot].peer_text} for slot in slots
@@ -288,9 +290,9 @@ class _Episode:
 
     def turn(
         self,
-        seat: str,
+        agent: str,
         name: str,
-        view: dict[str, Any],
+        observation: dict[str, Any],
         shown: Sequence[Opinion] = (),
         form: Reply | None = None,
         tries: int = 1,
@@ -299,15 +301,15 @@ class _Episode:
         says nothing of how answers are written."""
         new = []
         for opinion in shown:
-            key = (seat, id(opinion))  # kept in the history, so no two ever have one id
-            if opinion.seat != seat and opinion.text and key not in self.seen:
+            key = (agent, id(opinion))  # kept in the history, so no two ever have one id
+            if opinion.agent != agent and opinion.text and key not in self.seen:
                 self.seen.add(key)
                 new.append(opinion.text)
-                self.traffic.note(opinion.seat, [seat], opinion.text)
+                self.traffic.note(opinion.agent, [agent], opinion.text)
         if form is not None:
-            view = {**view, "reminded": False}
-        turn = self.rules.ask(self.task, self.case, seat, name, view, crossing=new, fresh=True)
-        return turn if form is None else replace(turn, reply=form, repairs=tries - 1)
+            observation = {**observation, "reminded": False}
+        turn = self.rules.ask(self.task, self.case, agent, name, observation, peer_texts=new, fresh=True)
+        return turn if form is None else replace(turn, reply=form, parse_retries=tries - 1)
 
     def read(self, move: Move) -> Opinion:
         """What a move that answers the question says."""
@@ -321,7 +323,7 @@ class _Episode:
             self.history,
             final.answer if final else None,
             exit=f"{exit}, unreadable" if unread else exit,
-            crossed=self.traffic.characters,
+            peer_characters=self.traffic.characters,
             sent=self.traffic.sent,
             proposal=proposal,
             **{**empty, **self.told},

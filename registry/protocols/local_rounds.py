@@ -21,13 +21,13 @@ class LocalRounds(TwoPassProtocol):
 
     T counts the messages that an agent can send to one neighbor. The first are written from the system prompt
     alone, the last are shown with the final question, so an agent is asked T + 1 times. Turns: `start` (round 1),
-    `talk` (rounds 2 … T), `answer`. Every view has what the channel shows (`inbox`, `silent`), `round` (from 1),
+    `talk` (rounds 2 … T), `answer`. Every observation has what the channel shows (`inbox`, `silent`), `round` (from 1),
     `rounds_left` (this one included), `last_round`, `neighbors`, `options` (of the answer) and `chain_of_thought`.
 
     Attributes:
         channel: how messages travel: neighbors.
         rounds: T, or "paper" for the task's own budget.
-        repairs: how often an unreadable reply is asked for again; then it is silence, or no answer.
+        parse_retries: how often an unreadable reply is asked for again; then it is silence, or no answer.
         chain_of_thought: whether every turn asks the model to think step by step first.
         parsing: how replies are read; "reference" is AgentsNet's own code, quirks included.
         max_chars: cut messages to this length; None for no limit.
@@ -35,7 +35,7 @@ class LocalRounds(TwoPassProtocol):
 
     channel: Channel
     rounds: Literal["paper"] | int = "paper"
-    repairs: Annotated[int, Range(ge=0)] = 1
+    parse_retries: Annotated[int, Range(ge=0)] = 1
     chain_of_thought: bool = True
     parsing: Parsing = "tolerant"
     max_chars: Annotated[int, Range(ge=1)] | None = None
@@ -48,43 +48,45 @@ class LocalRounds(TwoPassProtocol):
         if self.rounds != "paper" and self.rounds < 0:
             raise PluginError(f"rounds must be 0 or more, found {self.rounds}")
 
-    def one_pass(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields T batches of messages and one of answers; every batch has one turn for every seat."""
+    def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
+        """Yields T batches of messages and one of answers; every batch has one turn for every agent."""
         channel = self.channel.open(case, rng)
         assert isinstance(task, NetworkTask)
         total = task.rounds(case) if self.rounds == "paper" else self.rounds
         neighbors = case.topology or {}
-        briefs = {seat: {**task.brief(case, seat), "rounds": total} for seat in seats}
-        letters = {seat: Messages(neighbors[seat], self.max_chars, self.parsing, task.agent_names) for seat in seats}
-        answers = {seat: self._answer(task, case, seat) for seat in seats}
-        traffic, messages, dropped = Traffic(seats), 0, 0
+        contexts = {agent: {**task.context(case, agent), "rounds": total} for agent in agents}
+        letters = {
+            agent: Messages(neighbors[agent], self.max_chars, self.parsing, task.agent_names) for agent in agents
+        }
+        answers = {agent: self._answer(task, case, agent) for agent in agents}
+        traffic, messages, dropped = Traffic(agents), 0, 0
 
-        def turn(seat: str, name: str, left: int, reply: Reply) -> Turn:
-            view = {
-                **channel.view(seat),
+        def turn(agent: str, name: str, left: int, reply: Reply) -> Turn:
+            observation = {
+                **channel.observation(agent),
                 "round": total - left + 1,
                 "rounds_left": left,
                 "last_round": left == 1,
-                "neighbors": neighbors[seat],
+                "neighbors": neighbors[agent],
                 "options": reply.options,
                 "chain_of_thought": self.chain_of_thought,
             }
-            return Turn(seat, name, view, reply, briefs[seat], self.repairs)
+            return Turn(agent, name, observation, reply, contexts[agent], self.parse_retries)
 
         for t in range(total):
-            moves = yield [turn(seat, "talk" if t else "start", total - t, letters[seat]) for seat in seats]
+            moves = yield [turn(agent, "talk" if t else "start", total - t, letters[agent]) for agent in agents]
             channel.commit(moves)
             for move in moves:
                 for receiver, text in (move.action or {}).items():
-                    traffic.note(move.seat, [receiver], text)
+                    traffic.note(move.agent, [receiver], text)
                     messages += 1
-            dropped += sum(letters[move.seat].dropped(move.text) for move in moves if move.text is not None)
+            dropped += sum(letters[move.agent].dropped(move.text) for move in moves if move.text is not None)
 
-        moves = yield [turn(seat, "answer", 0, answers[seat]) for seat in seats]
+        moves = yield [turn(agent, "answer", 0, answers[agent]) for agent in agents]
         facts = {"rounds": total, "messages": messages, "characters": traffic.characters, "sent": traffic.sent}
         facts["dropped"] = dropped
-        return Outcome(answers={move.seat: move.action for move in moves}, facts=facts)
+        return Outcome(answers={move.agent: move.action for move in moves}, facts=facts)
 
-    def _answer(self, task: Task, case: Case, seat: str) -> Reply:
-        reply = task.reply(case, seat)
+    def _answer(self, task: Task, case: Case, agent: str) -> Reply:
+        reply = task.reply(case, agent)
         return replace(reply, parsing=self.parsing) if isinstance(reply, Choice) else reply

@@ -19,12 +19,13 @@ class MixtureOfAgents(Panel):
     before, its own among them, as a numbered list without names. There is no vote: what the aggregator's reply says is
     the group's answer, and a reply that cannot be read is none. `history` holds the proposers' layers.
 
-    Turns: `answer`, `synthesize` (view: `references`, `leading`). With `slot: system` the references stand in the
-    brief instead, where `system.j2` shows them.
+    Turns: `answer`, `synthesize` (observation: `references`, `leading`). With `slot: system` the references stand in
+    the
+    context instead, where `system.j2` shows them.
 
     Attributes:
         layers: how many there are, the first answers and the aggregator included.
-        aggregator: whose the last turn is: a seat of the panel or, by any other name, one more.
+        aggregator: whose the last turn is: an agent of the panel or, by any other name, one more.
         slot: whether instruction and replies stand in the "system" message, or in the "user" turn, for models whose
             chat template knows no system role.
         shuffle: whether the replies of a layer are shown in an order by lot, one for all readers, or in the panel's.
@@ -43,31 +44,31 @@ class MixtureOfAgents(Panel):
         """The aggregator, unless it sits on the panel."""
         return (self.aggregator,)
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields a batch a layer, the last one of a single turn."""
         members = self.members(case)
-        moves = yield [self.ask(task, case, seat) for seat in members]
+        moves = yield [self.ask(task, case, agent) for agent in members]
         history = [[self.read(task, case, move) for move in moves]]
         references = [self._references(history[-1], rng)]
-        traffic = Traffic(seats)
+        traffic = Traffic(agents)
         while len(history) < self.layers - 1:
-            moves = yield [self._turn(task, case, seat, references[-1], traffic) for seat in members]
+            moves = yield [self._turn(task, case, agent, references[-1], traffic) for agent in members]
             history.append([self.read(task, case, move) for move in moves])
             references.append(self._references(history[-1], rng))
         [move] = yield [self._turn(task, case, self.aggregator, references[-1], traffic)]
         final = self.read(task, case, move)
         given = [opinion for opinion in history[-1] if opinion.answer is not None]
-        agreed = [opinion.seat for opinion in given if opinion.candidate == final.candidate]
+        agreed = [opinion.agent for opinion in given if opinion.candidate == final.candidate]
         compared = given and final.answer is not None
         return self.outcome(
             history,
             final.answer,
             exit="aggregator" if final.answer is not None else "aggregator unreadable",
-            crossed=traffic.characters,
+            peer_characters=traffic.characters,
             sent=traffic.sent,
             proposal=final.answer,
-            order=[[opinion.seat for opinion in shown] for shown in references],
-            missing=[[opinion.seat for opinion in layer if not opinion.text] for layer in history],
+            order=[[opinion.agent for opinion in shown] for shown in references],
+            missing=[[opinion.agent for opinion in layer if not opinion.text] for layer in history],
             novel=None if not compared else int(not agreed),
             agreed=agreed,
             agreement=None if not compared else len(agreed) / len(given),
@@ -78,14 +79,14 @@ class MixtureOfAgents(Panel):
         written = [opinion for opinion in layer if opinion.text]
         return rng.sample(written, len(written)) if self.shuffle else written
 
-    def _turn(self, task: Task, case: Case, seat: str, references: Sequence[Opinion], traffic: Traffic) -> Turn:
+    def _turn(self, task: Task, case: Case, agent: str, references: Sequence[Opinion], traffic: Traffic) -> Turn:
         """A turn that sees a layer; the bare question where that has nothing to show."""
         texts = [opinion.peer_text for opinion in references]
         system = self.slot == "system"
-        view = {"references": [] if system else texts, "leading": leading(references)}
-        others = [opinion for opinion in references if opinion.seat != seat]
+        observation = {"references": [] if system else texts, "leading": leading(references)}
+        others = [opinion for opinion in references if opinion.agent != agent]
         for opinion in others:
-            traffic.note(opinion.seat, [seat], opinion.text)
-        crossing = [opinion.text for opinion in others]
+            traffic.note(opinion.agent, [agent], opinion.text)
+        peer_texts = [opinion.text for opinion in others]
         more = {"references": texts} if system and texts else {}
-        return self.ask(task, case, seat, "synthesize", view, crossing=crossing, fresh=True, more=more)
+        return self.ask(task, case, agent, "synthesize", observation, peer_texts=peer_texts, fresh=True, more=more)

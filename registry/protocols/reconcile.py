@@ -25,7 +25,7 @@ class Reconcile(Panel):
     and the confidence it stated; the reader's own is among them, unmarked. Unanimity ends the discussion. The answer
     with the largest sum of mapped confidences over the last round is the group's.
 
-    Turns: `answer` (`demonstrated`, if there are demonstrations to show), `discuss` (view: `groups`, each with
+    Turns: `answer` (`demonstrated`, if there are demonstrations to show), `discuss` (observation: `groups`, each with
     `answer`, `count`, `members`; `demonstrations`; `leading`).
 
     Attributes:
@@ -35,7 +35,7 @@ class Reconcile(Panel):
             the "stated" confidence itself in tenths, or "equal".
         unstated: what a vote without a stated confidence weighs, in the same tenths.
         demonstrations: examples before the question, in the first round too: question, rationale and answer, and
-            `seat`, if the example convinces that seat and is to be shown to the others only.
+            `agent`, if the example convinces that agent and is to be shown to the others only.
         ties: which of several leading answers wins. Answers that cannot be read are not shown and have no vote.
     """
 
@@ -53,17 +53,17 @@ class Reconcile(Panel):
     def __post_init__(self) -> None:
         check_demonstrations(self.demonstrations)
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields a batch a round."""
         members = self.members(case)
-        moves = yield [self._first(task, case, seat) for seat in members]
+        moves = yield [self._first(task, case, agent) for agent in members]
         history = [[self.read(task, case, move) for move in moves]]
         dropped: list[list[Action]] = []
-        traffic = Traffic(seats)
+        traffic = Traffic(agents)
         while len(history) <= self.rounds and not unanimous(history[-1]):
             shown, left_out = grouped(history[-1], self.groups)
             dropped.append([group[0].answer for group in left_out])
-            moves = yield [self._discuss(task, case, seat, shown, traffic) for seat in members]
+            moves = yield [self._discuss(task, case, agent, shown, traffic) for agent in members]
             history.append([self.read(task, case, move) for move in moves])
         last = history[-1]
         weights = [self._weight(opinion.confidence) for opinion in last]
@@ -74,7 +74,7 @@ class Reconcile(Panel):
             history,
             answer,
             exit="unanimous" if agreed else count.exit,
-            crossed=traffic.characters,
+            peer_characters=traffic.characters,
             sent=traffic.sent,
             votes=count.weights,
             tied=count.tied,
@@ -83,26 +83,28 @@ class Reconcile(Panel):
             overruled=None if answer is None else int(_overruled(last, candidate(task, case, answer))),
         )
 
-    def _first(self, task: Task, case: Case, seat: str) -> Turn:
+    def _first(self, task: Task, case: Case, agent: str) -> Turn:
         """The first turn: the same as in any other panel, unless there are examples to show."""
-        examples = demonstrated(self.demonstrations, seat)
+        examples = demonstrated(self.demonstrations, agent)
         if not examples:
-            return self.ask(task, case, seat)
-        return self.ask(task, case, seat, "demonstrated", {"demonstrations": examples})
+            return self.ask(task, case, agent)
+        return self.ask(task, case, agent, "demonstrated", {"demonstrations": examples})
 
-    def _discuss(self, task: Task, case: Case, seat: str, shown: Sequence[Sequence[Opinion]], traffic: Traffic) -> Turn:
+    def _discuss(
+        self, task: Task, case: Case, agent: str, shown: Sequence[Sequence[Opinion]], traffic: Traffic
+    ) -> Turn:
         """A turn of the discussion."""
         everybody = [opinion for group in shown for opinion in group]
-        view = {
+        observation = {
             "groups": [as_text(group) for group in shown],
-            "demonstrations": demonstrated(self.demonstrations, seat),
+            "demonstrations": demonstrated(self.demonstrations, agent),
             "leading": leading(everybody),
         }
-        others = [opinion for opinion in everybody if opinion.seat != seat]
+        others = [opinion for opinion in everybody if opinion.agent != agent]
         for opinion in others:
-            traffic.note(opinion.seat, [seat], opinion.text)
-        crossing = [opinion.text for opinion in others]
-        return self.ask(task, case, seat, "discuss", view, crossing=crossing, fresh=True)
+            traffic.note(opinion.agent, [agent], opinion.text)
+        peer_texts = [opinion.text for opinion in others]
+        return self.ask(task, case, agent, "discuss", observation, peer_texts=peer_texts, fresh=True)
 
     def _weight(self, confidence: float | None) -> float:
         """What a vote weighs, in tenths."""
@@ -114,7 +116,7 @@ class Reconcile(Panel):
 
 
 def _overruled(opinions: Sequence[Opinion], winner: str | None) -> bool:
-    """Whether another answer was given by more seats than the one that won."""
+    """Whether another answer was given by more agents than the one that won."""
     heads = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
     behind = heads[winner] if winner is not None else 0
     return behind < max(heads.values(), default=0)

@@ -1,4 +1,4 @@
-"""Self-refinement: one seat answers, criticises its own answer, and writes it anew, until its critique says stop."""
+"""Self-refinement: one agent answers, criticises its own answer, and writes it anew, until its critique says stop."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ class SelfRefine(Panel):
     """One agent answers, criticizes its answer and rewrites it, until the critique approves or the cap is reached.
 
     Self-Refine (Madaan et al., 2023). No other agent takes part; every turn is a new conversation that shows the
-    question and the seat's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.
+    question and the agent's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.
 
-    Turns: `answer`; "split": `feedback` (view: `current`, `signal`, `leading`) and `refine` (view: `past`, pairs of
-    answer and feedback, `leading`); "fused": `refine_fused` (view: `past`, `current`, `signal`, `leading`).
+    Turns: `answer`; "split": `feedback` (observation: `current`, `signal`, `leading`) and `refine` (observation:
+    `past`, pairs of
+    answer and feedback, `leading`); "fused": `refine_fused` (observation: `past`, `current`, `signal`, `leading`).
 
     Attributes:
         mode: whether critique and rewrite are two calls ("split") or one ("fused").
         cap: how many critiques there are at most.
-        solver: which of the panel's seats works; None: the first. The others are not asked.
+        solver: which of the panel's agents works; None: the first. The others are not asked.
         signal: what the verdict line of a critique must begin with to stop.
         on_stop: for "fused", where the reply that stops holds an answer too: whether the answer is the text that was
             "approved", or the "rewrite" that came with the approval.
@@ -74,14 +75,14 @@ class SelfRefine(Panel):
             raise PluginError(message, hint="Take another word, such as approved.", at=("signal",))
 
     def members(self, case: Case) -> tuple[str, ...]:
-        """The solver alone. Raises `PluginError` if the panel has no such seat."""
+        """The solver alone. Raises `PluginError` if the panel has no such agent."""
         panel = super().members(case)
         solver = panel[0] if self.solver is None else self.solver
         if solver not in panel:
-            raise PluginError(f"there is no seat {solver!r} to solve", hint=near(solver, panel), at=("solver",))
+            raise PluginError(f"there is no agent {solver!r} to solve", hint=near(solver, panel), at=("solver",))
         return (solver,)
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields one turn at a time."""
         [solver] = self.members(case)
         [move] = yield [self.ask(task, case, solver)]
@@ -109,9 +110,9 @@ class SelfRefine(Panel):
 
     def _split(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
         """A critique, then, unless it approves, a rewrite that knows it."""
-        view = {"current": current.text, "signal": self.signal}
-        turn = self._turn(task, case, current, "feedback", view)
-        [move] = yield [replace(turn, reply=Feedback(self.signal), repairs=0)]
+        observation = {"current": current.text, "signal": self.signal}
+        turn = self._turn(task, case, current, "feedback", observation)
+        [move] = yield [replace(turn, reply=Feedback(self.signal), parse_retries=0)]
         said: Facts = move.action or Feedback(self.signal).noop
         feedback, span = said["feedback"], said["span"]
         if span is not None or _failed(move):
@@ -122,9 +123,9 @@ class SelfRefine(Panel):
 
     def _fused(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
         """A critique and a rewrite in one reply: first the one, to its verdict line, then the other."""
-        view = {"past": self._shown(past), "current": current.text, "signal": self.signal}
-        turn = self._turn(task, case, current, "refine_fused", view)
-        form = Rewritten(ballot(task, case, case.seats[0]), self.signal)
+        observation = {"past": self._shown(past), "current": current.text, "signal": self.signal}
+        turn = self._turn(task, case, current, "refine_fused", observation)
+        form = Rewritten(ballot(task, case, case.agents[0]), self.signal)
         [move] = yield [replace(turn, reply=AnswerWithConfidence(form, self.confidence))]
         written = self.read(task, case, move)
         feedback, span, answer = parted(written.text, self.signal)
@@ -143,8 +144,8 @@ class SelfRefine(Panel):
         """What a rewrite sees of the past. A copy: the past grows, what was shown does not."""
         return [*past] if self.past == "all" else past[-1:]
 
-    def _turn(self, task: Task, case: Case, current: Opinion, name: str, view: dict[str, Any]) -> Turn:
-        return self.ask(task, case, current.seat, name, {**view, "leading": current.answer}, fresh=True)
+    def _turn(self, task: Task, case: Case, current: Opinion, name: str, observation: dict[str, Any]) -> Turn:
+        return self.ask(task, case, current.agent, name, {**observation, "leading": current.answer}, fresh=True)
 
 
 def _failed(move: Move) -> bool:

@@ -1,4 +1,4 @@
-"""Every seat answers by itself: a model alone, scored as in lm-eval."""
+"""Every agent answers by itself: a model alone, scored as in lm-eval."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from harness.authoring.questions import QuestionTask
 class Single(Protocol):
     """Each agent answers by itself, `repeats` times, each time in a new conversation.
 
-    Turns: `answer`; the view is empty, the brief the task's.
+    Turns: `answer`; the observation is empty, the context the task's.
 
     Attributes:
-        repeats: how many answers a seat gives.
+        repeats: how many answers an agent gives.
         reduce: "mean": every answer counts (also for pass@k). "majority": the answer most often given counts; among
             equally frequent ones the one given first; answers that cannot be read do not count.
-        repairs: how often an unreadable answer is asked for again; then there is none.
+        parse_retries: how often an unreadable answer is asked for again; then there is none.
     """
 
     repeats: Annotated[int, Range(ge=1, le=10_000)] = 1
     reduce: Literal["mean", "majority"] = "mean"
-    repairs: Annotated[int, Range(ge=0)] = 0
+    parse_retries: Annotated[int, Range(ge=0)] = 0
 
     needs = QuestionTask
     facts = ("samples",)
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch a repetition, with a turn for every seat."""
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
+        """Yields one batch a repetition, with a turn for every agent."""
         samples: list[Action] = []
-        briefs = {seat: task.brief(case, seat) for seat in seats}
+        contexts = {agent: task.context(case, agent) for agent in agents}
         for number in range(self.repeats):
             moves = yield [
-                Turn(s, "answer", {}, ballot(task, case, s), briefs[s], self.repairs, fresh=number > 0) for s in seats
+                Turn(s, "answer", {}, ballot(task, case, s), contexts[s], self.parse_retries, fresh=number > 0)
+                for s in agents
             ]
-            answers = {m.seat: None if candidate(task, case, m.action) is None else m.action for m in moves}
+            answers = {m.agent: None if candidate(task, case, m.action) is None else m.action for m in moves}
             samples += answers.values()
         group = majority(task, case, samples).answer if self.reduce == "majority" else None
         return Outcome(answers=answers, group=group, facts={"samples": samples})

@@ -20,31 +20,32 @@ from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Pa
 class Steps(Protocol):
     """A world is stepped until it is over, deadlocked, or out of time.
 
-    Turns: `act`, and `talk` before it where there is more than one round of talk. Every view has what the world shows
-    the seat, what the channel shows (`inbox`, `silent`; without talk both are empty), `timestep` (from 1), `memory`
-    (the seat's last observations, each with the action it took) and `talk_round` (from 1; 0 without talk). The brief
-    is the task's and `talk_rounds`. A seat that fails does what an idle one does.
+    Turns: `act`, and `talk` before it where there is more than one round of talk. Every observation has what the
+    world shows
+    the agent, what the channel shows (`inbox`, `silent`; without talk both are empty), `timestep` (from 1), `memory`
+    (the agent's last observations, each with the action it took) and `talk_round` (from 1; 0 without talk). The context
+    is the task's and `talk_rounds`. An agent that fails does what an idle one does.
 
     Attributes:
         order: "simultaneous": all agents decide on the same state, one timestep. "sequential": one after another,
             each on the state that those before have left; every action is one timestep (Appendix C.1).
         max_timesteps: the limit, in timesteps.
         ends: when the end is looked at in sequential order: after every "action", as the paper has it; or after
-            all agents' "turn", as its released code does: then the limit is overshot to a multiple of the seats, and
+            all agents' "turn", as its released code does: then the limit is overshot to a multiple of the agents, and
             a deadlock that an agent resolves within the turn is none.
         talk_rounds: 0: no messages. 1: a message goes with each action, and is seen from the next decision on.
             R > 1: R − 1 rounds of messages alone come before each action; who speaks or acts sees all of the
             timestep's so far, those of one neighbor joined by " / ".
         channel: how messages travel; each goes to all neighbors. `neighbors` shows those of the last round;
             with `lifetime: latest` the last of each neighbor, which is what sequential order wants.
-        memory: how many of its own last observations a seat is shown (0: each decision is a new conversation), or
+        memory: how many of its own last observations an agent is shown (0: each decision is a new conversation), or
             "thread": one conversation for the whole episode.
         deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside. "unreported": ends
             the episode and is not counted, as release 0.2 of DPBench has it in sequential order.
-        backoff_threshold: a seat that has held something in vain for this many of its turns, that of taking it
+        backoff_threshold: an agent that has held something in vain for this many of its turns, that of taking it
             included, may be made to give up; None: never.
         backoff_probability: how likely it is made to, each time.
-        repairs: how often an unreadable reply is asked for again; then the seat does nothing.
+        parse_retries: how often an unreadable reply is asked for again; then the agent does nothing.
         max_chars: a longer message is cut; None for no limit.
         parsing: how replies are read; "reference" is DPBench's own code, quirks included.
     """
@@ -58,7 +59,7 @@ class Steps(Protocol):
     deadlock: Literal["terminal", "non_terminal", "unreported"] = "terminal"
     backoff_threshold: Annotated[int, Range(ge=1)] | None = None
     backoff_probability: Annotated[float, Range(ge=0, le=1)] = 0.5
-    repairs: Annotated[int, Range(ge=0)] = 0
+    parse_retries: Annotated[int, Range(ge=0)] = 0
     max_chars: Annotated[int, Range(ge=1)] | None = 1000
     parsing: Parsing = "tolerant"
 
@@ -73,17 +74,17 @@ class Steps(Protocol):
             message = f"talk_rounds: {self.talk_rounds} is for simultaneous order; in sequential order it is 0 or 1"
             raise PluginError(message)
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields, for each timestep, the batches of talk and the batch of actions."""
         assert isinstance(task, SteppedTask)
         game = _Game(self, task, case, rng)
         while game.end is None:
-            for group in [tuple(seats)] if self.order == "simultaneous" else [(seat,) for seat in seats]:
+            for group in [tuple(agents)] if self.order == "simultaneous" else [(agent,) for agent in agents]:
                 acting = game.acting(group)
                 game.heard = {}
                 for talk in range(1, self.talk_rounds):
-                    game.discuss((yield [game.turn(seat, "talk", game.line, talk) for seat in acting]))
-                moves = yield [game.turn(seat, "act", reply, self.talk_rounds) for seat, reply in acting.items()]
+                    game.discuss((yield [game.turn(agent, "talk", game.line, talk) for agent in acting]))
+                moves = yield [game.turn(agent, "act", reply, self.talk_rounds) for agent, reply in acting.items()]
                 game.step(moves)
                 if self.ends == "action" and game.ended():
                     break
@@ -100,64 +101,64 @@ class _Game:
         self.world = task.world(case, rng)
         self.line = MessageLine(max_chars=rules.max_chars, parsing=rules.parsing)
         self.channel = rules.channel.open(case, rng) if rules.channel is not None and rules.talk_rounds else None
-        everybody = {seat: tuple(other for other in case.seats if other != seat) for seat in case.seats}
+        everybody = {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
         self.hearers = everybody if case.topology is None else case.topology
         window = rules.memory if isinstance(rules.memory, int) else 0
-        self.memory: dict[str, deque[Facts]] = {seat: deque(maxlen=window) for seat in case.seats}
-        self.waited = dict.fromkeys(case.seats, 0)
-        self.heard: dict[str, dict[str, str]] = {}  # seat → neighbor → what it said in this timestep's talk
+        self.memory: dict[str, deque[Facts]] = {agent: deque(maxlen=window) for agent in case.agents}
+        self.waited = dict.fromkeys(case.agents, 0)
+        self.heard: dict[str, dict[str, str]] = {}  # agent → neighbor → what it said in this timestep's talk
         self.forced: dict[str, Action] = {}
-        self.briefs: dict[str, Facts] = {}
+        self.contexts: dict[str, Facts] = {}
         self.end: str | None = None
         self.deadlocks: list[int] = []
-        self.traffic = Traffic(case.seats)
+        self.traffic = Traffic(case.agents)
         self.timesteps = self.messages = self.characters = self.backoffs = self.passed = 0
 
     def acting(self, group: Sequence[str]) -> dict[str, Reply]:
         """Who of the group is asked, and for what. Who is made to give up is not asked."""
         self.forced, asked = {}, {}
-        for seat in group:
-            reply = self.world.reply(seat)
+        for agent in group:
+            reply = self.world.reply(agent)
             if reply is None:
                 continue
-            action = self.world.backoff(seat)
+            action = self.world.backoff(agent)
             limit = self.rules.backoff_threshold
-            waited = action is not None and limit is not None and self.waited[seat] >= limit
+            waited = action is not None and limit is not None and self.waited[agent] >= limit
             if waited and self.rng.random() < self.rules.backoff_probability:
-                self.forced[seat] = action
+                self.forced[agent] = action
                 continue
             if isinstance(reply, Choice | Labelled):
                 reply = replace(reply, parsing=self.rules.parsing)
-            asked[seat] = ActionWithMessage(reply, self.line) if self.rules.talk_rounds else reply
+            asked[agent] = ActionWithMessage(reply, self.line) if self.rules.talk_rounds else reply
         return asked
 
-    def turn(self, seat: str, name: str, reply: Reply, talk: int) -> Turn:
-        """What the seat is asked."""
+    def turn(self, agent: str, name: str, reply: Reply, talk: int) -> Turn:
+        """What the agent is asked."""
         rules = self.rules
-        if seat not in self.briefs:
-            self.briefs[seat] = {**self.task.brief(self.case, seat), "talk_rounds": rules.talk_rounds}
-        view = {
-            **self.world.view(seat),
-            **self.messages_for(seat),
+        if agent not in self.contexts:
+            self.contexts[agent] = {**self.task.context(self.case, agent), "talk_rounds": rules.talk_rounds}
+        observation = {
+            **self.world.observation(agent),
+            **self.messages_for(agent),
             "timestep": self.timesteps + 1,
             "talk_round": talk,
-            "memory": list(self.memory[seat]),
+            "memory": list(self.memory[agent]),
         }
         fresh = rules.memory != "thread"
-        return Turn(seat, name, view, reply, self.briefs[seat], rules.repairs, fresh)
+        return Turn(agent, name, observation, reply, self.contexts[agent], rules.parse_retries, fresh)
 
-    def messages_for(self, seat: str) -> Facts:
+    def messages_for(self, agent: str) -> Facts:
         """`inbox` and `silent`: what the channel shows, or all of this timestep's talk."""
         if self.channel is None:
             return {"inbox": {}, "silent": []}
-        shown = self.channel.view(seat)
-        if seat not in self.heard:
+        shown = self.channel.observation(agent)
+        if agent not in self.heard:
             return shown
         around = (*shown["inbox"], *shown["silent"])
-        heard = self.heard[seat]
+        heard = self.heard[agent]
         return {
-            "inbox": {name: heard[name] for name in self.hearers[seat] if name in heard},
-            "silent": [name for name in self.hearers[seat] if name in around and name not in heard],
+            "inbox": {name: heard[name] for name in self.hearers[agent] if name in heard},
+            "silent": [name for name in self.hearers[agent] if name in around and name not in heard],
         }
 
     def discuss(self, moves: Sequence[Move]) -> None:
@@ -165,9 +166,9 @@ class _Game:
         self.hear(moves)
         if self.channel is None or self.rules.memory == "thread":
             return
-        for seat in self.case.seats:
-            before = self.heard.setdefault(seat, {})
-            for name, text in self.channel.view(seat)["inbox"].items():
+        for agent in self.case.agents:
+            before = self.heard.setdefault(agent, {})
+            for name, text in self.channel.observation(agent)["inbox"].items():
                 before[name] = f"{before[name]} / {text}" if name in before else text
 
     def hear(self, moves: Sequence[Move]) -> None:
@@ -177,10 +178,10 @@ class _Game:
         sent = []
         for move in moves:
             text = move.action["message"] if isinstance(move.action, dict) else move.action
-            hearers = self.hearers[move.seat] if text else ()
+            hearers = self.hearers[move.agent] if text else ()
             self.messages, self.characters = self.messages + bool(text), self.characters + len(text or "")
             if text:
-                self.traffic.note(move.seat, hearers, text)
+                self.traffic.note(move.agent, hearers, text)
             sent.append(replace(move, action=dict.fromkeys(hearers, text)))
         self.channel.commit(sent)
 
@@ -188,21 +189,21 @@ class _Game:
         """The world goes on by one timestep, if anybody acted."""
         if self.rules.talk_rounds:
             self.hear(moves)
-        acts = {move.seat: self.act(move) for move in moves} | self.forced
+        acts = {move.agent: self.act(move) for move in moves} | self.forced
         if not acts:
             self.passed += 1
             return
         before, self.world = self.world, self.world.step(acts, self.rng)
         self.timesteps, self.passed, self.backoffs = self.timesteps + 1, 0, self.backoffs + len(self.forced)
-        for seat, act in acts.items():
-            self.waited[seat] = self.waited[seat] + 1 if self.world.backoff(seat) is not None else 0
+        for agent, act in acts.items():
+            self.waited[agent] = self.waited[agent] + 1 if self.world.backoff(agent) is not None else 0
             if self.rules.memory:
-                self.memory[seat].append({**before.view(seat), "timestep": self.timesteps, "action": act})
+                self.memory[agent].append({**before.observation(agent), "timestep": self.timesteps, "action": act})
 
     def act(self, move: Move) -> Action:
-        """What the seat did; the idle action if it failed."""
+        """What the agent did; the idle action if it failed."""
         if move.action is None:
-            reply = self.world.reply(move.seat)
+            reply = self.world.reply(move.agent)
             return reply.noop if reply else None
         return move.action["act"] if self.rules.talk_rounds else move.action
 
@@ -217,7 +218,7 @@ class _Game:
             else:
                 self.world = self.world.freed()
                 self.waited = dict.fromkeys(self.waited, 0)
-        if self.end is None and (self.world.over or self.passed >= len(self.case.seats)):
+        if self.end is None and (self.world.over or self.passed >= len(self.case.agents)):
             self.end = "over"
         if self.end is None and self.timesteps >= self.rules.max_timesteps:
             self.end = "limit"
@@ -225,7 +226,7 @@ class _Game:
 
     def facts(self) -> Facts:
         """What the protocol and the world declare."""
-        everybody = len(self.case.seats) if self.rules.order == "sequential" else 1
+        everybody = len(self.case.agents) if self.rules.order == "sequential" else 1
         return {
             "timesteps": self.timesteps,
             "rounds": self.timesteps / everybody,

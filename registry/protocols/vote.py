@@ -16,14 +16,14 @@ from harness.errors import PluginError
 class Vote(Panel):
     """All agents answer independently; the most frequent answer is the group's.
 
-    One model in all seats is self-consistency (Wang et al., 2022), several are a majority vote of models. Turns:
-    `answer`, each in a new conversation; the view is empty, the brief the task's.
+    One model in all agents is self-consistency (Wang et al., 2022), several are a majority vote of models. Turns:
+    `answer`, each in a new conversation; the observation is empty, the context the task's.
 
     Attributes:
-        calls: how many answers there are in all: the seats answer in turn, each again and again; None: each once. For
+        calls: how many answers there are in all: the agents answer in turn, each again and again; None: each once. For
             a vote with as many calls as another method takes.
-        weights: seat → weight; None: all the same. A seat that is not named has weight 1; 0 takes its vote away.
-        ties: what wins of several leading answers: the one given "first" in seats' order, one drawn by lot ("random"),
+        weights: agent → weight; None: all the same. An agent that is not named has weight 1; 0 takes its vote away.
+        ties: what wins of several leading answers: the one given "first" in agents' order, one drawn by lot ("random"),
             or "none".
         invalid: what an answer that cannot be read counts: "ignored", or "vote": all of them together are one more
             answer, which wins as no answer if it leads.
@@ -37,18 +37,18 @@ class Vote(Panel):
     facts = (*Panel.facts, "votes", "tied", "unanimous")
 
     def __post_init__(self) -> None:
-        for seat, weight in (self.weights or {}).items():
+        for agent, weight in (self.weights or {}).items():
             if not 0 <= weight < float("inf"):
-                raise PluginError(f"the weight of {seat} is {weight}; it must be 0 or more", at=("weights", seat))
+                raise PluginError(f"the weight of {agent} is {weight}; it must be 0 or more", at=("weights", agent))
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yields one batch, or as many as `calls` takes."""
         members = self.members(case)
         ballots: list[Opinion] = []
         for number, voters in enumerate(self._voters(members)):
-            moves = yield [self.ask(task, case, seat, fresh=number > 0) for seat in voters]
+            moves = yield [self.ask(task, case, agent, fresh=number > 0) for agent in voters]
             ballots += [self.read(task, case, move) for move in moves]
-        weights = [(self.weights or {}).get(ballot.seat, 1.0) for ballot in ballots]
+        weights = [(self.weights or {}).get(ballot.agent, 1.0) for ballot in ballots]
         count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
         lost = sum(weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None)
         silent = self.invalid == "vote" and lost > max(count.weights.values(), default=0.0)
@@ -66,9 +66,9 @@ class Vote(Panel):
     def members(self, case: Case) -> tuple[str, ...]:
         """The panel. Raises `PluginError` if weights name an agent that does not exist."""
         found = super().members(case)
-        strangers = [seat for seat in self.weights or () if seat not in found]
+        strangers = [agent for agent in self.weights or () if agent not in found]
         if strangers:
-            message = f"weights names {strangers[0]!r}, who has no seat"
+            message = f"weights names {strangers[0]!r}, who is no agent of this case"
             raise PluginError(message, hint=f"There are: {', '.join(found)}.", at=("weights",))
         return found
 

@@ -41,7 +41,7 @@ class HumanEval(DatasetTask):
         """The name of the function, by which it is found in a reply, and the program's beginning."""
         return {"entry_point": doc["entry_point"], "prompt": doc["prompt"]}
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """A program that defines the function."""
         return Code(case.public.get("entry_point"))
 

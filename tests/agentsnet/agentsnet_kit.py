@@ -1,4 +1,4 @@
-"""What the AgentsNet tests share: plugins by name, small networks, and episodes with policies in the seats."""
+"""What the AgentsNet tests share: plugins by name, small networks, and episodes with policies in the agents."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ def case_of(topology: Mapping[str, tuple[str, ...]], unscored: frozenset[str] = 
 
 
 def network(edges: set[tuple[int, int]], n: int) -> dict[str, tuple[str, ...]]:
-    """Seat → neighbors, for edges between the positions 0 … n-1."""
+    """Agent → neighbors, for edges between the positions 0 … n-1."""
     return {
         NAMES[i]: tuple(NAMES[j] for j in range(n) if (i, j) in edges or (j, i) in edges) for i in range(n)
     }  # fmt: skip
@@ -53,12 +53,12 @@ def networks(draw: st.DrawFn, low: int = 2, high: int = 6, connected: bool = Fal
 
 
 def play(protocol: Protocol, problem: Task, case: Case, policies: Callable[[str], Policy], seed: int = 0) -> Drive:
-    """One episode with `policies(seat)` in every seat, every turn with a chance of its own."""
-    agents = {seat: policies(seat) for seat in case.seats}
+    """One episode with `policies(agent)` in every agent, every turn with a chance of its own."""
+    agents = {agent: policies(agent) for agent in case.agents}
 
     def answer(turn: Turn) -> Action:
-        chance = random.Random(derive_seed(seed, turn.seat, turn.view["round"]))
-        return agents[turn.seat].choose(turn, chance)
+        chance = random.Random(derive_seed(seed, turn.agent, turn.observation["round"]))
+        return agents[turn.agent].choose(turn, chance)
 
     return drive(protocol, problem, case, answer)
 

@@ -25,17 +25,17 @@ def edges(topology: Topology) -> list[tuple[str, str]]:
     return [(u, v) for u, v in combinations(topology, 2) if v in topology[u]]
 
 
-def options(problem: str, case: Case, seat: str) -> tuple[str, ...]:
-    made: tuple[str, ...] = task(problem).reply(case, seat).options
+def options(problem: str, case: Case, agent: str) -> tuple[str, ...]:
+    made: tuple[str, ...] = task(problem).reply(case, agent).options
     return made
 
 
 @st.composite
 def played(draw: st.DrawFn, problem: str, junk_too: bool = False) -> tuple[Case, dict[str, Any]]:
-    """A small network and an answer for every seat."""
+    """A small network and an answer for every agent."""
     case = case_of(draw(networks(high=5)))
-    kinds = {seat: st.sampled_from(options(problem, case, seat)) for seat in case.seats}
-    answers = {seat: draw(kind | junk if junk_too else kind) for seat, kind in kinds.items()}
+    kinds = {agent: st.sampled_from(options(problem, case, agent)) for agent in case.agents}
+    answers = {agent: draw(kind | junk if junk_too else kind) for agent, kind in kinds.items()}
     return case, answers
 
 
@@ -51,8 +51,8 @@ def is_cover(topology: Topology, cover: frozenset[str]) -> bool:
 
 
 def is_minimal_cover(topology: Topology, answers: Mapping[str, str]) -> bool:
-    cover = frozenset(seat for seat in topology if answers[seat] == "Yes")
-    return is_cover(topology, cover) and not any(is_cover(topology, cover - {seat}) for seat in cover)
+    cover = frozenset(agent for agent in topology if answers[agent] == "Yes")
+    return is_cover(topology, cover) and not any(is_cover(topology, cover - {agent}) for agent in cover)
 
 
 def is_maximal_matching(topology: Topology, answers: Mapping[str, str]) -> bool:
@@ -60,8 +60,8 @@ def is_maximal_matching(topology: Topology, answers: Mapping[str, str]) -> bool:
     every = edges(topology)
     for size in range(len(every) + 1):
         for pairs in combinations(every, size):
-            seats = [seat for pair in pairs for seat in pair]
-            if len(set(seats)) == len(seats) and all(set(edge) & set(seats) for edge in every):
+            agents = [agent for pair in pairs for agent in pair]
+            if len(set(agents)) == len(agents) and all(set(edge) & set(agents) for edge in every):
                 told = dict.fromkeys(topology, "None") | dict(pairs) | {v: u for u, v in pairs}
                 if told == answers:
                     return True
@@ -90,7 +90,7 @@ def test_solved_is_what_the_definition_says(problem: str, data: st.DataObject) -
 def paper_score(problem: str, topology: Topology, answers: Mapping[str, str]) -> float:
     """Appendix B's formulas, letter by letter, for valid answers and where they are defined."""
     every, n = edges(topology), len(topology)
-    yes = [seat for seat in topology if answers[seat] == "Yes"]
+    yes = [agent for agent in topology if answers[agent] == "Yes"]
     if problem == "coloring":
         return sum(answers[u] != answers[v] for u, v in every) / len(every)
     if problem == "vertex_cover":
@@ -121,12 +121,12 @@ def test_score_is_the_papers_formula(problem: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_grading_is_total_and_unparsed_is_never_solved(problem: str, data: st.DataObject) -> None:
     case, answers = data.draw(played(problem, junk_too=True))
-    for gone in data.draw(st.sets(st.sampled_from(case.seats))):
+    for gone in data.draw(st.sets(st.sampled_from(case.agents))):
         del answers[gone]
     grades = grade(task(problem), case, answers)
     assert set(grades) == set(task(problem).grades)
     assert all(0 <= value <= 1 for value in grades.values())
-    valid = [isinstance(answers.get(s), str) and answers[s] in options(problem, case, s) for s in case.seats]
+    valid = [isinstance(answers.get(s), str) and answers[s] in options(problem, case, s) for s in case.agents]
     if not all(valid):
         assert grades["solved"] == 0
 
@@ -181,7 +181,7 @@ def test_corners(problem: str, topology: Topology, answers: list[Any], solved: i
 def test_only_the_network_of_honest_agents_counts(problem: str, data: st.DataObject) -> None:
     """Whatever byzantine agents answer, the grades are those of the network without them."""
     case, answers = data.draw(played(problem, junk_too=True))
-    byzantine = frozenset(data.draw(st.sets(st.sampled_from(case.seats))))
+    byzantine = frozenset(data.draw(st.sets(st.sampled_from(case.agents))))
     topology = case.topology or {}
     rest = {u: tuple(v for v in topology[u] if v not in byzantine) for u in topology if u not in byzantine}
     grades = grade(task(problem), case_of(topology, byzantine), answers)
@@ -190,7 +190,7 @@ def test_only_the_network_of_honest_agents_counts(problem: str, data: st.DataObj
         return
     without = Case("rest", tuple(rest), public=case.public, topology=rest)  # as many groups as before
     suffix = "_honest" if problem == "matching" else ""
-    told = {seat: answers[seat] for seat in rest}
+    told = {agent: answers[agent] for agent in rest}
     expected = grade(task(problem), without, told)
     assert grades[f"solved{suffix}"] == expected["solved"]
     assert grades[f"score{suffix}"] == expected["score"]
@@ -206,11 +206,11 @@ def test_naming_a_byzantine_partner_is_graded_both_ways() -> None:
     assert alone == {"solved": 1, "score": 1, "solved_honest": 1, "score_honest": 1}  # no honest neighbors
 
 
-def test_briefs_hold_what_an_agent_may_know_and_nothing_else() -> None:
+def test_contexts_hold_what_an_agent_may_know_and_nothing_else() -> None:
     case = task("coloring").example()
-    assert task("coloring").brief(case, "Bob") == {
+    assert task("coloring").context(case, "Bob") == {
         "problem": "coloring", "n": 4, "name": "Bob", "neighbors": ["Emma"], "groups": 4,
     }  # fmt: skip
     assert task("matching").reply(case, "Emma").options == ("Alan", "Bob", "Evelyn", "None")
     assert task("coloring").reply(case, "Bob").options == ("Group 1", "Group 2", "Group 3", "Group 4")
-    assert {task(problem).brief(case, "Emma")["problem"] for problem in PROBLEMS} == set(PROBLEMS)
+    assert {task(problem).context(case, "Emma")["problem"] for problem in PROBLEMS} == set(PROBLEMS)

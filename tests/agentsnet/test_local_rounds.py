@@ -32,13 +32,13 @@ def chatter(turn: Turn) -> Any:
     """Everybody tells every neighbor who wrote to whom in which round; Bob is always silent."""
     if turn.name == "answer":
         return turn.reply.options[0] if turn.reply.options else None
-    if turn.seat == "Bob":
+    if turn.agent == "Bob":
         return {}
-    return {name: f"{turn.seat} to {name} in {turn.view['round']}" for name in turn.view["neighbors"]}
+    return {name: f"{turn.agent} to {name} in {turn.observation['round']}" for name in turn.observation["neighbors"]}
 
 
-def views(played: Drive, seat: str) -> list[Mapping[str, Any]]:
-    return [turn.view for turn in played.turns() if turn.seat == seat]
+def observations(played: Drive, agent: str) -> list[Mapping[str, Any]]:
+    return [turn.observation for turn in played.turns() if turn.agent == agent]
 
 
 def test_every_agent_is_asked_t_times_for_messages_and_once_for_its_answer() -> None:
@@ -46,21 +46,22 @@ def test_every_agent_is_asked_t_times_for_messages_and_once_for_its_answer() -> 
     assert [[turn.name for turn, _ in batch] for batch in played.batches] == [
         ["start"] * 4, ["talk"] * 4, ["talk"] * 4, ["answer"] * 4,
     ]  # fmt: skip
-    assert [[turn.seat for turn, _ in batch] for batch in played.batches] == [list(EXAMPLE.seats)] * 4
-    assert [(view["round"], view["rounds_left"], view["last_round"]) for view in views(played, "Emma")] == [
+    assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [list(EXAMPLE.agents)] * 4
+    emma = observations(played, "Emma")
+    assert [(seen["round"], seen["rounds_left"], seen["last_round"]) for seen in emma] == [
         (1, 3, False), (2, 2, False), (3, 1, True), (4, 0, False),
     ]  # fmt: skip
-    assert played.outcome.answers == dict.fromkeys(EXAMPLE.seats, "Group 1")
+    assert played.outcome.answers == dict.fromkeys(EXAMPLE.agents, "Group 1")
 
 
 def test_messages_arrive_once_in_the_next_round_in_neighbor_order() -> None:
     played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, chatter)
-    first, second, last = views(played, "Emma")
+    first, second, last = observations(played, "Emma")
     assert (first["inbox"], first["silent"]) == ({}, [])
     assert list(second["inbox"].items()) == [("Alan", "Alan to Emma in 1"), ("Evelyn", "Evelyn to Emma in 1")]
     assert (second["silent"], last["silent"]) == (["Bob"], ["Bob"])
     assert last["inbox"]["Alan"] == "Alan to Emma in 2"
-    assert views(played, "Bob")[1]["inbox"] == {"Emma": "Emma to Bob in 1"}
+    assert observations(played, "Bob")[1]["inbox"] == {"Emma": "Emma to Bob in 1"}
 
 
 def test_facts_count_what_was_sent() -> None:
@@ -87,10 +88,10 @@ def test_messages_of_several_objects_are_sent_and_dropped_ones_counted() -> None
     reply = '{"Alan": "1"}\n{"Emma": "2", "Stranger": "3"}\nBetter: {"Alan": "4"}\n{"Emma": "5"} (or {} for silence)'
     engine = Mock(function=lambda request: Completion(reply))
     prompts = BUILTIN.prompts("agentsnet/standard")
-    players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in EXAMPLE.seats}
+    players = {s: ModelPlayer(engine, prompts, {}, False, "e", s, 0) for s in EXAMPLE.agents}
     game = play(local_rounds(rounds=1), task("coloring"), EXAMPLE, players, random.Random(0), {}, lambda *_: None)
     facts = asyncio.run(game).facts
-    near = [sum(name in ("Alan", "Emma") for name in EXAMPLE.topology[seat]) for seat in EXAMPLE.seats]
+    near = [sum(name in ("Alan", "Emma") for name in EXAMPLE.topology[agent]) for agent in EXAMPLE.agents]
     assert facts["messages"] == sum(near)
     assert facts["dropped"] > sum(near), "the first draft, and the stranger's"
 
@@ -98,16 +99,18 @@ def test_messages_of_several_objects_are_sent_and_dropped_ones_counted() -> None
 def test_without_rounds_only_the_answer_is_asked_for() -> None:
     played = drive(local_rounds(rounds=0), task("consensus"), EXAMPLE)
     assert [[turn.name for turn, _ in batch] for batch in played.batches] == [["answer"] * 4]
-    assert views(played, "Emma")[0]["inbox"] == {}
+    assert observations(played, "Emma")[0]["inbox"] == {}
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_the_papers_budget_and_the_briefs(problem: str) -> None:
+def test_the_papers_budget_and_the_contexts(problem: str) -> None:
     played = drive(local_rounds(), task(problem), EXAMPLE)
     rounds = task(problem).rounds(EXAMPLE)
     assert len(played.batches) == rounds + 1 == {"consensus": 6, "leader_election": 6}.get(problem, 5)
-    assert all(turn.brief == {**task(problem).brief(EXAMPLE, turn.seat), "rounds": rounds} for turn in played.turns())
-    assert all(turn.repairs == 1 and not turn.fresh for turn in played.turns())
+    assert all(
+        turn.context == {**task(problem).context(EXAMPLE, turn.agent), "rounds": rounds} for turn in played.turns()
+    )
+    assert all(turn.parse_retries == 1 and not turn.fresh for turn in played.turns())
 
 
 def test_a_network_task_of_ones_own_is_short_and_has_a_round_budget() -> None:
@@ -117,7 +120,7 @@ def test_a_network_task_of_ones_own_is_short_and_has_a_round_budget() -> None:
         def networks(self, seed: int) -> Iterable[Network]:
             return seeded("ring", 6, 2, seed)
 
-        def reply(self, case: Case, seat: str) -> Choice:
+        def reply(self, case: Case, agent: str) -> Choice:
             return Choice(("a", "b"))
 
         def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
@@ -133,21 +136,25 @@ def test_a_network_task_of_ones_own_is_short_and_has_a_round_budget() -> None:
 
 
 def test_settings_reach_the_turns() -> None:
-    protocol = local_rounds(rounds=1, repairs=3, chain_of_thought=False, parsing="reference", max_chars=9)
+    protocol = local_rounds(rounds=1, parse_retries=3, chain_of_thought=False, parsing="reference", max_chars=9)
     start, answer = (batch[0][0] for batch in drive(protocol, task("coloring"), EXAMPLE).batches)
-    assert (start.repairs, start.view["chain_of_thought"], start.view["options"]) == (3, False, None)
+    assert (start.parse_retries, start.observation["chain_of_thought"], start.observation["options"]) == (
+        3,
+        False,
+        None,
+    )
     assert start.reply.constraint()["json"]["properties"]["Alan"] == {"type": "string", "maxLength": 9}
     assert start.reply.parse('{"Alan": "a", "Tiffany": "b"}').action == {"Alan": "a"}  # one of the 200 names
     assert start.reply.parse('{"Alan": "a", "Xerxes": "b"}').action is None
     assert answer.reply.parse("### Final Answer ###: Group 1").action is None  # the reference reading
-    assert answer.view["options"] == ("Group 1", "Group 2", "Group 3", "Group 4")
+    assert answer.observation["options"] == ("Group 1", "Group 2", "Group 3", "Group 4")
 
 
-def test_a_seat_without_an_action_is_silent() -> None:
+def test_an_agent_without_an_action_is_silent() -> None:
     played = drive(local_rounds(rounds=2), task("coloring"), EXAMPLE, lambda turn: None)
-    assert views(played, "Emma")[1]["silent"] == ["Alan", "Bob", "Evelyn"]
+    assert observations(played, "Emma")[1]["silent"] == ["Alan", "Bob", "Evelyn"]
     assert played.outcome.facts["messages"] == 0
-    assert played.outcome.answers == dict.fromkeys(EXAMPLE.seats)
+    assert played.outcome.answers == dict.fromkeys(EXAMPLE.agents)
 
 
 # ------------------------------------------------------------------------------------------ channel
@@ -163,26 +170,28 @@ def test_the_channel_carries_messages_to_neighbors_only(
     sent: dict[str, dict[str, str]] = {}
     for _ in range(2):  # nothing of the first round is left after the second
         sent = {s: data.draw(st.dictionaries(st.sampled_from([*topology, "Nobody"]), st.text())) for s in topology}
-        channel.commit([Move(seat, "talk", action) for seat, action in sent.items()])
-    for seat, near in topology.items():
-        view = channel.view(seat)
-        assert view == channel.view(seat)
-        assert view["inbox"] == {name: peer_text(sent[name][seat], block=True) for name in near if seat in sent[name]}
-        assert [*view["inbox"]] == [name for name in near if name in view["inbox"]]
-        assert view["silent"] == [name for name in near if name not in view["inbox"]]
+        channel.commit([Move(agent, "talk", action) for agent, action in sent.items()])
+    for agent, near in topology.items():
+        observation = channel.observation(agent)
+        assert observation == channel.observation(agent)
+        assert observation["inbox"] == {
+            name: peer_text(sent[name][agent], block=True) for name in near if agent in sent[name]
+        }
+        assert [*observation["inbox"]] == [name for name in near if name in observation["inbox"]]
+        assert observation["silent"] == [name for name in near if name not in observation["inbox"]]
 
 
 @pytest.mark.parametrize("action", [None, "hello", ["Emma"], 5])
 def test_what_is_no_message_is_silence(action: object) -> None:
     channel = load("channels", "neighbors").open(EXAMPLE, random.Random(0))
     channel.commit([Move("Alan", "talk", action), Move("Bob", "talk", {"Emma": "x"})])
-    assert channel.view("Emma") == {"inbox": {"Bob": "x"}, "silent": ["Alan", "Evelyn"]}
+    assert channel.observation("Emma") == {"inbox": {"Bob": "x"}, "silent": ["Alan", "Evelyn"]}
 
 
 def test_without_a_topology_everybody_is_a_neighbor() -> None:
     channel = load("channels", "neighbors").open(Case("x", ("A", "B", "C")), random.Random(0))
     channel.commit([Move("A", "talk", {"B": "b", "C": "c", "A": "a"})])
-    assert [channel.view(seat) for seat in "ABC"] == [
+    assert [channel.observation(agent) for agent in "ABC"] == [
         {"inbox": {}, "silent": ["B", "C"]},
         {"inbox": {"A": "b"}, "silent": ["C"]},
         {"inbox": {"A": "c"}, "silent": ["B"]},
@@ -194,34 +203,34 @@ def test_without_a_topology_everybody_is_a_neighbor() -> None:
 
 def script(request: Request) -> str:
     """A model that plays coloring on the example: Alan's first reply and Bob's answer must be asked for again."""
-    _, seat, turn, attempt = request.id.split("/")
+    _, agent, turn, attempt = request.id.split("/")
     names = {"Emma": ["Alan", "Bob", "Evelyn"], "Alan": ["Emma", "Evelyn"], "Bob": ["Emma"], "Evelyn": ["Emma", "Alan"]}
-    group = {"Emma": 1, "Alan": 2, "Bob": 2, "Evelyn": 3}[seat]
-    if (seat, turn, attempt) == ("Alan", "0", "0"):
+    group = {"Emma": 1, "Alan": 2, "Bob": 2, "Evelyn": 3}[agent]
+    if (agent, turn, attempt) == ("Alan", "0", "0"):
         return "I'd like to be in Group 2, but let me hear from the others first."
-    if (seat, turn, attempt) == ("Bob", "2", "0"):
+    if (agent, turn, attempt) == ("Bob", "2", "0"):
         return "I would say Group 2 or Group 3."
     if turn == "2":
         return f"Nobody near me is in Group {group}.\n\n### Final Answer ###\n'Group {group}'"
-    if seat == "Evelyn" and turn == "0":
+    if agent == "Evelyn" and turn == "0":
         return "Let me listen first.\n{}"
     message = f"I'll be in Group {group}." if turn == "0" else f"I stay in\nGroup {group}."
-    return f"Thinking of {{groups}} …\n```json\n{json.dumps(dict.fromkeys(names[seat], message), indent=1)}\n```"
+    return f"Thinking of {{groups}} …\n```json\n{json.dumps(dict.fromkeys(names[agent], message), indent=1)}\n```"
 
 
 def transcript(constrained: bool = False) -> tuple[str, Outcome]:
     """Every message of the episode, conversation by conversation, and what came out."""
     prompts = BUILTIN.prompts("agentsnet/standard")
     engine = Mock(function=script)
-    players = {s: ModelPlayer(engine, prompts, {}, constrained, "golden", s, 0) for s in EXAMPLE.seats}
+    players = {s: ModelPlayer(engine, prompts, {}, constrained, "golden", s, 0) for s in EXAMPLE.agents}
     problem = task("coloring")
     outcome = asyncio.run(
         play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), {}, lambda *_: None)
     )
     lines = []
-    for seat, player in players.items():
+    for agent, player in players.items():
         for message in player.thread.messages:
-            lines.append(f"═══ {seat} · {message['role']} ═══\n{message['content']}\n")
+            lines.append(f"═══ {agent} · {message['role']} ═══\n{message['content']}\n")
     told = {"answers": outcome.answers, "facts": outcome.facts, "grade": problem.grade(EXAMPLE, outcome)}
     return "\n".join([*lines, json.dumps(told, indent=1), ""]), outcome
 
@@ -247,11 +256,11 @@ def test_completions_are_the_only_thing_a_replay_needs() -> None:
         raise AssertionError(f"{request.id} was asked for")
 
     def run(engine: Mock) -> tuple[dict[str, ModelPlayer], Outcome]:
-        players = {s: ModelPlayer(engine, prompts, {}, False, "golden", s, 0) for s in EXAMPLE.seats}
+        players = {s: ModelPlayer(engine, prompts, {}, False, "golden", s, 0) for s in EXAMPLE.agents}
         keep = dict(recorded)
         outcome = asyncio.run(
             play(local_rounds(rounds=2), problem, EXAMPLE, players, random.Random(0), keep,
-                 lambda batch, position, index, move: recorded.update({(move.seat, index): move}))
+                 lambda batch, position, index, move: recorded.update({(move.agent, index): move}))
         )  # fmt: skip
         return players, outcome
 

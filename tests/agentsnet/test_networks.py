@@ -33,7 +33,7 @@ def suite(sizes: tuple[int, ...]) -> list[Case]:
 
 
 def graph(case: Case) -> nx.Graph:
-    return nx.Graph({seat: list(neighbors) for seat, neighbors in (case.topology or {}).items()})
+    return nx.Graph({agent: list(neighbors) for agent, neighbors in (case.topology or {}).items()})
 
 
 # --------------------------------------------------------------------------------- the paper's own
@@ -41,24 +41,24 @@ def graph(case: Case) -> nx.Graph:
 
 def test_the_networks_of_the_papers_transcripts() -> None:
     k4 = cases(size=4)[0]  # Appendix E.1
-    assert k4.seats == ("Jeremy", "Douglas", "Stephen", "Danielle")
-    assert all(set(k4.topology[seat]) == set(k4.seats) - {seat} for seat in k4.seats)
+    assert k4.agents == ("Jeremy", "Douglas", "Stephen", "Danielle")
+    assert all(set(k4.topology[agent]) == set(k4.agents) - {agent} for agent in k4.agents)
 
     ws_8_0 = cases(size=8)[0]  # Appendix E.2 and E.5
-    assert ws_8_0.seats == ("Joseph", "Timothy", "Henry", "Kyle", "Dorothy", "Joyce", "Richard", "Rachel")
+    assert ws_8_0.agents == ("Joseph", "Timothy", "Henry", "Kyle", "Dorothy", "Joyce", "Richard", "Rachel")
     assert ws_8_0.topology["Kyle"] == ("Timothy", "Henry", "Dorothy", "Richard")  # in the order printed
     assert set(ws_8_0.topology["Dorothy"]) == {"Timothy", "Kyle", "Rachel", "Joseph"}
 
     dt_8_0 = cases(graphs="delaunay", size=8)[0]  # Appendix E.3 and E.4
-    assert dt_8_0.seats == ("Dorothy", "Lauren", "Tyler", "Brandon", "Bobby", "Kayla", "Samuel", "Anna")
+    assert dt_8_0.agents == ("Dorothy", "Lauren", "Tyler", "Brandon", "Bobby", "Kayla", "Samuel", "Anna")
     assert set(dt_8_0.topology["Samuel"]) == {"Tyler", "Lauren", "Brandon", "Bobby", "Anna", "Dorothy"}
     assert {"Bobby", "Brandon"} <= set(dt_8_0.topology["Kayla"]) and "Brandon" in dt_8_0.topology["Bobby"]
 
 
 def test_the_published_suites_are_what_they_always_were() -> None:
-    """Every seat and every neighbor list of the 108 networks, in order; no package update may change them."""
+    """Every agent and every neighbor list of the 108 networks, in order; no package update may change them."""
     for sizes, digest in ((SMALL, "0299823d3448c94d"), (LARGE, "5ad055a9e88399fc")):
-        told = [[case.id, case.seats, list((case.topology or {}).values())] for case in suite(sizes)]
+        told = [[case.id, case.agents, list((case.topology or {}).values())] for case in suite(sizes)]
         assert hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16] == digest
 
 
@@ -75,7 +75,7 @@ def test_the_small_suite_in_numbers() -> None:
     small = suite(SMALL)
     assert len({case.id for case in small}) == len(small) == 27
     assert len(distinct(small)) == 20
-    assert len(distinct([case for case in small if len(case.seats) == 4])) == 3
+    assert len(distinct([case for case in small if len(case.agents) == 4])) == 3
     assert [case.id for case in small if case.public["max_degree"] + 1 >= 10] == ["scale_free-16-0"]
 
 
@@ -84,7 +84,7 @@ def test_round_budgets_add_up_to_the_papers_calls(sizes: tuple[int, ...], calls:
     """One call a round and one for the answer; both sums follow from Section 5.1 and the diameters."""
     networks = suite(sizes)
     rounds = {problem: [task(problem).rounds(case) for case in networks] for problem in PROBLEMS}
-    total = sum((t + 1) * len(case.seats) for ts in rounds.values() for t, case in zip(ts, networks, strict=True))
+    total = sum((t + 1) * len(case.agents) for ts in rounds.values() for t, case in zip(ts, networks, strict=True))
     assert total == calls
 
 
@@ -112,10 +112,10 @@ def test_every_family_is_connected_at_every_size(family: str, size: int, seed: i
     assert first == again
     for case in first:
         topology = case.topology or {}
-        assert len(set(case.seats)) == size == len(topology) == case.labels["size"]
+        assert len(set(case.agents)) == size == len(topology) == case.labels["size"]
         assert nx.is_connected(graph(case))
-        assert all(seat in topology[neighbor] for seat in topology for neighbor in topology[seat])
-        assert all(len(set(near)) == len(near) and seat not in near for seat, near in topology.items())
+        assert all(agent in topology[neighbor] for agent in topology for neighbor in topology[agent])
+        assert all(len(set(near)) == len(near) and agent not in near for agent, near in topology.items())
         assert case.public["max_degree"] == max(map(len, topology.values()))
 
 
@@ -140,14 +140,14 @@ def test_trees_have_no_cycle() -> None:
 
 def test_seeded_networks_differ_by_seed_and_sample() -> None:
     drawn = cases(seed=0, size=30, source="seeded") + cases(seed=1, size=30, source="seeded")
-    assert len({(case.seats, tuple((case.topology or {}).values())) for case in drawn}) == 6
+    assert len({(case.agents, tuple((case.topology or {}).values())) for case in drawn}) == 6
 
 
 def test_ten_thousand_agents() -> None:
     (case,) = cases(size=10_000, samples=1, source="seeded")
-    assert len(set(case.seats)) == 10_000 and "James" in case.seats and "James50" in case.seats
+    assert len(set(case.agents)) == 10_000 and "James" in case.agents and "James50" in case.agents
     assert task("coloring").rounds(case) > 20
-    assert len(task("coloring").brief(case, case.seats[0])["neighbors"]) == len(case.topology[case.seats[0]])
+    assert len(task("coloring").context(case, case.agents[0])["neighbors"]) == len(case.topology[case.agents[0]])
 
 
 def test_the_first_cases_come_without_the_others() -> None:
@@ -197,7 +197,7 @@ def test_an_edge_that_looks_like_a_header_is_an_edge(tmp_path: Path, first: str)
 @pytest.mark.parametrize("first", ["source,target", "FROM,TO", "u,v", "node1 node2", "a,b"])
 def test_above_numbered_agents_words_are_a_header(tmp_path: Path, first: str) -> None:
     (case,) = cases(source="edges", edges=edge_list(tmp_path, f"# x\n{first}\n0,1\n1,2\n"))
-    assert len(case.seats) == 3 and not {"source", "FROM", "u", "node1", "a"} & {*case.seats}
+    assert len(case.agents) == 3 and not {"source", "FROM", "u", "node1", "a"} & {*case.agents}
 
 
 @pytest.mark.parametrize("text", ["source,target\nAnn,Bo\n", "a,b\nc,d\n", "person,friend\n0,1\n", "a,b\n"])
@@ -206,10 +206,10 @@ def test_what_may_be_a_header_or_an_edge_is_asked(tmp_path: Path, text: str) -> 
     with pytest.raises(DataError, match=r"office.csv:2:1: .*a header or an edge(?s:.*)header: true"):
         cases(source="edges", edges=file)
     (with_it,) = cases(source="edges", edges=file, header=False)
-    assert len(with_it.seats) >= 2
+    assert len(with_it.agents) >= 2
     if text != "a,b\n":
         (without,) = cases(source="edges", edges=file, header=True)
-        assert len(without.seats) == len(with_it.seats) - 2
+        assert len(without.agents) == len(with_it.agents) - 2
 
 
 def test_what_was_read_is_shown_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,8 +229,8 @@ def test_what_was_read_is_shown_before_anything_is_played(tmp_path: Path, capsys
 def test_numbered_agents_get_names(tmp_path: Path) -> None:
     file = edge_list(tmp_path, "0 1\n1 2\n")
     (case,), (other,) = cases(source="edges", edges=file), cases(seed=1, source="edges", edges=file)
-    assert all(seat.isalpha() for seat in case.seats) and len(case.seats) == 3
-    assert case.seats != other.seats
+    assert all(agent.isalpha() for agent in case.agents) and len(case.agents) == 3
+    assert case.agents != other.agents
 
 
 @pytest.mark.parametrize(
@@ -317,9 +317,9 @@ def test_rows_of_the_data_set(tmp_path: Path, form: str, suffix: str) -> None:
     else:
         file.write_text(json.dumps([ROWS[form]] if suffix == "json" else ROWS[form]))
     (case,) = dataset(tmp_path)
-    assert case.seats == ("Ann", "Bo", "Cy")
-    assert {seat: set(near) for seat, near in (case.topology or {}).items()} == {
-        seat: set(case.seats) - {seat} for seat in case.seats
+    assert case.agents == ("Ann", "Bo", "Cy")
+    assert {agent: set(near) for agent, near in (case.topology or {}).items()} == {
+        agent: set(case.agents) - {agent} for agent in case.agents
     }
     assert case.labels["graphs"] == "small_world"
 
@@ -329,7 +329,7 @@ def test_one_file_per_network_and_csv(tmp_path: Path) -> None:
     (tmp_path / "more.csv").write_text('graph_id,edges\nba_3_2,"[[0,1],[1,2]]"\n')
     found = dataset(tmp_path, graphs="scale_free")
     assert [case.id for case in found] == ["scale_free-3-1", "scale_free-3-2"]
-    assert all(seat.isalpha() for case in found for seat in case.seats)
+    assert all(agent.isalpha() for case in found for agent in case.agents)
 
 
 def test_a_line_of_jsonl_ends_with_a_newline_and_nothing_else(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_the_data_set_comes_through_the_datasets_package(tmp_path: Path) -> None
     (tmp_path / "train.jsonl").write_text(json.dumps(ROWS["pairs and names"]) + "\n")
     code = (
         "from harness.config import project; t = project.builtin().load('tasks', 'agentsnet/coloring');"
-        f"print([c.seats for c in t(source='dataset', size=3, dataset_path={str(tmp_path)!r}).cases(None, 0)])"
+        f"print([c.agents for c in t(source='dataset', size=3, dataset_path={str(tmp_path)!r}).cases(None, 0)])"
     )
     environment = {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1", "PATH": ""}
     root = Path(__file__).parent.parent.parent

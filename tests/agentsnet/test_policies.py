@@ -21,7 +21,7 @@ seeds = st.integers(0, 10**6)
 
 
 def classical(**parameters: Any) -> Callable[[str], Policy]:
-    return lambda seat: load("policies", "agentsnet/classical", **parameters)
+    return lambda agent: load("policies", "agentsnet/classical", **parameters)
 
 
 def rerun(problem: str, case: Case, rounds: Any, seed: int = 0, **parameters: Any) -> Drive:
@@ -57,7 +57,7 @@ def test_flooding_needs_as_many_rounds_as_the_diameter() -> None:
 
     def leaders(rounds: int) -> list[str]:
         answers = rerun("leader_election", line, rounds).outcome.answers
-        return [seat for seat, answer in answers.items() if answer == "Yes"]
+        return [agent for agent, answer in answers.items() if answer == "Yes"]
 
     assert [leaders(rounds) for rounds in (0, 1, 3, 4)] == [ends, ["Alan", "Bob"], ["Alan", "Bob"], ["Alan"]]
 
@@ -69,11 +69,11 @@ def test_no_budget_makes_the_algorithms_contradict_themselves(
 ) -> None:
     case = case_of(topology)
     matched = rerun("matching", case, rounds, seed, deliveries_per_phase=deliveries).outcome.answers
-    assert all(matched[partner] == seat for seat, partner in matched.items() if partner != "None")
+    assert all(matched[partner] == agent for agent, partner in matched.items() if partner != "None")
     cover = rerun("vertex_cover", case, rounds, seed, deliveries_per_phase=deliveries).outcome.answers
     assert all("Yes" in (cover[u], cover[v]) for u in topology for v in topology[u])
     taken = [
-        {seat: text for seat, texts in round_.items() for text in texts if text.startswith("took")}
+        {agent: text for agent, texts in round_.items() for text in texts if text.startswith("took")}
         for round_ in said(rerun("coloring", case, rounds, seed, deliveries_per_phase=deliveries))
     ]
     for colors in taken:
@@ -81,15 +81,15 @@ def test_no_budget_makes_the_algorithms_contradict_themselves(
 
 
 def said(played: Drive) -> list[Mapping[str, set[str]]]:
-    """What every seat said in every round of messages."""
+    """What every agent said in every round of messages."""
     rounds = (batch for batch in played.batches if batch[0][0].name != "answer")
-    return [{turn.seat: set(move.action.values()) for turn, move in batch} for batch in rounds]
+    return [{turn.agent: set(move.action.values()) for turn, move in batch} for batch in rounds]
 
 
 def test_phases_open_only_if_they_fit() -> None:
     def words(**parameters: Any) -> list[set[str]]:
         rounds = said(rerun("coloring", EXAMPLE, 5, 1, **parameters))
-        return [{text.split()[0] for texts in seats.values() for text in texts} for seats in rounds]
+        return [{text.split()[0] for texts in agents.values() for text in texts} for agents in rounds]
 
     tries = {
         name: [number for number, found in enumerate(words(**parameters), 1) if "try" in found]
@@ -123,13 +123,13 @@ def test_nothing_that_is_heard_makes_an_agent_break_a_rule(problem: str, data: s
     agent: Policy = load("policies", "agentsnet/classical")
     chance = random.Random(data.draw(seeds))
     near = ("Alan", "Bob", "Evelyn")
-    brief = {"problem": problem, "n": 4, "name": "Emma", "neighbors": near, "groups": 4, "rounds": 4}
+    context = {"problem": problem, "n": 4, "name": "Emma", "neighbors": near, "groups": 4, "rounds": 4}
     for number in range(1, 6):
         inbox = data.draw(st.dictionaries(st.sampled_from(near), hostile | st.none() | st.integers()))
         answer = task(problem).reply(EXAMPLE, "Emma")
         reply: Reply = answer if number == 5 else Messages(near)
-        view = {"inbox": inbox, "round": number, "rounds_left": 5 - number}
-        action = agent.choose(Turn("Emma", "talk", view, reply, brief), chance)
+        observation = {"inbox": inbox, "round": number, "rounds_left": 5 - number}
+        action = agent.choose(Turn("Emma", "talk", observation, reply, context), chance)
         if number == 5:
             assert action in answer.options
         else:
@@ -162,8 +162,8 @@ def test_success_on_the_papers_networks(problem: str, size: int, low: float, hig
 # ----------------------------------------------------------------------------------------- saboteurs
 
 
-def mixed(seat: str) -> Policy:
-    sits: Policy = load("policies", "agentsnet/saboteur" if seat == "Evelyn" else "agentsnet/classical")
+def mixed(agent: str) -> Policy:
+    sits: Policy = load("policies", "agentsnet/saboteur" if agent == "Evelyn" else "agentsnet/classical")
     return sits
 
 
@@ -181,7 +181,7 @@ def test_a_saboteur_keeps_honest_agents_from_solving(problem: str) -> None:
 
 def test_a_saboteur_contradicts_itself() -> None:
     played = play(local_rounds(rounds=8), task("consensus"), LINE, mixed)
-    told = [move.action for batch in played.batches for turn, move in batch if turn.seat == "Evelyn"][:-1]
+    told = [move.action for batch in played.batches for turn, move in batch if turn.agent == "Evelyn"][:-1]
     assert all(set(action) == {"Bob", "Mary"} for action in told)
     assert any(action["Bob"] != action["Mary"] for action in told)
 
@@ -190,8 +190,10 @@ def test_a_saboteurs_answer_is_against_its_neighbors() -> None:
     saboteur: Policy = load("policies", "agentsnet/saboteur")
 
     def answer(problem: str, inbox: dict[str, str]) -> Any:
-        view = {"inbox": inbox, "round": 5}
-        turn = Turn("Emma", "answer", view, task(problem).reply(EXAMPLE, "Emma"), task(problem).brief(EXAMPLE, "Emma"))
+        observation = {"inbox": inbox, "round": 5}
+        turn = Turn(
+            "Emma", "answer", observation, task(problem).reply(EXAMPLE, "Emma"), task(problem).context(EXAMPLE, "Emma")
+        )
         return saboteur.choose(turn, random.Random(0))
 
     assert answer("coloring", {"Alan": "took 3"}) == "Group 3"
@@ -212,7 +214,7 @@ class Essay(Reply):
 
 
 @pytest.mark.parametrize("name", ["random", "all_agree", "agentsnet/saboteur"])
-def test_policies_sit_in_any_seat(name: str) -> None:
+def test_policies_play_any_agent(name: str) -> None:
     policy: Policy = load("policies", name)
     assert policy.choose(Turn("A", "say", {}, Essay()), random.Random(0)) == "(silence)"
     assert policy.choose(Turn("A", "say", {}, Choice(("a", "b"))), random.Random(0)) in ("a", "b")
@@ -230,7 +232,7 @@ def test_the_random_policy_is_uniform() -> None:
 
 
 def test_all_agree_is_the_best_consensus_and_the_worst_coloring() -> None:
-    def agree(seat: str) -> Policy:
+    def agree(agent: str) -> Policy:
         sits: Policy = load("policies", "all_agree")
         return sits
 

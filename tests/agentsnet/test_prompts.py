@@ -30,19 +30,23 @@ def prompts(name: str) -> PromptSet:
     return BUILTIN.prompts(f"agentsnet/{name}")
 
 
-def turns(problem: str, name: str, seat: str = "Emma", **settings: Any) -> list[Turn]:
-    """The seat's turns of one name in an episode in which everybody but Bob writes to everybody."""
+def turns(problem: str, name: str, agent: str = "Emma", **settings: Any) -> list[Turn]:
+    """The agent's turns of one name in an episode in which everybody but Bob writes to everybody."""
 
     def answer(turn: Turn) -> Any:
-        silent = turn.seat == "Bob" or turn.name == "answer"
-        return turn.reply.noop if silent else {to: f"Hello {to}, here is {turn.seat}." for to in turn.view["neighbors"]}
+        silent = turn.agent == "Bob" or turn.name == "answer"
+        return (
+            turn.reply.noop
+            if silent
+            else {to: f"Hello {to}, here is {turn.agent}." for to in turn.observation["neighbors"]}
+        )
 
     played = drive(local_rounds(**{"rounds": 3, **settings}), task(problem), EXAMPLE, answer)
-    return [turn for turn in played.turns() if (turn.seat, turn.name) == (seat, name)]
+    return [turn for turn in played.turns() if (turn.agent, turn.name) == (agent, name)]
 
 
 def render(of: PromptSet, template: str, turn: Turn, **more: Any) -> str:
-    return of.render(template, {**turn.brief, **turn.view, **more} if template != "system" else turn.brief)
+    return of.render(template, {**turn.context, **turn.observation, **more} if template != "system" else turn.context)
 
 
 # --------------------------------------------------------------- the paper's words (Appendices A, B, I)
@@ -157,7 +161,7 @@ def test_the_final_turn_is_the_papers() -> None:
 @pytest.mark.parametrize(("name", "problem"), EVERYTHING)
 def test_the_system_prompt_says_all_facts(name: str, problem: str) -> None:
     (start,) = turns(problem, "start")
-    text = plain(prompts(name).render("system", {**start.brief, "n": 77, "rounds": 55}))
+    text = plain(prompts(name).render("system", {**start.context, "n": 77, "rounds": 55}))
     for fact in ("77", "55", "Emma", "Alan, Bob, Evelyn", "JSON", '{"Alan": "Message that will be sent to Alan."'):
         assert fact in text
     assert "synchronous" in text or "same time" in text
@@ -206,7 +210,7 @@ def test_turns_without_messages_render(name: str, problem: str) -> None:
     played = drive(local_rounds(rounds=2, chain_of_thought=False), task(problem), EXAMPLE)
     for turn in played.turns():
         assert "Message from" not in render(of, turn.name, turn)
-    (alone,) = (turn for turn in drive(local_rounds(rounds=0), task(problem), EXAMPLE).turns() if turn.seat == "Bob")
+    (alone,) = (turn for turn in drive(local_rounds(rounds=0), task(problem), EXAMPLE).turns() if turn.agent == "Bob")
     assert "'### Final Answer ###'" in render(of, "answer", alone)
 
 
@@ -232,8 +236,8 @@ def test_every_variant_can_be_given_to_byzantine_agents(name: str) -> None:
 
 def test_what_agents_write_is_never_a_template() -> None:
     (talk, *_) = turns("consensus", "talk")
-    view = {**talk.view, "inbox": {"Alan": "{{ name }} {% for x in y %} {# gone? #}"}}
-    text = prompts("standard").render("talk", {**talk.brief, **view})
+    observation = {**talk.observation, "inbox": {"Alan": "{{ name }} {% for x in y %} {# gone? #}"}}
+    text = prompts("standard").render("talk", {**talk.context, **observation})
     assert "{{ name }} {% for x in y %} {# gone? #}" in text
 
 

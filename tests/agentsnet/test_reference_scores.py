@@ -18,10 +18,10 @@ BUILTIN = project.builtin()
 
 @st.composite
 def played(draw: st.DrawFn, problem: str) -> tuple[Case, dict[str, Any]]:
-    """A small network, and for every seat one of its options or nothing readable."""
+    """A small network, and for every agent one of its options or nothing readable."""
     case = case_of(draw(networks(high=5)))
-    replies = {seat: task(problem).reply(case, seat).options for seat in case.seats}
-    return case, {seat: draw(st.sampled_from((*found, None))) for seat, found in replies.items()}
+    replies = {agent: task(problem).reply(case, agent).options for agent in case.agents}
+    return case, {agent: draw(st.sampled_from((*found, None))) for agent, found in replies.items()}
 
 
 def edges(case: Case) -> list[tuple[str, str]]:
@@ -32,7 +32,7 @@ def edges(case: Case) -> list[tuple[str, str]]:
 def reference_cover(case: Case, answers: dict[str, Any]) -> float | None:
     """Coverage times the share of members without which an edge more is bare; of what is no cover all count."""
     every = edges(case)
-    cover = {seat for seat, answer in answers.items() if answer == "Yes"}
+    cover = {agent for agent, answer in answers.items() if answer == "Yes"}
     if not cover:
         return None
 
@@ -78,7 +78,7 @@ def test_the_others_are_scored_alike(problem: str, data: st.DataObject) -> None:
 
 def test_one_invalid_answer_is_what_tells_the_two_apart() -> None:
     case = case_of(network({(0, 1), (1, 2), (2, 3)}, 4))
-    answers = dict(zip(case.seats, ("Group 1", "Group 2", "Group 1", None), strict=True))
+    answers = dict(zip(case.agents, ("Group 1", "Group 2", "Group 1", None), strict=True))
     assert grade(task("coloring"), case, answers) == {"solved": 0.0, "score": pytest.approx(2 / 3)}
     assert grade(task("coloring", scoring="reference"), case, answers) == {"solved": 0.0, "score": 0.0}
 
@@ -86,7 +86,7 @@ def test_one_invalid_answer_is_what_tells_the_two_apart() -> None:
 def test_the_profile_sets_every_switch() -> None:
     plan = resolve.plan(spec.load("agentsnet_reference", BUILTIN), BUILTIN, None)
     assert len(plan.conditions) == 45
-    switches = {(c.task.scoring, c.protocol.parsing, c.protocol.repairs) for c in plan.conditions}  # type: ignore[attr-defined]
+    switches = {(c.task.scoring, c.protocol.parsing, c.protocol.parse_retries) for c in plan.conditions}  # type: ignore[attr-defined]
     assert switches == {("reference", "reference", 1)}
     assert [c.id for c in plan.conditions] == [
         c.id for c in resolve.plan(spec.load("agentsnet", BUILTIN), BUILTIN, None).conditions

@@ -16,18 +16,18 @@ from tests.helpers.commands import TOY, eval_toy, invoke
     [
         ("a: [", "broken YAML"),
         ("extends: toy\nname: x\ntask: {cases_mde: 1}", "bad.yaml:3:"),
-        ("extends: toy\nname: x\ntask: {broken: brief}", "no brief for S1"),
+        ("extends: toy\nname: x\ntask: {broken: context}", "no context for S1"),
         (
-            "extends: toy\nname: x\ntables: [{title: t, rows: modle, columns: seats, cell: agreed}]",
+            "extends: toy\nname: x\ntables: [{title: t, rows: modle, columns: agents, cell: agreed}]",
             "Did you mean model",
         ),
         (
-            "extends: toy\nname: x\ntables: [{title: t, rows: model, columns: seats, cell: agred}]",
+            "extends: toy\nname: x\ntables: [{title: t, rows: model, columns: agents, cell: agred}]",
             "Did you mean agreed",
         ),
         (
-            "extends: toy\nname: x\ntables: [{title: t, rows: model, where: {seats: 5}, cell: agreed}]",
-            "seats is never '5'",
+            "extends: toy\nname: x\ntables: [{title: t, rows: model, where: {agents: 5}, cell: agreed}]",
+            "agents is never '5'",
         ),
         (
             "extends: toy\nname: x\ntables: [{title: t, rows: model, published: a/b, cell: agreed}]",
@@ -82,7 +82,7 @@ def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureF
         (("eval", "--spec", "toy", "--model", "dice", "--model_args", "oops"), "takes key=value"),
         (("eval", "--spec", "toy", "--model_args", "name=x"), "--model_args without --model"),
         (("eval", "--spec", "toy", "--model", "dice", "--model_args", "broken_start=true"), "Buy some"),
-        (("eval", "--spec", "toy", "--set", "task.seat=3"), "Did you mean seats"),
+        (("eval", "--spec", "toy", "--set", "task.agent=3"), "Did you mean agents"),
         (("eval", "--spec", "toy", "--data_dir", "x", "--set", "task.data_dirs=1"), "Did you mean data_dir"),
         (("eval", "--spec", "toy", "--limit", "0"), "must be a whole number from 1 to 10^18 − 1, found '0'"),
         (("eval", "--spec", "toy", "--seed", "-1"), "must be a whole number from 0 to 10^18 − 1, found '-1'"),
@@ -104,7 +104,7 @@ def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureF
         (("list", "things"), "there is no kind 'things'. There are: channels"),
         (("schema", "tasks", "pikc"), "Did you mean pick"),
         (("show", "--spec", "toy", "--case", "c9"), "there is no case 'c9'"),
-        (("show", "--spec", "toy", "--case", "0", "--seat", "S7"), "there is no seat 'S7'"),
+        (("show", "--spec", "toy", "--case", "0", "--agent", "S7"), "there is no agent 'S7'"),
         (("show", "--spec", "toy", "--case", "0", "--round", "7"), "turns 0 to 2"),
         (("new", "."), "is not empty"),
     ],

@@ -79,10 +79,10 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     code, out, _ = invoke(capsys, "plan", "--spec", "toy")
     assert code == 0
     assert "conditions      2" in out and "episodes        8" in out
-    assert "60 without re-asks, at most 120" in out  # (2 + 3 seats) · 4 cases · 3 rounds
+    assert "60 without re-asks, at most 120" in out  # (2 + 3 agents) · 4 cases · 3 rounds
     code, out, _ = invoke(capsys, "show", "--spec", "toy_loud")
     assert code == 0 and "prompts: toy/loud" in out and "extends" not in out
-    code, out, _ = invoke(capsys, "show", "--spec", "toy_loud", "--case", "1", "--seat", "S1", "--round", "1")
+    code, out, _ = invoke(capsys, "show", "--spec", "toy_loud", "--case", "1", "--agent", "S1", "--round", "1")
     assert code == 0
     assert "You are S1." in out and "ROUND 0! SAY ONE LETTER!" in out and "ROUND 1!" in out and "ROUND 2" not in out
     assert invoke(capsys, "list", "tasks")[:2] == (0, "pick  Everybody must name the same letter.\n")
@@ -91,7 +91,7 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     code, out, _ = invoke(capsys, "schema")
     assert code == 0 and json.loads(out)["title"] == "harness spec"
     code, out, _ = invoke(capsys, "schema", "tasks", "pick")
-    assert json.loads(out)["properties"]["seats"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 3}
+    assert json.loads(out)["properties"]["agents"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 3}
     assert set(json.loads(invoke(capsys, "schema", "policies")[1])) == {"coin", "illegal"}
 
 

@@ -25,8 +25,10 @@ def choices(tmp_path: Path, **more: Any) -> Any:
 def test_options_are_listed_and_answers_are_letters(tmp_path: Path) -> None:
     task = choices(tmp_path, labels={"topic": "topic"})
     first, second, _ = cases(task)
-    brief = task.brief(first, "Agent-0")
-    assert brief["question"] == "Which is a fruit?\nA. stone\nB. apple" and "The answer is (X)" in brief["instruction"]
+    context = task.context(first, "Agent-0")
+    assert (
+        context["question"] == "Which is a fruit?\nA. stone\nB. apple" and "The answer is (X)" in context["instruction"]
+    )
     assert (first.id, second.id, first.labels) == ("0", "1", {"topic": "food"})
     assert task.reply(first, "Agent-0").options == ("A", "B") and task.reply(second, "Agent-0").options == (
         "A",
@@ -104,7 +106,7 @@ def test_comparing_formulas_is_no_work_for_the_event_loop(tmp_path: Path) -> Non
 
 def test_letters_that_stand_in_the_question_are_not_listed_again(tmp_path: Path) -> None:
     task = choices(tmp_path, doc_to_text="{{q}} (A) {{options[0]}} (B) {{options[1]}}", doc_to_choice=["A", "B"])
-    assert task.brief(cases(task, 1)[0], "Agent-0")["question"] == "Which is a fruit? (A) stone (B) apple"
+    assert task.context(cases(task, 1)[0], "Agent-0")["question"] == "Which is a fruit? (A) stone (B) apple"
 
 
 def test_examples_stand_before_the_question_and_never_the_question_itself(tmp_path: Path) -> None:
@@ -134,10 +136,10 @@ def test_rows_can_be_chosen_and_columns_made_in_yaml(tmp_path: Path) -> None:
     assert [case.public["question"].split("\n")[0] for case in cases(task)] == ["WHICH IS A FRUIT?", "WHICH SWIMS?"]
 
 
-def test_a_question_has_one_seat_and_may_have_many_answers(tmp_path: Path) -> None:
+def test_a_question_has_one_agent_and_may_have_many_answers(tmp_path: Path) -> None:
     task = choices(tmp_path)
     case = cases(task, 1)[0]
-    assert case.seats == ("Agent-0",)
+    assert case.agents == ("Agent-0",)
     assert graded(task, case, "B", "A", "B")["score"] == pytest.approx(2 / 3)
     assert graded(task, case, "B", "A", "B")["correct"] == 2
     assert graded(task, case, "A", "A", "B", group="B", samples=False)["score"] == 1, "the group's answer counts"
@@ -221,7 +223,7 @@ def test_line_breaks_at_the_end_of_templates_are_kept(tmp_path: Path) -> None:
     )  # fmt: skip
     [case] = cases(task)
     asked = "Answer.\n\nQ: Was it?\nA: Let's think.\n no\n\n\nQ: Is it?\nA: Let's think.\n"
-    assert BUILTIN.prompts("qa/standard").render("answer", task.brief(case, "Agent-0")) == asked
+    assert BUILTIN.prompts("qa/standard").render("answer", task.context(case, "Agent-0")) == asked
     assert (case.id, case.labels) == ("Is it?", {"kind": "yes"}), "names have none"
     assert graded(task, case, "yes")["score"] == 1
 

@@ -39,7 +39,7 @@ def said(task: Any, case: Any, text: str) -> Any:
 def test_math(tmp_path: Path, row: dict[str, Any]) -> None:
     task, case = one(tmp_path, "math", row)
     assert (case.id, case.labels) == ("a", {"subject": "Algebra", "level": "1"})
-    assert "boxed" in task.brief(case, "Agent-0")["instruction"] and case.public["question"] == "Half of one?"
+    assert "boxed" in task.context(case, "Agent-0")["instruction"] and case.public["question"] == "Half of one?"
     for text, equal, strict in (
         (r"So \boxed{0.5}", 1, 1), (r"\boxed{\frac{2}{4}}", 1, None), (r"\boxed{\frac13}", 0, 0),
         (r"The answer is 1/2.", 1, 1),
@@ -90,7 +90,7 @@ def test_the_prompt_of_mmlu_pro_is_lm_evals_byte_for_byte(tmp_path: Path) -> Non
         loaded = spec.load("mmlu_pro", BUILTIN, [f"task.data_dir={tmp_path}", f"task.num_fewshot={shots}"])
         [condition] = resolve.plan(loaded, BUILTIN, Mock()).conditions
         prompts = condition.groups[0].prompts
-        asked = [prompts.render("answer", condition.task.brief(case, "Agent-0")) for case in cases(condition.task)]
+        asked = [prompts.render("answer", condition.task.context(case, "Agent-0")) for case in cases(condition.task)]
         assert asked == expected
 
 

@@ -23,9 +23,9 @@ def question() -> tuple[Any, Case]:
 
 def play(name: str, answers: dict[str, list[Any]], **parameters: Any) -> Any:
     task, case = question()
-    given = {seat: iter(listed) for seat, listed in answers.items()}
+    given = {agent: iter(listed) for agent, listed in answers.items()}
     protocol = BUILTIN.load("protocols", name)(**parameters)
-    return drive(protocol, task, case, lambda turn: next(given[turn.seat]))
+    return drive(protocol, task, case, lambda turn: next(given[turn.agent]))
 
 
 def vote(*answers: Any, **parameters: Any) -> Any:
@@ -37,15 +37,15 @@ def test_everybody_is_asked_once_at_the_same_time_and_sees_nobody() -> None:
     played = play("vote", {f"Agent-{i}": [1] for i in range(3)}, agents=3)
     [batch] = played.batches
     turns: list[Turn] = [turn for turn, _ in batch]
-    assert [turn.seat for turn in turns] == ["Agent-0", "Agent-1", "Agent-2"]
-    assert all(turn.view == {} and turn.name == "answer" for turn in turns)
+    assert [turn.agent for turn in turns] == ["Agent-0", "Agent-1", "Agent-2"]
+    assert all(turn.observation == {} and turn.name == "answer" for turn in turns)
 
 
 def test_the_answer_with_most_votes_wins() -> None:
     assert vote(1, 2, 2).group == 2
     assert vote(1, 2, 2).facts == {
         "votes": {"1": 1, "2": 2}, "tied": False, "unanimous": False,
-        "history": [[1, 2, 2]], "unanimous_at": None, "exit": "vote", "proposal": None, "crossed": 0,
+        "history": [[1, 2, 2]], "unanimous_at": None, "exit": "vote", "proposal": None, "peer_characters": 0,
         "sent": {},
     }  # fmt: skip
     assert vote(3, 3, 3).facts["unanimous"] and not vote(3, 3, None).facts["unanimous"]
@@ -63,10 +63,10 @@ def test_ties_by_lot_are_fair_and_the_same_for_a_seed() -> None:
     task, case = question()
     protocol = BUILTIN.load("protocols", "vote")(ties="random", agents=2)
     drawn = [
-        drive(protocol, task, case, lambda turn: int(turn.seat[-1]), seed=seed).outcome.group for seed in range(200)
+        drive(protocol, task, case, lambda turn: int(turn.agent[-1]), seed=seed).outcome.group for seed in range(200)
     ]
     assert 60 < drawn.count(0) < 140
-    assert drawn[0] == drive(protocol, task, case, lambda turn: int(turn.seat[-1]), seed=0).outcome.group
+    assert drawn[0] == drive(protocol, task, case, lambda turn: int(turn.agent[-1]), seed=0).outcome.group
     del random
 
 
@@ -88,7 +88,7 @@ def test_weights() -> None:
     assert vote(1, 2, weights={"Agent-0": 0, "Agent-1": 0}).group is None, "nobody has a vote"
     with pytest.raises(PluginError, match="the weight of Agent-0 is -1"):
         vote(1, 2, weights={"Agent-0": -1})
-    with pytest.raises(PluginError, match=r"weights names 'Agent-9', who has no seat\n  There are: Agent-0, Agent-1"):
+    with pytest.raises(PluginError, match=r"weights names 'Agent-9', who has no agent\n  There are: Agent-0, Agent-1"):
         vote(1, 2, weights={"Agent-9": 1})
 
 

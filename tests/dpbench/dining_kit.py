@@ -20,8 +20,8 @@ def load(kind: str, name: str, **parameters: Any) -> Any:
 
 
 def player(name: str, **parameters: Any) -> Callable[[str], Policy]:
-    """The same policy for every seat."""
-    return lambda seat: load("policies", name, **parameters)
+    """The same policy for every agent."""
+    return lambda agent: load("policies", name, **parameters)
 
 
 def table(n: int, rules: str = "paper") -> SteppedTask:
@@ -37,13 +37,13 @@ def steps(order: str, talk_rounds: int = 0, **parameters: Any) -> Any:
 
 
 def dine(protocol: Any, task: SteppedTask, players: Callable[[str], Policy], seed: int = 0) -> Drive:
-    """One episode with `players(seat)` in every seat, every decision with a chance of its own."""
+    """One episode with `players(agent)` in every agent, every decision with a chance of its own."""
     case = task.example()
-    seats = {seat: players(seat) for seat in case.seats}
-    chances = {seat: random.Random(derive_seed(seed, seat)) for seat in case.seats}
+    agents = {agent: players(agent) for agent in case.agents}
+    chances = {agent: random.Random(derive_seed(seed, agent)) for agent in case.agents}
 
     def answer(turn: Turn) -> Action:
-        action = seats[turn.seat].choose(turn, chances[turn.seat])
+        action = agents[turn.agent].choose(turn, chances[turn.agent])
         assert turn.reply.allows(action), (turn, action)
         return action
 

@@ -25,8 +25,8 @@ def play(table: Any, *steps: str) -> Any:
     """One word a philosopher and step: "L R . -" is left, right, release, wait; "x" does not act."""
     words = {"L": LEFT, "R": RIGHT, ".": RELEASE, "-": WAIT}
     for step in steps:
-        acting = zip(table.seats, step.split(), strict=True)
-        table = table.step({seat: words[word] for seat, word in acting if word != "x"}, RNG)
+        acting = zip(table.agents, step.split(), strict=True)
+        table = table.step({agent: words[word] for agent, word in acting if word != "x"}, RNG)
     return table
 
 
@@ -68,19 +68,19 @@ def test_the_released_code_lets_only_higher_numbers_take_what_is_laid_down() -> 
     assert shown(play(laid(3, "dpbench-0.1"), "- L -", "R . -")) == ". . ."
 
 
-def test_a_view_is_local_and_ones_own_fork_is_available() -> None:
+def test_an_observation_is_local_and_ones_own_fork_is_available() -> None:
     table = play(laid(5), "L - L - -")
-    assert table.view("P0") == {
+    assert table.observation("P0") == {
         "state": "HUNGRY", "meals": 0, "holds_left": True, "holds_right": False,
         "left_available": True, "right_available": True,
     }  # fmt: skip
-    assert table.view("P1")["right_available"] is False, "P2 holds it"
-    assert table.view("P4")["right_available"] is False, "P0 holds it"
-    assert table.view("P3") == laid(5).view("P3"), "P3 sees only its own two forks"
+    assert table.observation("P1")["right_available"] is False, "P2 holds it"
+    assert table.observation("P4")["right_available"] is False, "P0 holds it"
+    assert table.observation("P3") == laid(5).observation("P3"), "P3 sees only its own two forks"
     ate = play(laid(2), "L -", "R -")
-    assert ate.view("P0")["state"] == "EATING"
-    assert ate.view("P0")["meals"] == 1 and ate.facts() == {"eaten": {"P0": 1, "P1": 0}}
-    assert not ate.view("P1")["left_available"] and not ate.view("P1")["right_available"]
+    assert ate.observation("P0")["state"] == "EATING"
+    assert ate.observation("P0")["meals"] == 1 and ate.facts() == {"eaten": {"P0": 1, "P1": 0}}
+    assert not ate.observation("P1")["left_available"] and not ate.observation("P1")["right_available"]
 
 
 def test_deadlock_is_everybody_holding_one_fork() -> None:
@@ -94,15 +94,15 @@ def test_deadlock_is_everybody_holding_one_fork() -> None:
 
 def test_backoff_is_for_the_hungry_who_hold_a_fork() -> None:
     table = play(laid(3), "L - -")
-    assert [table.backoff(seat) for seat in table.seats] == [RELEASE, None, None]
+    assert [table.backoff(agent) for agent in table.agents] == [RELEASE, None, None]
     assert play(table, "R - -").backoff("P0") is None, "it eats"
 
 
-SEATS = st.integers(2, 7)
+AGENTS = st.integers(2, 7)
 WORD = st.sampled_from(ACTIONS)
 
 
-@given(st.data(), SEATS, st.sampled_from(["paper", "dpbench-0.1"]))
+@given(st.data(), AGENTS, st.sampled_from(["paper", "dpbench-0.1"]))
 def test_what_holds_in_every_game(data: st.DataObject, n: int, rules: str) -> None:
     table = laid(n, rules)
     for _ in range(data.draw(st.integers(0, 25))):
@@ -115,7 +115,7 @@ def test_what_holds_in_every_game(data: st.DataObject, n: int, rules: str) -> No
 
 
 def assert_lawful(before: Any, actions: Mapping[str, Any], after: Any) -> None:
-    n = len(before.seats)
+    n = len(before.agents)
     assert len(after.forks) == n, "forks are conserved"
     for fork, holder in enumerate(after.forks):
         assert holder is None or holder in (fork, (fork - 1) % n), "a fork is held by one of its two neighbors"
@@ -139,7 +139,7 @@ def assert_lawful(before: Any, actions: Mapping[str, Any], after: Any) -> None:
             assert held == ((True, True) if after.eating[i] else (False, False))
     # Deadlock: no grab by anybody, alone or together with others, changes anything, and nobody eats.
     stuck = not any(after.eating) and all(
-        after.step({seat: word}, RNG).forks == after.forks for seat in after.seats for word in (LEFT, RIGHT)
+        after.step({agent: word}, RNG).forks == after.forks for agent in after.agents for word in (LEFT, RIGHT)
     )
     assert after.deadlock == stuck
 
@@ -152,8 +152,8 @@ def test_the_table_has_no_favourite_but_by_number(steps: list[list[str]]) -> Non
         wants = [i if word == LEFT else (i + 1) % 4 for i, word in enumerate(step) if word in (LEFT, RIGHT)]
         if len(set(wants)) < len(wants):
             continue
-        table = table.step(dict(zip(table.seats, step, strict=True)), RNG)
-        turned = turned.step(dict(zip(table.seats, step[-1:] + step[:-1], strict=True)), RNG)
+        table = table.step(dict(zip(table.agents, step, strict=True)), RNG)
+        turned = turned.step(dict(zip(table.agents, step[-1:] + step[:-1], strict=True)), RNG)
         assert turned.meals == table.meals[-1:] + table.meals[:-1]
 
 
@@ -169,8 +169,8 @@ def test_the_task_is_total_and_its_cases_are_one_table() -> None:
 
     task = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=2)
     [case] = task.cases(None, 7)
-    assert case.seats == ("P0", "P1") and case.topology == {"P0": ("P1",), "P1": ("P0",)}
-    assert task.brief(case, "P0") == {"name": "P0", "number": 0, "philosophers": 2, "left": "P1", "right": "P1"}
+    assert case.agents == ("P0", "P1") and case.topology == {"P0": ("P1",), "P1": ("P0",)}
+    assert task.context(case, "P0") == {"name": "P0", "number": 0, "philosophers": 2, "left": "P1", "right": "P1"}
     assert task.grade(case, Outcome()) == {"meals": None, "deadlock": None}
     facts = {"eaten": {"P0": 2, "P1": 1}, "end": "limit"}
     assert task.grade(case, Outcome(facts=facts)) == {"meals": 3.0, "deadlock": 0.0}

@@ -49,7 +49,7 @@ def test_convergent_reasoning_deadlocks_in_the_first_round_of_sequential_order(n
 
 
 def test_one_who_begins_on_the_other_side_is_enough_against_deadlock() -> None:
-    lefts = lambda seat: load("policies", "dpbench/odd_even" if seat == "P1" else "dpbench/always_left")  # noqa: E731
+    lefts = lambda agent: load("policies", "dpbench/odd_even" if agent == "P1" else "dpbench/always_left")  # noqa: E731
     assert dine(steps("simultaneous"), table(5), lefts).outcome.facts["end"] == "limit"
 
 
@@ -67,17 +67,17 @@ def reachable(name: str, n: int, rules: str) -> set[Any]:
     """Every table that can come about, whoever acts together with whom and when; meals are not told apart."""
     task, players = table(n, rules), load("policies", name)
     case, chance = task.example(), random.Random(0)
-    groups = [*chain.from_iterable(combinations(case.seats, size) for size in range(1, n + 1))]
-    briefs = {seat: task.brief(case, seat) for seat in case.seats}
+    groups = [*chain.from_iterable(combinations(case.agents, size) for size in range(1, n + 1))]
+    contexts = {agent: task.context(case, agent) for agent in case.agents}
     found, new = set(), [task.world(case, chance)]
     while new:
         world: Any = new.pop()
         if world in found:
             continue
         found.add(world)
-        asked = {s: Turn(s, "act", world.view(s), world.reply(s), briefs[s]) for s in case.seats}
-        does = {seat: players.choose(turn, chance) for seat, turn in asked.items()}
-        after = (world.step({seat: does[seat] for seat in group}, chance) for group in groups)
+        asked = {s: Turn(s, "act", world.observation(s), world.reply(s), contexts[s]) for s in case.agents}
+        does = {agent: players.choose(turn, chance) for agent, turn in asked.items()}
+        after = (world.step({agent: does[agent] for agent in group}, chance) for group in groups)
         new += [replace(state, meals=world.meals) for state in after]
     return found
 
@@ -112,12 +112,12 @@ def test_a_convention_serves_more_than_chance() -> None:
 @given(st.integers(2, 7), st.sampled_from(ORDERS), st.sampled_from([0.0, 0.5, 0.9]), seeds)
 def test_polite_ones_never_wait_with_a_fork_in_the_hand(n: int, order: str, hesitation: float, seed: int) -> None:
     for turn, action in acts(dine(steps(order), table(n), player("dpbench/polite", hesitation=hesitation), seed)):
-        view = turn.view
-        if view["holds_left"] != view["holds_right"]:
-            side = "left" if view["holds_right"] else "right"
-            assert action == (f"GRAB_{side.upper()}" if view[f"{side}_available"] else "RELEASE")
+        observation = turn.observation
+        if observation["holds_left"] != observation["holds_right"]:
+            side = "left" if observation["holds_right"] else "right"
+            assert action == (f"GRAB_{side.upper()}" if observation[f"{side}_available"] else "RELEASE")
         elif action != "WAIT":
-            assert action in ("GRAB_LEFT", "GRAB_RIGHT") and view[f"{action[5:].lower()}_available"]
+            assert action in ("GRAB_LEFT", "GRAB_RIGHT") and observation[f"{action[5:].lower()}_available"]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -129,9 +129,9 @@ def test_polite_ones_all_eat_in_the_end(order: str, n: int) -> None:
 
 def test_hesitation_makes_deadlocks_rarer() -> None:
     def deadlocks(hesitation: float) -> int:
-        seats = player("dpbench/polite", hesitation=hesitation)
+        agents = player("dpbench/polite", hesitation=hesitation)
         return sum(
-            dine(steps("simultaneous"), table(3), seats, s).outcome.facts["end"] == "deadlock" for s in range(60)
+            dine(steps("simultaneous"), table(3), agents, s).outcome.facts["end"] == "deadlock" for s in range(60)
         )
 
     rash, slow = deadlocks(0), deadlocks(0.75)
@@ -171,11 +171,11 @@ def test_with_right_of_way_nobody_starves(order: str, talk: int, rules: str, n: 
 def test_no_two_with_right_of_way_want_the_same_fork(order: str, talk: int, n: int) -> None:
     before: dict[str, tuple[Turn, Action]] = {}
     for turn, action in acts(dine(steps(order, talk, max_timesteps=100), table(n), player("dpbench/chandy_misra"))):
-        was, did = before.get(turn.seat, (turn, "WAIT"))
+        was, did = before.get(turn.agent, (turn, "WAIT"))
         if did.startswith("GRAB"):
-            assert was.view[f"{did[5:].lower()}_available"] and turn.view[f"holds_{did[5:].lower()}"]
+            assert was.observation[f"{did[5:].lower()}_available"] and turn.observation[f"holds_{did[5:].lower()}"]
         assert action != "RELEASE"
-        before[turn.seat] = turn, action
+        before[turn.agent] = turn, action
 
 
 @settings(max_examples=25, deadline=None)
@@ -197,8 +197,8 @@ class Lossy(Channel):
         class Open(OpenChannel):
             begun = False
 
-            def view(self, seat: str) -> Facts:
-                seen: Facts = inner.view(seat)
+            def observation(self, agent: str) -> Facts:
+                seen: Facts = inner.observation(agent)
                 return seen
 
             def commit(self, moves: Any) -> None:
@@ -259,22 +259,22 @@ imitations = st.builds("left: {} {}; right: {} {}".format, words, counts, words,
 @given(st.lists(st.one_of(st.none(), st.text(max_size=60), imitations), min_size=1, max_size=4), seeds)
 @pytest.mark.parametrize("order, talk", TALK)
 def test_whatever_is_heard_nothing_raises(order: str, talk: int, texts: list[str | None], seed: int) -> None:
-    def seats(seat: str) -> Policy:
-        return Talker(texts) if seat in ("P1", "P3") else load("policies", "dpbench/chandy_misra")
+    def agents(agent: str) -> Policy:
+        return Talker(texts) if agent in ("P1", "P3") else load("policies", "dpbench/chandy_misra")
 
-    dine(steps(order, talk), table(4), seats, seed)
+    dine(steps(order, talk), table(4), agents, seed)
 
 
 @pytest.mark.parametrize("order, talk", TALK)
 @pytest.mark.parametrize("text", [None, "Shall I take my left fork?", "left: mine", "left: mine 0; right: mine 0 "])
-@pytest.mark.parametrize("seat", ["P0", "P1", "P2"])
-def test_beside_strangers_it_helps_itself(order: str, talk: int, text: str | None, seat: str) -> None:
-    def seats(name: str) -> Policy:
-        return load("policies", "dpbench/chandy_misra") if name == seat else Talker([text])
+@pytest.mark.parametrize("agent", ["P0", "P1", "P2"])
+def test_beside_strangers_it_helps_itself(order: str, talk: int, text: str | None, agent: str) -> None:
+    def agents(name: str) -> Policy:
+        return load("policies", "dpbench/chandy_misra") if name == agent else Talker([text])
 
-    played = dine(steps(order, talk, max_timesteps=300), table(3), seats)
+    played = dine(steps(order, talk, max_timesteps=300), table(3), agents)
     turns = 300 if order == "simultaneous" else 100
-    assert played.outcome.facts["eaten"][seat] >= turns // 3 - 1
+    assert played.outcome.facts["eaten"][agent] >= turns // 3 - 1
 
 
 def test_a_neighbor_that_falls_silent_is_a_stranger_in_time() -> None:
@@ -282,13 +282,13 @@ def test_a_neighbor_that_falls_silent_is_a_stranger_in_time() -> None:
         """Says that both forks are its own, twice; then nothing any more."""
 
         def choose(self, turn: Turn, rng: random.Random) -> Action:
-            early = turn.view["timestep"] <= 2
+            early = turn.observation["timestep"] <= 2
             return {"act": "WAIT", "message": "left: mine 0; right: mine 0" if early else None}
 
-    def seats(name: str) -> Policy:
+    def agents(name: str) -> Policy:
         return load("policies", "dpbench/chandy_misra") if name == "P1" else Fickle()
 
-    first = [a for t, a in acts(dine(steps("simultaneous", 1), table(3), seats)) if t.seat == "P1"].index("GRAB_LEFT")
+    first = [a for t, a in acts(dine(steps("simultaneous", 1), table(3), agents)) if t.agent == "P1"].index("GRAB_LEFT")
     assert 5 <= first <= 10
 
 
@@ -308,11 +308,11 @@ def test_policies_keep_their_contract(name: str, n: int, order: str, talk: int) 
 def test_policies_sit_beside_random_ones(
     name: str, n: int, how: tuple[str, int], scripted: set[int], seed: int
 ) -> None:
-    def seats(seat: str) -> Policy:
-        return load("policies", f"dpbench/{name}" if int(seat[1:]) in scripted else "random")
+    def agents(agent: str) -> Policy:
+        return load("policies", f"dpbench/{name}" if int(agent[1:]) in scripted else "random")
 
     rules = steps(*how, deadlock="non_terminal", backoff_threshold=3, memory=2)
-    assert dine(rules, table(n), seats, seed).outcome.facts["timesteps"] >= 30
+    assert dine(rules, table(n), agents, seed).outcome.facts["timesteps"] >= 30
 
 
 @pytest.mark.parametrize("name", SCRIPTED)
@@ -327,7 +327,7 @@ def test_elsewhere_they_say_where_they_belong(name: str) -> None:
 def test_a_name_without_number_is_refused() -> None:
     task = table(3)
     case = task.example()
-    turn = Turn("P0", "act", task.world(case, random.Random(0)).view("P0"), task.reply(case, "P0"))
-    nameless = replace(turn, brief={**task.brief(case, "P0"), "name": "Plato"})
+    turn = Turn("P0", "act", task.world(case, random.Random(0)).observation("P0"), task.reply(case, "P0"))
+    nameless = replace(turn, context={**task.context(case, "P0"), "name": "Plato"})
     with pytest.raises(PluginError, match="'Plato' does not"):
         load("policies", "dpbench/odd_even").choose(nameless, random.Random(0))

@@ -83,13 +83,13 @@ def second_turn(prompts: str, talk_rounds: int, **parameters: Any) -> tuple[str,
     task = BUILTIN.load("tasks", "dpbench/dining_table")()
 
     def script(turn: Any) -> Any:
-        act = "GRAB_LEFT" if turn.seat == "P2" else "WAIT"
-        text = "I take my left fork" if turn.seat == "P0" else None
+        act = "GRAB_LEFT" if turn.agent == "P2" else "WAIT"
+        text = "I take my left fork" if turn.agent == "P0" else None
         return {"act": act, "message": text} if talk_rounds else act
 
-    turns = [turn for turn in check.drive(protocol, task, task.example(), script).turns() if turn.seat == "P1"]
+    turns = [turn for turn in check.drive(protocol, task, task.example(), script).turns() if turn.agent == "P1"]
     made = BUILTIN.prompts(prompts)
-    return made.render("system", turns[1].brief), made.render("act", {**turns[1].brief, **turns[1].view})
+    return made.render("system", turns[1].context), made.render("act", {**turns[1].context, **turns[1].observation})
 
 
 def test_without_communication() -> None:
@@ -122,7 +122,7 @@ def test_variants_change_the_system_prompt_only(variant: str) -> None:
 def test_resource_ordering_names_the_forks_of_each_philosopher() -> None:
     prompts = BUILTIN.prompts("dpbench/resource_ordering")
     task = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=3)
-    told = [prompts.render("system", {**task.brief(task.example(), f"P{i}"), "talk_rounds": 0}) for i in range(3)]
+    told = [prompts.render("system", {**task.context(task.example(), f"P{i}"), "talk_rounds": 0}) for i in range(3)]
     for text, own, first in zip(told, [(0, 1), (1, 2), (2, 0)], ["left", "left", "right"], strict=True):
         assert f"your left fork is fork {own[0]}, your right fork is fork {own[1]}" in text
         assert f"for you the {first} one" in text
@@ -147,5 +147,5 @@ def test_no_prompt_names_a_neighbor_or_shows_the_table() -> None:
         made = BUILTIN.prompts("dpbench/standard")
         played = check.drive(protocol, task, task.example(), lambda turn: rng.choice(turn.reply.options or (None,)))
         for turn in played.turns():
-            text = made.render("system", turn.brief) + made.render(turn.name, {**turn.brief, **turn.view})
-            assert not [f"P{i}" for i in range(5) if f"P{i}" != turn.seat and f"P{i}" in text]
+            text = made.render("system", turn.context) + made.render(turn.name, {**turn.context, **turn.observation})
+            assert not [f"P{i}" for i in range(5) if f"P{i}" != turn.agent and f"P{i}" in text]

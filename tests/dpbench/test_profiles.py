@@ -86,7 +86,7 @@ def states(task: SteppedTask, script: list[list[str]]):  # type: ignore[no-untyp
     """The table after every step in which all act at once."""
     world = task.world(task.example(), random.Random(0))
     for actions in script:
-        world = world.step(dict(zip(task.example().seats, actions, strict=True)), random.Random(0))
+        world = world.step(dict(zip(task.example().agents, actions, strict=True)), random.Random(0))
         yield world
 
 
@@ -97,7 +97,7 @@ def test_an_eater_that_says_release_leaves_a_phantom_to_the_lower_number() -> No
     *_, last = states(table(4, "dpbench-0.2"), [*eat, grab])
     assert last.forks == (None, None, None, None)
     assert last.phantoms == {(0, 1)} and last.holds(0) == (False, True) and last.holds(2) == (False, False)
-    assert last.view("P0")["holds_right"] and last.view("P0")["right_available"]
+    assert last.observation("P0")["holds_right"] and last.observation("P0")["right_available"]
     *_, feast = states(table(4, "dpbench-0.2"), [["GRAB_LEFT", *eat[0][1:]], eat[1], grab])
     assert feast.eating == (True, False, False, False) and feast.meals == (1, 1, 0, 0)
     *_, after = states(table(4, "dpbench-0.2"), [*eat, grab, [wait] * 4])
@@ -124,8 +124,8 @@ def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
         in run.with_published(PUBLISHED)[0].notes
     )
     assert differences(run)[0] == (
-        "† This run is not the profile dpbench_release01: protocol.repairs is 1, there 0; protocol.max_chars is 1000, "
-        "there none; protocol.parsing is tolerant, there reference. `--spec dpbench_release01` plays it."
+        "† This run is not the profile dpbench_release01: protocol.parse_retries is 1, there 0; protocol.max_chars is "
+        "1000, there none; protocol.parsing is tolerant, there reference. `--spec dpbench_release01` plays it."
     )
     same = played("dpbench_release01", folder="b")
     assert not [note for note in differences(same) if "dpbench_release01:" in note]
@@ -139,7 +139,7 @@ def test_tables_say_where_a_run_is_not_the_profile(tmp_path: Path) -> None:
 def test_the_default_plays_the_game_behind_its_published_rows() -> None:
     """All but how replies are read: rules, end, talk and time are those of the profile."""
     ours, theirs = (spec.load(name, BUILTIN).variants() for name in ("dpbench", "dpbench_release01"))
-    reading = {"parsing", "repairs", "max_chars", "deadlock", "memory"}
+    reading = {"parsing", "parse_retries", "max_chars", "deadlock", "memory"}
     for mine, its in zip(ours, theirs, strict=True):
         assert mine.data["task"] == its.data["task"]
         game = {key: value for key, value in its.data["protocol"].items() if key not in reading}

@@ -33,7 +33,7 @@ def test_the_oldest_conversation_goes_first_and_its_later_threads_with_it() -> N
 
     async def main() -> None:
         old, middle, new = Thread(), Thread(), Thread()
-        again = Thread(old.age)  # opened last, by a seat of the oldest episode
+        again = Thread(old.age)  # opened last, by an agent of the oldest episode
         engine = Gate(Mock(function=answer), 1)
         threads = {"first": new, "new": new, "middle": middle, "again": again, "old": old}
         await asyncio.gather(*(engine.complete(Request(name, t, {}, 0)) for name, t in threads.items()))
@@ -122,7 +122,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> OneAtATime:
         "name": "barriers",
         "extends": "agentsnet",
         "task": {"graphs": "small_world", "size": 4},
-        "protocol": {"rounds": 2, "repairs": 0},
+        "protocol": {"rounds": 2, "parse_retries": 0},
         "matrix": {"problem": ["consensus"], "graphs": None, "size": None},
         "repeats": 20,
         "limit": 1,
@@ -139,7 +139,7 @@ def test_a_barrier_never_idles_the_engine_while_another_episode_can_run(played: 
     last = {episode: i for i, (_, episodes) in enumerate(played.had) for episode in episodes}
     for i, (running, _) in enumerate(played.had):
         unfinished = sum(end >= i for end in last.values())
-        # Every unfinished episode has at least one seat to ask, whatever its barrier waits for.
+        # Every unfinished episode has at least one agent to ask, whatever its barrier waits for.
         assert running >= min(8, unfinished), f"step {i}: {running} running with {unfinished} episodes unfinished"
 
 

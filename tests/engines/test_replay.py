@@ -18,9 +18,9 @@ from harness.errors import ContextLengthError, DataError, EngineFatalError, Requ
 from tests.helpers.journals import sealed
 
 
-def move(episode: str, seat: str, turn: int, *texts: str, **more: Any) -> dict[str, Any]:
+def move(episode: str, agent: str, turn: int, *texts: str, **more: Any) -> dict[str, Any]:
     calls = [{"text": t, "finish_reason": "stop", "input_tokens": 3} for t in texts]
-    return {"k": "move", "e": episode, "s": seat, "i": turn, "t": "talk", "calls": calls, **more}
+    return {"k": "move", "e": episode, "s": agent, "i": turn, "t": "talk", "calls": calls, **more}
 
 
 def write(path: Path, rows: list[Any], tail: str = "") -> Path:

@@ -38,12 +38,12 @@ def test_a_recording_answers_like_the_engine_did(tmp_path: Path) -> None:
     async def play(engine: Engine) -> list[Any]:
         await engine.start()
         came: list[Any] = []
-        for seat in ("Alice", "Bob"):
+        for agent in ("Alice", "Bob"):
             thread = Thread()
             for turn in range(4):
-                thread.add("user", f"{seat} {turn}")
+                thread.add("user", f"{agent} {turn}")
                 try:
-                    came.append(await engine.complete(Request(f"e/{seat}/{turn}/0", thread, {"top_p": 0.5}, turn)))
+                    came.append(await engine.complete(Request(f"e/{agent}/{turn}/0", thread, {"top_p": 0.5}, turn)))
                     thread.add("assistant", came[-1].text)
                 except RequestError as error:
                     came.append(str(error))

@@ -43,7 +43,7 @@ def test_two_models_one_engine_at_a_time_in_a_vote(tiny_model: Path, tmp_path: P
     args = {"use": "vllm", "pretrained": str(tiny_model), "max_model_len": 1024}
     more = (
         *("--set", f"models={json.dumps({'other': args})}", "--set", "protocol=vote", "--set", "protocol.agents=3"),
-        *("--set", 'seats={"default": "model", "other": {"model": "other", "seats": ["Agent-1"]}}', "--limit", "6"),
+        *("--set", 'agents={"default": "model", "other": {"model": "other", "agents": ["Agent-1"]}}', "--limit", "6"),
     )
     done = evaluate(
         "mmlu_pro", tiny_model, tmp_path / "run", "--set", rows(tmp_path), *SETS, *more, "--one_engine_at_a_time"

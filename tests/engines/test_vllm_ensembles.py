@@ -1,4 +1,4 @@
-"""Methods that combine answers, through the real vLLM engine: fifty multiple-choice rows each, and what crossed."""
+"""Methods that combine answers, through the real vLLM engine: fifty multiple-choice rows each, and their peer text."""
 
 import json
 from pathlib import Path
@@ -43,8 +43,8 @@ def spec(folder: Path) -> Path:
         "share_calls": True,
         "generation_kwargs": {"temperature": 1.0, "max_tokens": 60},
         "metrics": ["score", "calls", "parse_failures", "engine_errors", {"use": "tokens", "name": "tokens"},
-                    {"use": "ensembles/crossing", "name": "crossing"}],
-        "tables": [{"title": "Methods", "rows": "method", "cell": ["score", "calls", "tokens", "crossing"],
+                    {"use": "ensembles/peer_text", "name": "peer_text"}],
+        "tables": [{"title": "Methods", "rows": "method", "cell": ["score", "calls", "tokens", "peer_text"],
                     "aggregate": "pooled"}],
     }  # fmt: skip
     (folder / "ensembles.yaml").write_text(json.dumps(body))
@@ -63,11 +63,11 @@ def test_every_method_plays_fifty_rows(tiny_model: Path, tmp_path: Path) -> None
         of = [score for score in run.scores if score.labels["method"] == name]
         calls = numbers(of, "calls")
         assert least <= min(calls) and max(calls) <= most, name
-        crossing = numbers(of, "crossing")
+        peer_text = numbers(of, "peer_text")
         if name.startswith("vote"):
-            assert set(crossing) == {0}, "nobody hears anybody"
+            assert set(peer_text) == {0}, "nobody hears anybody"
         elif name != "reconcile":  # which may agree at once
-            assert min(crossing) > 10 and all((s.numbers["tokens"] or 0) > 100 for s in of)
+            assert min(peer_text) > 10 and all((s.numbers["tokens"] or 0) > 100 for s in of)
     for _, line in storage.lines(tmp_path / "run" / "journal.jsonl"):
         if line["k"] == "move" and line["i"] == 0 and line["t"] == "answer":
             key = line["e"].split("/", 1)[1] + line["s"]

@@ -18,7 +18,7 @@ def three_equals(p: float, wrong: int) -> float:
 
 
 def expert_and_pair(expert: float, p: float, correlation: float, wrong: int) -> float:
-    """P(a vote is right) of an expert in the first seat and two members with accuracy p, correlated in being right.
+    """P(a vote is right) of an expert in the first agent and two members with accuracy p, correlated in being right.
 
     With equal accuracies the copying probability is the correlation. Whenever exactly one of the pair is right, or both
     are wrong and differ, the expert decides: by a second vote, or as the first of a tie.

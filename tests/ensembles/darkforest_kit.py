@@ -24,8 +24,8 @@ rules: Any = importlib.import_module(f"{_HOME}._darkforest.rules")
 A, B, C = "Agent-0", "Agent-1", "Agent-2"
 
 
-def opinion(seat: str, answer: str | None, confidence: float | None = None, malformed: bool = False) -> Any:
-    return Opinion(seat, answer, answer, confidence, malformed, f"I think.\nThe answer is {answer}")
+def opinion(agent: str, answer: str | None, confidence: float | None = None, malformed: bool = False) -> Any:
+    return Opinion(agent, answer, answer, confidence, malformed, f"I think.\nThe answer is {answer}")
 
 
 def opinions(*answers: str | None) -> list[Any]:
@@ -58,31 +58,31 @@ class Played:
     @property
     def evidence(self) -> str:
         """What the coordinator was shown."""
-        found: str = self.batches[1][0][0].view["evidence"]
+        found: str = self.batches[1][0][0].observation["evidence"]
         return found
 
 
 def moved(turn: Turn, said: Any) -> Move:
-    """What a seat's text comes to; an action in a one-tuple is a policy's, an exception's text an engine's failure."""
+    """What an agent's text comes to; an action in a one-tuple is a policy's, an exception's text a failed call."""
     if isinstance(said, tuple):
-        return Move(turn.seat, turn.name, said[0])
+        return Move(turn.agent, turn.name, said[0])
     if isinstance(said, Exception):
-        return Move(turn.seat, turn.name, None, str(said), "request")
+        return Move(turn.agent, turn.name, None, str(said), "request")
     parsed = turn.reply.parse(said)
     kind = "parse" if parsed.error else None
-    return Move(turn.seat, turn.name, parsed.action, parsed.error, kind, (Completion(said),))
+    return Move(turn.agent, turn.name, parsed.action, parsed.error, kind, (Completion(said),))
 
 
 def converse(protocol: Any, said: Mapping[str, Any], task: Task | None = None, case: Case | None = None) -> Played:
-    """Play an episode in which every seat says its text; who is asked in a second batch says `Coordinator`'s."""
+    """Play an episode in which every agent says its text; who is asked in a second batch says `Coordinator`'s."""
     if task is None or case is None:
         task, case = question()
-    game = protocol.play(task, case, protocol.seats(case), random.Random(0))
+    game = protocol.play(task, case, protocol.possible_agents(case), random.Random(0))
     batches: list[list[tuple[Turn, Move]]] = []
     batch = next(game)
     try:
         while True:
-            moves = [moved(t, said["Coordinator" if t.name == "coordinate" else t.seat]) for t in batch]
+            moves = [moved(t, said["Coordinator" if t.name == "coordinate" else t.agent]) for t in batch]
             batches.append(list(zip(batch, moves, strict=True)))
             batch = game.send(moves)
     except StopIteration as stop:
@@ -90,7 +90,7 @@ def converse(protocol: Any, said: Mapping[str, Any], task: Task | None = None, c
 
 
 def letters(*given: str | None, coordinator: str | None = None) -> dict[str, Any]:
-    """Seats that say these letters, or nothing that can be read."""
+    """Agents that say these letters, or nothing that can be read."""
     said = {f"Agent-{i}": "no idea" if x is None else f"The answer is ({x})" for i, x in enumerate(given)}
     return said | {"Coordinator": "no idea" if coordinator is None else f"The answer is ({coordinator})"}
 
@@ -102,7 +102,7 @@ def tally(correct: int, valid: int, every: int | None = None) -> dict[str, int]:
 def counts(
     agents: Mapping[str, dict[str, int]], patterns: Sequence[tuple[Sequence[str], int, int]] = (), **more: Action
 ) -> dict[str, Any]:
-    """A calibration's JSON; patterns are (seats, right, count)."""
-    listed = [{"seats": list(seats), "correct": right, "count": count} for seats, right, count in patterns]
+    """A calibration's JSON; patterns are (agents, right, count)."""
+    listed = [{"agents": list(agents), "correct": right, "count": count} for agents, right, count in patterns]
     kinds = {kind: tally(0, 0) for kind in ("unstated", "malformed", "formed")}
-    return {"seats": list(agents), "episodes": 10, "agents": dict(agents), "patterns": listed, **kinds, **more}
+    return {"agents": list(agents), "episodes": 10, "tallies": dict(agents), "patterns": listed, **kinds, **more}

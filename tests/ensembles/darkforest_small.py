@@ -1,4 +1,4 @@
-"""DarkForest's benchmark on small questions of the tests' own making, one scripted model in every seat."""
+"""DarkForest's benchmark on small questions of the tests' own making, one scripted model in every agent."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def said(benchmark: str, k: int, right: bool) -> str:
 
 
 class Model:
-    """Sits in every seat: right in two of three calls, by the call's seed; never content with its own answers."""
+    """Sits in every agent: right in two of three calls, by the call's seed; never content with its own answers."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
@@ -93,7 +93,7 @@ class Model:
 
 
 def data(folder: Path, benchmarks: Iterable[str] = BENCHMARKS) -> str:
-    """A change that puts small files in the place of the benchmarks' data, and the model under test in every seat."""
+    """A change that puts small files in the place of the benchmarks' data, and the model under test in every agent."""
     values = []
     for benchmark in benchmarks:
         ask = jsonl(folder / f"{benchmark}.jsonl", [row(benchmark, k) for k in range(QUESTIONS)])
@@ -101,8 +101,8 @@ def data(folder: Path, benchmarks: Iterable[str] = BENCHMARKS) -> str:
         here = {"test_split": "test", "process_docs": {"where": "1"}}
         task = {**here, "data_files": {"test": str(ask)}} | ({"num_fewshot": 0} if benchmark == "MMLU-Pro" else {})
         fitted = {**here, "data_files": {"test": str(learn)}, "dataset_path": None}
-        seats = dict.fromkeys(("second", "third", "coordinator"), "model")
-        values.append({"like": benchmark, "task": task, "fit": fitted, **seats})
+        agents = dict.fromkeys(("second", "third", "coordinator"), "model")
+        values.append({"like": benchmark, "task": task, "fit": fitted, **agents})
     return f"matrix.benchmark={json.dumps(values)}"
 
 

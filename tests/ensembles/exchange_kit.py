@@ -18,14 +18,14 @@ from tests.documents.documents_kit import BUILTIN, cases, task_of
 MARK = re.compile(r"<[a-z]+(?:-[a-j])?:[a-j]>", re.IGNORECASE)
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
 Say = Callable[[str, int], str]
-"""(seat, which of its calls, from 0) → what it replies; may raise an `EngineError`."""
+"""(agent, which of its calls, from 0) → what it replies; may raise an `EngineError`."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One call: whose, which of the seat's calls it was, and the conversation it was put in."""
+    """One call: whose, which of the agent's calls it was, and the conversation it was put in."""
 
-    seat: str
+    agent: str
     number: int
     messages: tuple[Mapping[str, str], ...]
 
@@ -40,7 +40,7 @@ class Asked:
 
     @property
     def saw(self) -> list[str]:
-        """Whose replies stand in what the seat was shown last (system message included), as "seat.number"."""
+        """Whose replies stand in what the agent was shown last (system message included), as "agent.number"."""
         shown = [self.prompt, *(m["content"] for m in self.messages if m["role"] == "system")]
         return sorted(read(found) for text in shown for found in MARK.findall(text))
 
@@ -56,15 +56,15 @@ class Episode:
 
     def saw(self) -> dict[str, list[str]]:
         """Call → whose replies it showed."""
-        return {f"{asked.seat}.{asked.number}": asked.saw for asked in self.asked}
+        return {f"{asked.agent}.{asked.number}": asked.saw for asked in self.asked}
 
-    def prompt(self, seat: str, number: int) -> str:
-        return next(a.prompt for a in self.asked if (a.seat, a.number) == (seat, number))
+    def prompt(self, agent: str, number: int) -> str:
+        return next(a.prompt for a in self.asked if (a.agent, a.number) == (agent, number))
 
 
-def mark(seat: str, number: int) -> str:
+def mark(agent: str, number: int) -> str:
     """What tells a reply from all others, without a digit that could be read as an answer: <Agent-c:b>."""
-    return f"<{seat.translate(_LETTERS)}:{str(number).translate(_LETTERS)}>"
+    return f"<{agent.translate(_LETTERS)}:{str(number).translate(_LETTERS)}>"
 
 
 def read(marked: str) -> str:
@@ -86,7 +86,7 @@ def right(case: Case) -> int:
 
 
 def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any = None, **parameters: Any) -> Episode:
-    """One episode in which every seat is a model that says what the script tells, with real prompts. The mark of
+    """One episode in which every agent is a model that says what the script tells, with real prompts. The mark of
     the call stands before every reply."""
     made, case = question() if task is None else (task, cases(task)[0])
     protocol = BUILTIN.load("protocols", name)(**parameters)
@@ -94,23 +94,25 @@ def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any
     counts: dict[str, int] = {}
 
     def answer(request: Request) -> Completion:
-        seat = request.id.split("/")[1]
-        number = counts[seat] = counts.get(seat, -1) + 1
-        asked.append(Asked(seat, number, tuple(map(dict, request.thread.messages))))
-        return Completion(f"{mark(seat, number)} {say(seat, number)}")
+        agent = request.id.split("/")[1]
+        number = counts[agent] = counts.get(agent, -1) + 1
+        asked.append(Asked(agent, number, tuple(map(dict, request.thread.messages))))
+        return Completion(f"{mark(agent, number)} {say(agent, number)}")
 
     moves: list[Move] = []
     engine, templates = Mock(function=answer), BUILTIN.prompts(prompts)
-    players = {seat: ModelPlayer(engine, templates, {}, False, "e", seat, 0) for seat in protocol.seats(case)}
+    players = {
+        agent: ModelPlayer(engine, templates, {}, False, "e", agent, 0) for agent in protocol.possible_agents(case)
+    }
     went = episode.play(protocol, made, case, players, random.Random(0), {}, lambda *_: None, moves.extend)
     outcome = asyncio.run(went)
     return Episode(asked, moves, outcome, made.grade(case, outcome))
 
 
 def says(**given: Sequence[Any]) -> Say:
-    """Each seat's answers in order: `says(Agent_0=[1, 2])`; texts are said as they are."""
-    texts = {seat.replace("_", "-"): list(listed) for seat, listed in given.items()}
-    return lambda seat, number: _said(texts[seat][number])
+    """Each agent's answers in order: `says(Agent_0=[1, 2])`; texts are said as they are."""
+    texts = {agent.replace("_", "-"): list(listed) for agent, listed in given.items()}
+    return lambda agent, number: _said(texts[agent][number])
 
 
 def _said(what: Any) -> str:
@@ -120,12 +122,12 @@ def _said(what: Any) -> str:
 
 
 def played(name: str, table: Sequence[Sequence[Any]], seed: int = 0, **parameters: Any) -> Drive:
-    """An episode of seats without texts: what Agent-i gives in its j-th turn is `table[j][i]`."""
+    """An episode of agents without texts: what Agent-i gives in its j-th turn is `table[j][i]`."""
     task, case = question()
     count: dict[str, int] = {}
 
     def answer(turn: Turn) -> Any:
-        number = count[turn.seat] = count.get(turn.seat, -1) + 1
-        return table[number][int(turn.seat.partition("-")[2])]
+        number = count[turn.agent] = count.get(turn.agent, -1) + 1
+        return table[number][int(turn.agent.partition("-")[2])]
 
     return drive(BUILTIN.load("protocols", name)(**parameters), task, case, answer, seed)

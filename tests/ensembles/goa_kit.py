@@ -19,7 +19,7 @@ graph: Any = importlib.import_module(f"{_HOME}._graph")
 replies: Any = importlib.import_module(f"{_HOME}._graph_replies")
 
 FIRST, FORWARD, BACKWARD, AGAIN, POOLED = 10, 20, 30, 50, 99
-"""Node 2 says 12 first, 22 on the way down, 32 on the way up; 50, 51, … is what the general seat says for others."""
+"""Node 2 says 12 first, 22 on the way down, 32 on the way up; 50, 51, … is what the general agent says for others."""
 
 
 def goa(**parameters: Any) -> Any:
@@ -38,7 +38,7 @@ def judgements(*shares: float) -> list[dict[int, float]]:
 
 @dataclass
 class Script:
-    """Plays every seat. `rows`: judge → slot → score, or None for no score. `confidence`: slot → what it states.
+    """Plays every agent. `rows`: judge → slot → score, or None for no score. `confidence`: slot → what it states.
     `unreadable`: turns without a readable reply; with "pick", `picks` says which nodes there are all the same."""
 
     picks: Sequence[int] = (0, 1, 2)
@@ -50,8 +50,8 @@ class Script:
     again: int = 0
 
     def __call__(self, turn: Turn) -> Any:
-        times = self.asked.get((turn.seat, turn.name), 0)
-        self.asked[turn.seat, turn.name] = times + 1
+        times = self.asked.get((turn.agent, turn.name), 0)
+        self.asked[turn.agent, turn.name] = times + 1
         if turn.name in self.unreadable:
             return None
         if turn.name == "pick":
@@ -60,7 +60,7 @@ class Script:
             return self.level
         if turn.name == "pool":
             return sure(POOLED)
-        own = [slot for slot, pick in enumerate(self.picks) if f"Agent-{pick}" == turn.seat]
+        own = [slot for slot, pick in enumerate(self.picks) if f"Agent-{pick}" == turn.agent]
         if turn.name == "answer" and times >= len(own):
             self.again += 1
             return sure(AGAIN + self.again - 1)
@@ -85,8 +85,8 @@ def names(drive: Drive) -> list[str]:
     return [turn.name for turn in drive.turns()]
 
 
-def turn_of(drive: Drive, name: str, seat: str) -> Turn:
-    [found] = [turn for turn in drive.turns() if (turn.name, turn.seat) == (name, seat)]
+def turn_of(drive: Drive, name: str, agent: str) -> Turn:
+    [found] = [turn for turn in drive.turns() if (turn.name, turn.agent) == (name, agent)]
     return found
 
 
@@ -96,8 +96,8 @@ def number(text: str) -> int:
 
 def heard(turn: Turn) -> dict[int, int]:
     """Slot → the number that a turn shows of it."""
-    return {other["number"] - 1: number(other["text"]) for other in turn.view["others"]}
+    return {other["number"] - 1: number(other["text"]) for other in turn.observation["others"]}
 
 
 def labels(turn: Turn) -> dict[int, str | None]:
-    return {other["number"] - 1: other["relevance"] for other in turn.view["others"]}
+    return {other["number"] - 1: other["relevance"] for other in turn.observation["others"]}

@@ -32,13 +32,13 @@ def played(*given: str | None, coordinator: str | None = "B", **parameters: Any)
 def test_members_answer_alone_then_one_coordinator_is_shown_the_evidence() -> None:
     found = played("A", "B", "B", coordinator="B")
     alone, together = found.batches
-    assert [turn.seat for turn, _ in alone] == [A, B, C]
-    assert all((turn.name, turn.view, turn.crossing) == ("answer", {}, ()) for turn, _ in alone)
+    assert [turn.agent for turn, _ in alone] == [A, B, C]
+    assert all((turn.name, turn.observation, turn.peer_texts) == ("answer", {}, ()) for turn, _ in alone)
     [(turn, _)] = together
-    assert (turn.seat, turn.name, turn.fresh) == ("Coordinator", "coordinate", True)
-    assert turn.crossing == (found.evidence,) and found.facts["crossed"] == len(found.evidence)
-    assert (turn.view["uncertain"], turn.view["leading"]) == (False, "B")
-    assert turn.brief["question"] == "Which one?" and turn.brief["confidence"] == "none"
+    assert (turn.agent, turn.name, turn.fresh) == ("Coordinator", "coordinate", True)
+    assert turn.peer_texts == (found.evidence,) and found.facts["peer_characters"] == len(found.evidence)
+    assert (turn.observation["uncertain"], turn.observation["leading"]) == (False, "B")
+    assert turn.context["question"] == "Which one?" and turn.context["confidence"] == "none"
     assert (found.outcome.group, found.facts["exit"], found.facts["proposal"]) == ("B", "coordinator", "B")
 
 
@@ -61,19 +61,19 @@ def test_calls(parameters: dict[str, Any], given: str, calls: int) -> None:
     found = played(*(None if x == "-" else x for x in given), **parameters)
     assert sum(map(len, found.batches)) == calls
     assert found.facts["asked"] == calls - len(given)
-    assert (found.facts["crossed"] > 0) == bool(found.facts["asked"])
+    assert (found.facts["peer_characters"] > 0) == bool(found.facts["asked"])
 
 
 def test_a_member_that_coordinates_is_asked_anew() -> None:
     task, case = question()
     protocol = DarkForest(agents=3, coordinator=B)
-    assert protocol.seats(case) == (A, B, C)
+    assert protocol.possible_agents(case) == (A, B, C)
     found = converse(protocol, letters("A", "B", "C", coordinator="A"), task, case)
     [(turn, _)] = found.batches[1]
-    assert (turn.seat, turn.fresh) == (B, True)
+    assert (turn.agent, turn.fresh) == (B, True)
     assert found.outcome.answers == {A: "A", B: "B", C: "C"}, "its own answer stays what it was"
-    assert DarkForest(agents=3).seats(case) == (A, B, C, "Coordinator")
-    assert DarkForest(agents=3, coordinate="never").seats(case) == (A, B, C)
+    assert DarkForest(agents=3).possible_agents(case) == (A, B, C, "Coordinator")
+    assert DarkForest(agents=3, coordinate="never").possible_agents(case) == (A, B, C)
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_disclosure(disclosed: Any, there: str, missing: str) -> None:
     assert there in shown and missing not in shown
 
 
-def test_what_is_not_disclosed_is_not_in_the_view_either() -> None:
+def test_what_is_not_disclosed_is_not_in_the_observation_either() -> None:
     found = played("A", "B", "B", disclosure=["answer"])
-    view = found.batches[1][0][0].view
-    assert (view["uncertain"], view["leading"]) == (None, None)
+    observation = found.batches[1][0][0].observation
+    assert (observation["uncertain"], observation["leading"]) == (None, None)
     nothing = played("A", "B", "B", disclosure=[])
-    assert nothing.evidence == "" and nothing.batches[1][0][0].crossing == () and nothing.facts["crossed"] == 0
+    assert nothing.evidence == "" and nothing.batches[1][0][0].peer_text == () and nothing.facts["peer_characters"] == 0
 
 
 # ------------------------------------------------------------------------------- guardrail and exits
@@ -148,7 +148,7 @@ def test_a_failed_coordinator_and_failed_members() -> None:
 def test_all_malformed_is_told_and_malformed_answers_count_less() -> None:
     said = {A: "A", B: "A", C: "The answer is (B)\nConfidence: 0.5", "Coordinator": "The answer is (B)"}
     found = converse(DarkForest(agents=3, confidence="line"), said)
-    assert [c["seats"] for c in found.facts["clusters"]] == [[A, B], [C]]
+    assert [c["agents"] for c in found.facts["clusters"]] == [[A, B], [C]]
     assert found.facts["posterior"] == pytest.approx(0.5), "2 · ½ against 1"
     assert found.facts["exit"] == "coordinator"
     found = converse(DarkForest(agents=3, confidence="json"), said)
@@ -159,7 +159,7 @@ def test_all_malformed_is_told_and_malformed_answers_count_less() -> None:
 def test_confidences_as_they_are_written(stated: str, counted: float | None) -> None:
     said = letters("A", "B") | {A: f"The answer is (A)\nConfidence: {stated}"}
     found = converse(DarkForest(agents=2, confidence="line"), said)
-    first = next(c for c in found.facts["clusters"] if c["seats"] == [A])
+    first = next(c for c in found.facts["clusters"] if c["agents"] == [A])
     assert first["score"] == pytest.approx(0.5 + (0.5 if counted is None else counted))
 
 
@@ -169,7 +169,7 @@ def test_the_guardrail_never_acts_below_its_thresholds(
 ) -> None:
     facts = played(*given, coordinator=coordinator, k=k, tau_p=tau_p, tau_m=tau_m).facts
     if facts["overridden"]:
-        assert len(facts["clusters"][0]["seats"]) >= k
+        assert len(facts["clusters"][0]["agents"]) >= k
         assert facts["posterior"] >= tau_p - 1e-9 and facts["margin"] >= tau_m - 1e-9
         assert facts["dissent"] and facts["trusted"]
     assert facts["overridden"] == (facts["trusted"] and facts["dissent"])
@@ -259,7 +259,7 @@ def test_an_anchor_that_leads_clearly() -> None:
 def test_a_correlated_pair_of_the_preset() -> None:
     task, case = question()
     found = converse(DarkForest(agents=3, preset="artifact/math"), letters("A", "B", "B"), task, case)
-    scores = {c["seats"][0]: c["score"] for c in found.facts["clusters"]}
+    scores = {c["agents"][0]: c["score"] for c in found.facts["clusters"]}
     assert scores == {A: pytest.approx(1.0), B: pytest.approx(1.5)}
 
 
@@ -293,7 +293,7 @@ def test_what_is_given_wins_over_the_preset() -> None:
         ({"tau_p": float("nan")}, "tau_p is nan; it must be a finite number"),
         ({"fallback": float("inf")}, "fallback is inf"),
         ({"c_min": 0.95}, "c_min is 0.95, above c_max: 0.9"),
-        ({"correlated": [[A, A]]}, "which is no pair of seats"),
+        ({"correlated": [[A, A]]}, "which is no pair of agents"),
         ({"correlated": [[A, B, C]]}, "three alike are three pairs"),
         ({"unusable": "anchor"}, "there is no anchor"),
     ],
@@ -311,13 +311,13 @@ def test_parameters_that_make_no_sense(parameters: dict[str, Any], told: str) ->
         ({"agents": 2, "preset": "artifact/math"}, "of the preset artifact/math.* names 'Agent-2'"),
     ],
 )
-def test_seats_that_are_not_there(parameters: dict[str, Any], told: str) -> None:
+def test_agents_that_are_not_there(parameters: dict[str, Any], told: str) -> None:
     with pytest.raises(PluginError, match=told):
         converse(DarkForest(**{"agents": 3, **parameters}), letters("A", "A", "A"))
 
 
 def test_a_panel_that_was_not_calibrated_does_not_play() -> None:
-    """The panel of a case with seats of its own is known only when it plays."""
+    """The panel of a case with agents of its own is known only when it plays."""
     protocol = DarkForest()
     protocol.load_parameters(counts({A: tally(1, 2), B: tally(1, 2)}))
     with pytest.raises(PluginError, match="the panel is Agent-0; the calibration is of Agent-0, Agent-1"):

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from tests.ensembles.darkforest_kit import A, B, C, belief, opinion, opinions, rules
 
 Theta, believe = belief.Theta, belief.believe
-SEATS = [f"Agent-{i}" for i in range(6)]
-D = SEATS[3]
+AGENTS = [f"Agent-{i}" for i in range(6)]
+D = AGENTS[3]
 
 shares = st.floats(0.01, 1)
 panels = st.lists(
     st.tuples(st.sampled_from([None, "x", "y", "z"]), st.none() | st.floats(0, 1), st.booleans()), max_size=6
-).map(lambda drawn: [opinion(SEATS[i], *one) for i, one in enumerate(drawn)])
+).map(lambda drawn: [opinion(AGENTS[i], *one) for i, one in enumerate(drawn)])
 patterns = st.dictionaries(
-    st.lists(st.sampled_from(SEATS), min_size=1, max_size=3, unique=True).map(lambda s: tuple(sorted(s))), shares
+    st.lists(st.sampled_from(AGENTS), min_size=1, max_size=3, unique=True).map(lambda s: tuple(sorted(s))), shares
 )
 pairs = st.dictionaries(
-    st.tuples(st.sampled_from(SEATS), st.sampled_from(SEATS)).filter(lambda p: p[0] != p[1]), shares, max_size=4
+    st.tuples(st.sampled_from(AGENTS), st.sampled_from(AGENTS)).filter(lambda p: p[0] != p[1]), shares, max_size=4
 ).map(lambda found: {key: value for (a, b), value in found.items() for key in ((a, b), (b, a))})
 thetas = st.builds(
     Theta,
-    alpha=st.fixed_dictionaries({}, optional=dict.fromkeys(SEATS, shares)),
+    alpha=st.fixed_dictionaries({}, optional=dict.fromkeys(AGENTS, shares)),
     patterns=patterns,
     fallback=shares,
     confidence=st.booleans(),
@@ -48,7 +48,7 @@ def test_the_score_by_hand() -> None:
     theta = Theta({A: 0.8, B: 0.6, C: 0.5}, {(A, C): 0.7}, 1.0, True, 0.4, 0.5)
     found = believe([opinion(A, "x", 0.9), opinion(B, "y", 0.2), opinion(C, "x", None, malformed=True)], theta)
     x, y = found.clusters
-    assert (x.candidate, x.seats, x.calibrated, x.reliability) == ("x", (A, C), True, 0.7)
+    assert (x.candidate, x.agents, x.calibrated, x.reliability) == ("x", (A, C), True, 0.7)
     assert (x.score, y.score) == (pytest.approx(0.9415), pytest.approx(0.42))
     assert found.posterior == pytest.approx(0.9415 / 1.3615) and found.margin == pytest.approx(0.5215 / 1.3615)
     assert (y.calibrated, y.reliability) == (False, 1.0)
@@ -129,7 +129,7 @@ def test_ties_as_they_are_declared() -> None:
 
 def test_the_order_of_adding_up_does_not_decide() -> None:
     """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 differ in the last digit."""
-    alpha = dict(zip(SEATS, (0.1, 0.2, 0.3, 0.3, 0.2, 0.1), strict=True))
+    alpha = dict(zip(AGENTS, (0.1, 0.2, 0.3, 0.3, 0.2, 0.1), strict=True))
     theta = Theta(alpha, confidence=False)
     assert leader(opinions("x", "x", "x", "y", "y", "y"), theta) == "x"
     assert leader(opinions("y", "y", "y", "x", "x", "x"), theta) == "y"
@@ -146,7 +146,9 @@ def test_a_posterior_is_a_distribution_in_order(said: list[Any], theta: Any) -> 
     assert not shares or sum(shares) == pytest.approx(1)
     assert all(one >= two - 1e-9 for one, two in pairwise(shares))
     assert -1e-9 <= found.margin <= found.posterior
-    assert sorted(seat for c in found.clusters for seat in c.seats) == [o.seat for o in said if o.answer is not None]
+    assert sorted(agent for c in found.clusters for agent in c.agents) == [
+        o.agent for o in said if o.answer is not None
+    ]
 
 
 @given(panels, thetas)
@@ -183,7 +185,7 @@ def test_more_reliability_or_confidence_of_a_supporter_does_no_harm(
     for place, each in enumerate(said):
         if each.answer is None:
             continue
-        alphas = [posterior(believe(said, replace(theta, alpha={**theta.alpha, each.seat: x}))) for x in (low, high)]
+        alphas = [posterior(believe(said, replace(theta, alpha={**theta.alpha, each.agent: x}))) for x in (low, high)]
         sure = [
             posterior(believe([*said[:place], replace(each, confidence=x), *said[place + 1 :]], theta))
             for x in (low, high)

@@ -136,8 +136,8 @@ def test_pairs_are_measured_by_the_pattern_of_exactly_the_two() -> None:
 @given(st.lists(st.lists(st.sampled_from([None, "x", "y"]), min_size=3, max_size=3), max_size=8))
 def test_counts_survive_the_file(drawn: list[list[str | None]]) -> None:
     found = counted(*([opinion(f"Agent-{i}", x) for i, x in enumerate(row)] for row in drawn), labels={"l": "v"})
-    for seat in found.seats:
-        found.agents.setdefault(seat, Tally())
+    for agent in found.agents:
+        found.agents.setdefault(agent, Tally())
     facts = json.loads(json.dumps(found.facts(Rules())))
     assert counts_of(facts) == found
     assert facts["derived"]["alpha"] == found.theta(Rules()).alpha
@@ -147,12 +147,12 @@ GOOD = counts({A: tally(3, 5, 6), B: tally(2, 4)}, [((A, B), 2, 3)], labels={"l"
 
 BAD: list[tuple[tuple[Any, ...], Any, str]] = [
     ((), [], "the calibration must be a mapping"),
-    (("seats",), None, "seats must be a list"),
-    (("seats",), [], "seats must be a list"),
-    (("seats",), [A, A], "different seats"),
-    (("seats",), [A, 3], "seats must be a list"),
-    (("seats",), [A, B, C], "counts nothing of Agent-2"),
-    (("seats",), [A], "agents must be one of Agent-0"),
+    (("agents",), None, "agents must be a list"),
+    (("agents",), [], "agents must be a list"),
+    (("agents",), [A, A], "different agents"),
+    (("agents",), [A, 3], "agents must be a list"),
+    (("agents",), [A, B, C], "counts nothing of Agent-2"),
+    (("agents",), [A], "agents must be one of Agent-0"),
     (("episodes",), -1, "episodes must be a whole number"),
     (("agents", A, "correct"), -1, "agents.Agent-0.correct must be a whole number"),
     (("agents", A, "correct"), math.nan, "found nan"),
@@ -167,11 +167,11 @@ BAD: list[tuple[tuple[Any, ...], Any, str]] = [
     (("agents",), 3, "agents must be a mapping"),
     (("patterns",), {}, "patterns must be a list"),
     (("patterns", 0), 3, r"patterns\[0\] must be a mapping"),
-    (("patterns", 0, "seats"), [B, A], "in this order"),
-    (("patterns", 0, "seats"), [A, A], "in this order"),
-    (("patterns", 0, "seats"), [A, C], "some of Agent-0, Agent-1"),
-    (("patterns", 0, "seats"), [[]], "some of"),
-    (("patterns", 0, "seats"), [], "some of"),
+    (("patterns", 0, "agents"), [B, A], "in this order"),
+    (("patterns", 0, "agents"), [A, A], "in this order"),
+    (("patterns", 0, "agents"), [A, C], "some of Agent-0, Agent-1"),
+    (("patterns", 0, "agents"), [[]], "some of"),
+    (("patterns", 0, "agents"), [], "some of"),
     (("patterns", 0, "correct"), 4, "at most the count, 3"),
     (("patterns", 0, "count"), -3, "whole number"),
     (("unstated",), None, "unstated must be a mapping"),
@@ -234,7 +234,7 @@ def played(*rows: list[Any]) -> list[Any]:
     vote = DarkForest(agents=3, confidence="line")
     found = []
     for said in rows:
-        turns = [vote.ask(task, case, seat) for seat in vote.members(case)]
+        turns = [vote.ask(task, case, agent) for agent in vote.members(case)]
         moves = [moved(turn, text) for turn, text in zip(turns, said, strict=True)]
         found.append(CalibrationEpisode(task, case, [moves], lambda answer: bool(answer == "B")))
     return found
@@ -248,12 +248,12 @@ def test_fit_counts_what_the_panel_said() -> None:
             ["The answer is (B)", "The answer is (A)\nConfidence: 90", RuntimeError("timeout")],
         )
     )
-    assert facts["seats"] == [A, B, C] and facts["episodes"] == 2
+    assert facts["agents"] == [A, B, C] and facts["episodes"] == 2
     assert facts["agents"] == {A: tally(2, 2), B: tally(1, 2), C: tally(0, 0, 2)}
     assert facts["patterns"] == [
-        {"seats": [A, B], "correct": 1, "count": 1},
-        {"seats": [A], "correct": 1, "count": 1},
-        {"seats": [B], "correct": 0, "count": 1},
+        {"agents": [A, B], "correct": 1, "count": 1},
+        {"agents": [A], "correct": 1, "count": 1},
+        {"agents": [B], "correct": 0, "count": 1},
     ]
     assert facts["unstated"] == tally(2, 2, 4)
     assert facts["labels"] == {"subject": {"bees": facts["agents"]}}
@@ -278,14 +278,14 @@ def test_nothing_to_fit_on_and_different_panels_are_refused() -> None:
 
 
 def test_the_questioning_is_a_vote_of_the_same_panel() -> None:
-    found = DarkForest(agents=5, confidence="json", repairs=1).calibration_protocol()
-    assert found == {"use": "vote", "agents": 5, "confidence": "json", "repairs": 1}
+    found = DarkForest(agents=5, confidence="json", parse_retries=1).calibration_protocol()
+    assert found == {"use": "vote", "agents": 5, "confidence": "json", "parse_retries": 1}
 
 
 def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: Path) -> None:
     """B and C copy each other and are right half of the time; A is nearly always right, and outvoted."""
-    panel = {"use": "simulated", "accuracy": 0.5, "trap": 1.0, "seats": {A: {"accuracy": 0.95}},
-             "correlated": [{"seats": [B, C], "correlation": 0.9}]}  # fmt: skip
+    panel = {"use": "simulated", "accuracy": 0.5, "trap": 1.0, "agents": {A: {"accuracy": 0.95}},
+             "correlated": [{"agents": [B, C], "correlation": 0.9}]}  # fmt: skip
     alone = {"use": "darkforest", "agents": 3, "coordinate": "never"}
     given = {
         "name": "x",

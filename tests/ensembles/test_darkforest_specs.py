@@ -46,10 +46,10 @@ def condition(plan: Plan, **labels: str) -> Condition:
 
 
 def seated(one: Condition) -> dict[str, str | None]:
-    """Seat → model."""
-    case = one.seated(one.task.example(), 0)
+    """Agent → model."""
+    case = one.assign_groups(one.task.example(), 0)
     models = {group.name: group.model for group in one.groups}
-    return {seat: models[case.roles.get(seat, "default")] for seat in one.protocol.seats(case)}
+    return {agent: models[case.roles.get(agent, "default")] for agent in one.protocol.possible_agents(case)}
 
 
 # ------------------------------------------------------------------------------------------ the plan
@@ -135,7 +135,10 @@ def longest(method: str) -> int:
 
     def unsure(turn: Any) -> Any:
         if turn.name == "judge":
-            return {number: 1 / len(turn.view["others"]) for number in (str(o["number"]) for o in turn.view["others"])}
+            return {
+                number: 1 / len(turn.observation["others"])
+                for number in (str(o["number"]) for o in turn.observation["others"])
+            }
         if turn.name in ("pick", "feedback"):
             return turn.reply.noop
         return {"answer": rng.randrange(10**6), "confidence": 0.0, "malformed": False}
@@ -170,10 +173,10 @@ def test_every_method_takes_the_calls_it_declares(ran: tuple[Run, Model]) -> Non
     for score in run.scores:
         method, calls = score.labels["method"], score.numbers["calls"]
         assert calls == CALLS[method] if method in CALLS else calls in (3, 6, 9), (score.id, calls)
-        crossed = score.numbers["crossing"]
+        peer_characters = score.numbers["peer_text"]
         alone = method == "Refine" or method.startswith(("Vote", "Self"))
         agreed = method == "ReConcile" and score.numbers["agreed_first"] == 1
-        assert (crossed == 0) == (alone or agreed), (score.id, crossed)
+        assert (peer_characters == 0) == (alone or agreed), (score.id, peer_characters)
 
 
 def test_first_answers_are_asked_for_once_and_billed_to_everybody(ran: tuple[Run, Model]) -> None:
@@ -209,7 +212,7 @@ def test_table_1_has_the_papers_columns_and_rows(ran: tuple[Run, Model]) -> None
 
 
 def filled(table: Table) -> None:
-    """Every row of ours has a number in every column, but for how often the one seat of Refine agrees with itself."""
+    """Every row of ours has a number in every column, but for how often the one agent of Refine agrees with itself."""
     ours = [row for row in table.rows if row.published is None]
     empty = [(row.names[-1], i) for row in ours for i, cell in enumerate(row.cells) if cell.value is None]
     agreed = [i for i, column in enumerate(table.columns) if column.key.get("metric") in ("agreed_first", "agreed")]
@@ -313,8 +316,8 @@ def test_ablations_stand_beside_the_papers(ablated: tuple[Run, Model]) -> None:
 def test_more_is_disclosed_and_more_crosses(tmp_path: Path) -> None:
     run, _ = played("darkforest_disclosure", tmp_path, benchmarks=["GPQA"])
     assert beside(run) == {"DarkForest, Table 8"}
-    crossing = [run.tables[0].rows[i].cells[4].value or 0 for i in range(3)]
-    assert crossing == sorted(crossing) and crossing[0] < crossing[2]
+    peer_text = [run.tables[0].rows[i].cells[4].value or 0 for i in range(3)]
+    assert peer_text == sorted(peer_text) and peer_text[0] < peer_text[2]
     assert {s.numbers["calls"] for s in run.scores} == {4}
 
 
@@ -328,7 +331,7 @@ def test_panels_grow_and_coordinators_change(tmp_path: Path) -> None:
     assert [heads[v] for v in ("finance-Llama3-8B", "Saul-7B", "Qwen2.5-Coder-7B", "Mathstral-7B")] == [
         "finance", "saul", "coder", "mathstral",
     ]  # fmt: skip
-    everybody = [f"seats.{name}.model=model" for name in ("fourth", "fifth", "head")]
+    everybody = [f"agents.{name}.model=model" for name in ("fourth", "fifth", "head")]
     run, _ = played("darkforest_panels", tmp_path, *everybody, benchmarks=["FinQA"])
     assert beside(run) == {"DarkForest, Table 10 and Figure 8", "DarkForest, Figure 9"}
     calls = {str(s.labels["variant"]): s.numbers["calls"] for s in run.scores}

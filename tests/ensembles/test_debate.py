@@ -25,9 +25,9 @@ def test_calls(agents: int, rounds: int, summarise: Any, calls: int) -> None:
     assert calls == agents * rounds + {"none": 0, "shared": 1, "per_reader": agents}[summarise] * exchanges
 
 
-def test_the_default_is_three_seats_and_two_rounds() -> None:
+def test_the_default_is_three_agents_and_two_rounds() -> None:
     went = scripted("debate", SAME)
-    assert [f"{a.seat}.{a.number}" for a in went.asked] == [f"Agent-{i}.{r}" for r in (0, 1) for i in range(3)]
+    assert [f"{a.agent}.{a.number}" for a in went.asked] == [f"Agent-{i}.{r}" for r in (0, 1) for i in range(3)]
 
 
 def test_each_agent_sees_only_the_others_of_the_previous_round() -> None:
@@ -60,10 +60,10 @@ def test_the_question_is_told_again_only_if_that_is_wanted(restate: bool) -> Non
 def test_who_is_alone_checks_itself() -> None:
     went = scripted("debate", says(Agent_0=[1, 2]), agents=1)
     assert "check every step" in went.prompt("Agent-0", 1) and went.outcome.group == 2
-    assert went.outcome.facts["crossed"] == 0
+    assert went.outcome.facts["peer_characters"] == 0
 
 
-def test_a_seat_that_failed_is_not_shown_and_the_others_go_on() -> None:
+def test_an_agent_that_failed_is_not_shown_and_the_others_go_on() -> None:
     went = scripted("debate", says(Agent_0=[ContextLengthError("full"), 3], Agent_1=[3, 3], Agent_2=["what?", 4]))
     assert went.saw()["Agent-1.1"] == ["Agent-2.0"], "what cannot be read is shown; what is not there is not"
     assert went.outcome.facts["history"] == [[None, 3, None], [3, 3, 4]]
@@ -77,7 +77,7 @@ def test_a_digest_for_all_holds_everybodys_replies_and_replaces_them() -> None:
     assert saw["Summariser.0"] == ["Agent-0.0", "Agent-1.0", "Agent-2.0"]
     assert {saw[f"Agent-{i}.1"][0] for i in range(3)} == {"Summariser.0"} and len(saw["Agent-0.1"]) == 1
     told = went.outcome.facts
-    assert told["crossed"] == 3 * len("<Agent-a:a> The answer is 1.") + 3 * len("<Summariser:a> in short")
+    assert told["peer_characters"] == 3 * len("<Agent-a:a> The answer is 1.") + 3 * len("<Summariser:a> in short")
 
 
 def test_a_digest_for_each_reader_leaves_its_own_reply_out() -> None:
@@ -85,7 +85,7 @@ def test_a_digest_for_each_reader_leaves_its_own_reply_out() -> None:
     saw = went.saw()
     assert saw["Summariser.1"] == ["Agent-0.0", "Agent-2.0"] and saw["Agent-1.1"] == ["Summariser.1"]
     assert saw["Summariser.5"] == ["Agent-0.1", "Agent-1.1"] and saw["Agent-2.2"] == ["Summariser.5"]
-    assert all(asked.roles == ["user"] for asked in went.asked if asked.seat == "Summariser"), "always anew"
+    assert all(asked.roles == ["user"] for asked in went.asked if asked.agent == "Summariser"), "always anew"
 
 
 def test_without_a_digest_nothing_is_shown() -> None:
@@ -146,9 +146,9 @@ def test_going_over_to_the_others_answer_is_counted() -> None:
 
 def test_tokens_of_others_are_counted_and_own_ones_are_not() -> None:
     went = scripted("debate", SAME, rounds=2)
-    counts = [move.calls[-1].crossing_tokens for move in went.moves]
+    counts = [move.calls[-1].peer_tokens for move in went.moves]
     assert counts == [None] * 3 + [2 * len(["<Agent-a:a>", "The", "answer", "is", "1."])] * 3
-    assert went.outcome.facts["crossed"] == 6 * len("<Agent-a:a> The answer is 1.")
+    assert went.outcome.facts["peer_characters"] == 6 * len("<Agent-a:a> The answer is 1.")
 
 
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=1, max_size=4))
@@ -160,11 +160,11 @@ def test_a_debate_is_a_vote_on_its_last_round(table: list[tuple[Any, ...]]) -> N
 
 
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=2, max_size=4), st.integers(0, 2), ANSWERS)
-def test_what_a_seat_says_is_seen_by_nobody_in_the_same_round(
-    table: list[tuple[Any, ...]], seat: int, other: Any
+def test_what_an_agent_says_is_seen_by_nobody_in_the_same_round(
+    table: list[tuple[Any, ...]], agent: int, other: Any
 ) -> None:
-    """Whatever one seat answers in the last round, the turns of all others stay as they are."""
-    changed = [*table[:-1], tuple(other if i == seat else given for i, given in enumerate(table[-1]))]
+    """Whatever one agent answers in the last round, the turns of all others stay as they are."""
+    changed = [*table[:-1], tuple(other if i == agent else given for i, given in enumerate(table[-1]))]
     batches = [played("debate", rows, rounds=len(rows)).batches for rows in (table, changed)]
     assert [[turn for turn, _ in batch] for batch in batches[0]] == [
         [turn for turn, _ in batch] for batch in batches[1]

@@ -22,46 +22,50 @@ def load(name: str, **fields: Any) -> Metric:
     return made
 
 
-def episode(*crossing: int | None, grade: dict[str, float | None] | None = None, **facts: Any) -> Episode:
-    """One with a call for each of these counts of crossing tokens, each in a turn of its own."""
-    moves = [Move(f"Agent-{i}", "answer", calls=(Completion("x", crossing_tokens=n),)) for i, n in enumerate(crossing)]
+def episode(*peer_text: int | None, grade: dict[str, float | None] | None = None, **facts: Any) -> Episode:
+    """One with a call for each of these counts of peer tokens, each in a turn of its own."""
+    moves = [Move(f"Agent-{i}", "answer", calls=(Completion("x", peer_tokens=n),)) for i, n in enumerate(peer_text)]
     return Episode("c/1/0", "c", "1", 0, {}, {}, [moves], Outcome(facts=facts), grade or {})
 
 
 FAILED = Episode("c/1/0", "c", "1", 0, {}, {}, [], None, {}, "boom")
 
 
-# ------------------------------------------------------------------------------------------- crossing
+# --------------------------------------------------------------------------------------- peer text
 
 
 @pytest.mark.parametrize(
-    ("counts", "crossed", "tokens"),
+    ("counts", "peer_characters", "tokens"),
     [
         ([None, None], 0, 0.0),  # a vote: nobody hears anybody
         ([None, None, 31], 120, 31.0),  # three answers and a coordinator
         ([None, 12, 13], 90, 25.0),
-        ([None, None], 90, None),  # something crossed and nobody could count it
+        ([None, None], 90, None),  # no engine could count the tokens
         ([None, 0], 4, 0.0),
         ([], 0, 0.0),  # policies make no calls
         ([], 55, None),
     ],
 )
-def test_tokens_that_cross_are_summed_over_calls(counts: list[int | None], crossed: int, tokens: float | None) -> None:
-    assert load("crossing").measure(episode(*counts, crossed=crossed)) == tokens
-    assert load("crossing", of="characters").measure(episode(*counts, crossed=crossed)) == float(crossed)
+def test_tokens_that_cross_are_summed_over_calls(
+    counts: list[int | None], peer_characters: int, tokens: float | None
+) -> None:
+    assert load("peer_text").measure(episode(*counts, peer_characters=peer_characters)) == tokens
+    assert load("peer_text", of="characters").measure(episode(*counts, peer_characters=peer_characters)) == float(
+        peer_characters
+    )
 
 
-def test_crossing_is_averaged_or_added_up_and_needs_the_panels_fact() -> None:
-    assert load("crossing").needs == ("crossed",)
-    assert load("crossing").aggregate([10.0, 30.0]) == Statistic(20.0, 10.0, 2)
-    assert load("crossing", over="run").aggregate([10.0, 30.0]) == Statistic(40.0, None, 2)
-    assert load("crossing", over="run").aggregate([]) == Statistic(None, None, 0)
-    assert load("crossing").measure(FAILED) is None and load("crossing").measure(episode(5)) is None
+def test_peer_text_is_averaged_or_added_up_and_needs_the_panels_fact() -> None:
+    assert load("peer_text").needs == ("peer_characters",)
+    assert load("peer_text").aggregate([10.0, 30.0]) == Statistic(20.0, 10.0, 2)
+    assert load("peer_text", over="run").aggregate([10.0, 30.0]) == Statistic(40.0, None, 2)
+    assert load("peer_text", over="run").aggregate([]) == Statistic(None, None, 0)
+    assert load("peer_text").measure(FAILED) is None and load("peer_text").measure(episode(5)) is None
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=20))
 def test_no_call_counts_twice(counts: list[int]) -> None:
-    assert load("crossing").measure(episode(*counts, crossed=1)) == sum(counts)
+    assert load("peer_text").measure(episode(*counts, peer_characters=1)) == sum(counts)
 
 
 # ------------------------------------------------------------------------------------------ overrides
@@ -136,7 +140,7 @@ def test_unanimity_is_unknown_where_there_is_no_panel(of: str) -> None:
 
 
 @pytest.mark.parametrize("of", ["first", "ever", "round"])
-def test_one_seat_alone_is_not_unanimous(of: str) -> None:
+def test_one_agent_alone_is_not_unanimous(of: str) -> None:
     alone, two = [["a"], ["b"]], [["a", "a"]]
     assert load("unanimity", of=of).measure(episode(unanimous_at=0, history=alone)) is None
     assert load("unanimity", of=of).measure(episode(unanimous_at=0, history=two)) == (0 if of == "round" else 1)

@@ -86,12 +86,12 @@ def test_relevance_is_of_the_readers_neighbors(weights: list[int]) -> None:
 
 
 @given(st.lists(st.sampled_from("ABC"), max_size=12))
-def test_waves_hold_every_seat_once_and_every_slot_once(seats: list[str]) -> None:
-    batches = graph.waves([*enumerate(seats)])
-    assert sorted(slot for batch in batches for slot in batch) == [*range(len(seats))]
+def test_waves_hold_every_agent_once_and_every_slot_once(agents: list[str]) -> None:
+    batches = graph.waves([*enumerate(agents)])
+    assert sorted(slot for batch in batches for slot in batch) == [*range(len(agents))]
     for batch in batches:
-        assert len({seats[slot] for slot in batch}) == len(batch) > 0
-    assert len(batches) == max((seats.count(seat) for seat in seats), default=0)
+        assert len({agents[slot] for slot in batch}) == len(batch) > 0
+    assert len(batches) == max((agents.count(agent) for agent in agents), default=0)
 
 
 # ---------------------------------------------------------------------------------------------- replies

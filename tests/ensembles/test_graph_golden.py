@@ -49,16 +49,16 @@ SAYS: dict[str, list[str]] = {
 
 
 class Episode:
-    """One episode with models in all seats who say what `says` lists, each in its order."""
+    """One episode with models in all agents who say what `says` lists, each in its order."""
 
     def __init__(self, says: dict[str, list[str]] = SAYS, **parameters: Any) -> None:
-        self.says = {seat: iter(texts) for seat, texts in says.items()}
+        self.says = {agent: iter(texts) for agent, texts in says.items()}
         self.threads: list[tuple[str, Thread]] = []
         self.moves: list[Move] = []
         protocol = goa(cards=CARDS, **parameters)
         prompts, engine = BUILTIN.prompts("ensembles/standard"), Mock(function=self.answer)
-        seats = protocol.seats(CASE)
-        players = {seat: ModelPlayer(engine, prompts, {}, False, "golden", seat, 0) for seat in seats}
+        agents = protocol.possible_agents(CASE)
+        players = {agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in agents}
         played = play(protocol, TASK, CASE, players, random.Random(0), {}, self.record)
         self.outcome: Outcome = asyncio.run(played)
 
@@ -76,9 +76,9 @@ def transcript(**parameters: Any) -> str:
     """Every conversation in the order in which they began, and what came out."""
     played = Episode(**parameters)
     lines = []
-    for seat, thread in played.threads:
+    for agent, thread in played.threads:
         for message in thread.messages:
-            lines.append(f"═══ {seat} · {message['role']} ═══\n{message['content']}\n")
+            lines.append(f"═══ {agent} · {message['role']} ═══\n{message['content']}\n")
     facts = "\n".join(f"{name}: {json.dumps(value)}" for name, value in played.outcome.facts.items())
     grade = json.dumps(TASK.grade(CASE, played.outcome))
     return "\n".join([*lines, f"group: {played.outcome.group}", facts, f"grade: {grade}", ""])
@@ -100,9 +100,9 @@ def test_the_episode_comes_to_the_answer_of_its_best_node() -> None:
     assert mean.outcome.facts["retries"] == {"pick": 0, "judge": [0, 1, 0]}
 
 
-def test_tokens_that_cross_are_those_of_the_texts_a_seat_has_not_seen() -> None:
-    counted = {(move.seat, move.turn): move.calls[0].crossing_tokens for move in Episode().moves}
-    words = {seat: len(texts[0].split()) for seat, texts in SAYS.items()}
+def test_tokens_that_cross_are_those_of_the_texts_an_agent_has_not_seen() -> None:
+    counted = {(move.agent, move.turn): move.calls[0].peer_tokens for move in Episode().moves}
+    words = {agent: len(texts[0].split()) for agent, texts in SAYS.items()}
     assert counted["Meta", "pick"] is None and counted["Agent-0", "answer"] is None
     assert counted["Agent-0", "judge"] == words["Agent-1"] + words["Agent-2"]
     assert counted["Agent-0", "forward"] is None, "it has judged that text"
@@ -125,7 +125,7 @@ def test_five_tries_for_picks_and_three_for_scores() -> None:
     assert "Confidence" not in asked[1] and "The answer is" not in asked[1], "not what a first answer is told"
 
 
-def test_a_confidence_that_is_missing_or_nonsense_brings_the_general_seat() -> None:
+def test_a_confidence_that_is_missing_or_nonsense_brings_the_general_agent() -> None:
     for stated in ("nan", "very", "0.05", "-1"):
         says = {**SAYS, "Agent-1": [reply(475, "15 * 33", stated), *SAYS["Agent-1"][1:]]}
         says["Agent-0"] = [SAYS["Agent-0"][0], reply(465, "For another."), *SAYS["Agent-0"][1:]]
@@ -146,13 +146,13 @@ def test_every_template_has_what_it_needs(given: dict[str, Any], confidence: str
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
-def test_a_task_whose_one_seat_knows_everything_can_be_put_to_the_graph() -> None:
+def test_a_task_whose_one_agent_knows_everything_can_be_put_to_the_graph() -> None:
     task = task_of("silo/global_maximum", agents=1)
     case = cases(task, 1)[0]
     run = check.drive(goa(), task, case)
     prompts = BUILTIN.prompts("silo/panel")
     for turn in run.turns():
-        variables = {**turn.brief, **turn.view, "error": "…"}
+        variables = {**turn.context, **turn.observation, "error": "…"}
         asks_for_answer = turn.name in ("answer", "forward", "backward", "pool")
         for template in (turn.name, "retry"):
             assert ("Final answer:" in prompts.render(template, variables)) == asks_for_answer, turn.name
@@ -162,8 +162,8 @@ def test_a_task_whose_one_seat_knows_everything_can_be_put_to_the_graph() -> Non
 def test_without_the_reminder_nothing_is_said_of_the_form_of_an_answer() -> None:
     prompts = BUILTIN.prompts("ensembles/standard")
     turns = check.drive(goa(pooling="max", conformance="official"), TASK, CASE).turns()
-    [said, *_] = [prompts.render("backward", {**t.brief, **t.view}) for t in turns if t.name == "backward"]
+    [said, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in turns if t.name == "backward"]
     clean = check.drive(goa(pooling="max"), TASK, CASE).turns()
-    [other, *_] = [prompts.render("backward", {**t.brief, **t.view}) for t in clean if t.name == "backward"]
+    [other, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in clean if t.name == "backward"]
     assert "Confidence: …" in other and "The answer is 42" in other
     assert "Confidence: …" not in said and "The answer is 42" not in said

@@ -57,7 +57,7 @@ def test_the_formulas_of_calls(k: int, r: int) -> None:
 
 
 def test_what_can_be_asked_at_once_is() -> None:
-    batches = [[(turn.seat, turn.name) for turn, _ in batch] for batch in played().batches]
+    batches = [[(turn.agent, turn.name) for turn, _ in batch] for batch in played().batches]
     assert batches == [
         [("Meta", "pick")],
         [("Agent-0", "answer"), ("Agent-1", "answer"), ("Agent-2", "answer")],
@@ -75,7 +75,7 @@ def test_what_can_be_asked_at_once_is() -> None:
 def test_first_answers_are_given_alone_and_others_alone_are_judged() -> None:
     run = played()
     for slot in range(3):
-        assert turn_of(run, "answer", f"Agent-{slot}").view == {}
+        assert turn_of(run, "answer", f"Agent-{slot}").observation == {}
         judge = turn_of(run, "judge", f"Agent-{slot}")
         assert heard(judge) == {other: 10 + other for other in range(3) if other != slot}
         assert set(labels(judge).values()) == {None}
@@ -85,15 +85,15 @@ def test_down_the_graph_nodes_see_first_answers_of_all_above_them() -> None:
     run = played()
     assert heard(turn_of(run, "forward", "Agent-1")) == {0: 10}
     lowest = turn_of(run, "forward", "Agent-2")
-    assert (heard(lowest), number(lowest.view["own"])) == ({0: 10, 1: 11}, 12)
+    assert (heard(lowest), number(lowest.observation["own"])) == ({0: 10, 1: 11}, 12)
     assert labels(lowest) == {0: "moderate", 1: "moderate"}, "0.51 and 0.36 of 0.87"
 
 
 def test_up_the_graph_nodes_see_their_first_answer_and_revised_ones_below() -> None:
     run = played()
     top, second = turn_of(run, "backward", "Agent-0"), turn_of(run, "backward", "Agent-1")
-    assert (number(top.view["own"]), heard(top)) == (10, {1: 21, 2: 22})
-    assert (number(second.view["own"]), heard(second)) == (11, {2: 22})
+    assert (number(top.observation["own"]), heard(top)) == (10, {1: 21, 2: 22})
+    assert (number(second.observation["own"]), heard(second)) == (11, {2: 22})
     assert labels(top) == {1: "high", 2: "low"}, "0.36 and 0.13 of 0.49"
     assert labels(second) == {2: "high"}, "all of the weight there is"
 
@@ -115,9 +115,9 @@ def test_max_takes_the_best_nodes_text_as_it_stands() -> None:
 
 def test_a_further_round_begins_with_the_texts_of_the_last() -> None:
     run = played(rounds=2)
-    first, second = [turn for turn in run.turns() if (turn.name, turn.seat) == ("forward", "Agent-2")]
-    assert (heard(first), number(first.view["own"])) == ({0: 10, 1: 11}, 12)
-    assert (heard(second), number(second.view["own"])) == ({0: 30, 1: 31}, 22)
+    first, second = [turn for turn in run.turns() if (turn.name, turn.agent) == ("forward", "Agent-2")]
+    assert (heard(first), number(first.observation["own"])) == ({0: 10, 1: 11}, 12)
+    assert (heard(second), number(second.observation["own"])) == ({0: 30, 1: 31}, 22)
     assert labels(first) == labels(second), "scores are not asked for again"
 
 
@@ -127,32 +127,32 @@ def test_policies_are_told_what_most_of_what_they_see_say() -> None:
 
     def choose(turn: Any) -> Any:
         return (
-            {"answer": answers[turn.seat], "confidence": 1, "malformed": False}
+            {"answer": answers[turn.agent], "confidence": 1, "malformed": False}
             if turn.name == "answer"
             else script(turn)
         )
 
     run = check.drive(goa(), TASK, CASE, choose)
-    assert turn_of(run, "judge", "Agent-1").view["leading"] == 7
-    assert turn_of(run, "forward", "Agent-2").view["leading"] == 7
+    assert turn_of(run, "judge", "Agent-1").observation["leading"] == 7
+    assert turn_of(run, "forward", "Agent-2").observation["leading"] == 7
 
 
-def test_what_crosses_is_counted_where_a_seat_first_sees_it() -> None:
+def test_what_crosses_is_counted_where_an_agent_first_sees_it() -> None:
     run = played()
-    crossing = {(turn.seat, turn.name): [number(text) for text in turn.crossing] for turn in run.turns()}
-    assert crossing["Agent-0", "judge"] == [11, 12]
-    assert crossing["Agent-2", "forward"] == [], "the same answers as it judged"
-    assert crossing["Agent-0", "backward"] == [21, 22]
-    assert crossing["Meta", "pool"] == [30, 31, 22]
-    assert told(run)["crossed"] == sum(len(text) for turn in run.turns() for text in turn.crossing)
+    peer_text = {(turn.agent, turn.name): [number(text) for text in turn.peer_texts] for turn in run.turns()}
+    assert peer_text["Agent-0", "judge"] == [11, 12]
+    assert peer_text["Agent-2", "forward"] == [], "the same answers as it judged"
+    assert peer_text["Agent-0", "backward"] == [21, 22]
+    assert peer_text["Meta", "pool"] == [30, 31, 22]
+    assert told(run)["peer_characters"] == sum(len(text) for turn in run.turns() for text in turn.peer_texts)
 
 
-def test_a_meta_seat_on_the_panel_does_not_cross_to_itself() -> None:
+def test_a_meta_agent_on_the_panel_does_not_cross_to_itself() -> None:
     run = played(meta="Agent-2")
-    assert goa(meta="Agent-2").seats(CASE) == ("Agent-0", "Agent-1", "Agent-2")
+    assert goa(meta="Agent-2").possible_agents(CASE) == ("Agent-0", "Agent-1", "Agent-2")
     pool = turn_of(run, "pool", "Agent-2")
     assert heard(pool) == {0: 30, 1: 31, 2: 22}
-    assert [number(text) for text in pool.crossing] == [30, 31]
+    assert [number(text) for text in pool.peer_texts] == [30, 31]
 
 
 # --------------------------------------------------------------------------------------- who takes part
@@ -161,7 +161,7 @@ def test_a_meta_seat_on_the_panel_does_not_cross_to_itself() -> None:
 def test_picks_are_made_by_cards_and_numbers() -> None:
     script = Script(picks=(2, 0), rows=[{1: 1.0}, {0: 1.0}])
     run = played(script, top_k=2, cards={"Agent-2": "good at sums"})
-    assert turn_of(run, "pick", "Meta").view["cards"] == [
+    assert turn_of(run, "pick", "Meta").observation["cards"] == [
         {"number": 0, "card": None},
         {"number": 1, "card": None},
         {"number": 2, "card": "good at sums"},
@@ -178,12 +178,12 @@ def test_without_readable_picks_the_first_agents_play() -> None:
 
 def test_an_agent_picked_twice_is_two_nodes_asked_one_after_the_other() -> None:
     run = played(Script(picks=(0, 0, 2)))
-    asked = [[(turn.seat, turn.name) for turn, _ in batch] for batch in run.batches]
+    asked = [[(turn.agent, turn.name) for turn, _ in batch] for batch in run.batches]
     assert asked[1:3] == [[("Agent-0", "answer"), ("Agent-2", "answer")], [("Agent-0", "answer")]]
     assert asked[3:5] == [[("Agent-0", "judge"), ("Agent-2", "judge")], [("Agent-0", "judge")]]
-    one, two = [turn for turn in run.turns() if (turn.seat, turn.name) == ("Agent-0", "judge")]
+    one, two = [turn for turn in run.turns() if (turn.agent, turn.name) == ("Agent-0", "judge")]
     assert (heard(one), heard(two)) == ({1: 11, 2: 12}, {0: 10, 2: 12})
-    assert [number(text) for text in (*one.crossing, *two.crossing)] == [12], "its own texts do not cross"
+    assert [number(text) for text in (*one.peer_texts, *two.peer_texts)] == [12], "its own texts do not cross"
     assert len(names(run)) == 12
 
 
@@ -191,7 +191,7 @@ def test_an_agent_picked_twice_is_two_nodes_asked_one_after_the_other() -> None:
 def test_the_difficulty_says_how_many(level: int | None, nodes: int) -> None:
     script = Script(picks=range(nodes), rows=judgements(*[1] * nodes), level=level)
     run = played(script, agents=4, top_k=-1)
-    assert names(run)[:2] == ["difficulty", "pick"] and turn_of(run, "pick", "Meta").view["count"] == nodes
+    assert names(run)[:2] == ["difficulty", "pick"] and turn_of(run, "pick", "Meta").observation["count"] == nodes
     assert (told(run)["difficulty"], len(told(run)["slots"])) == (level, nodes)
     assert len(names(run)) == 3 + 2 * nodes + 2 * (nodes - 1)
 
@@ -210,17 +210,17 @@ def test_who_is_not_sure_is_answered_for(confidence: float | None, again: bool) 
     if again:
         assert told(run)["history"][:2] == [[10, 11, 12], [10, AGAIN, 12]]
         judge = turn_of(run, "judge", "Agent-1")
-        assert (judge.seat, heard(judge)) == ("Agent-1", {0: 10, 2: 12}), "the node stays where it is"
+        assert (judge.agent, heard(judge)) == ("Agent-1", {0: 10, 2: 12}), "the node stays where it is"
 
 
-def test_the_general_seat_is_not_answered_for_and_can_be_another() -> None:
+def test_the_general_agent_is_not_answered_for_and_can_be_another() -> None:
     unsure: dict[int, float | None] = {0: None, 1: None}
     assert told(played(Script(confidence=unsure)))["replaced"] == [1]
     assert told(played(Script(confidence=unsure), general="Agent-1"))["replaced"] == [0]
     run = played(Script(confidence=unsure), general="Meta")
     assert told(run)["replaced"] == [0, 1]
-    assert [turn.name for turn in run.turns() if turn.seat == "Meta"] == ["pick", "answer", "answer", "pool"]
-    assert goa(general="Wise").seats(CASE) == ("Agent-0", "Agent-1", "Agent-2", "Meta", "Wise")
+    assert [turn.name for turn in run.turns() if turn.agent == "Meta"] == ["pick", "answer", "answer", "pool"]
+    assert goa(general="Wise").possible_agents(CASE) == ("Agent-0", "Agent-1", "Agent-2", "Meta", "Wise")
 
 
 def test_where_no_confidence_is_asked_for_nobody_is_answered_for() -> None:
@@ -253,7 +253,7 @@ def test_without_survivors_first_answers_are_pooled() -> None:
 def test_who_does_not_survive_is_not_asked_again() -> None:
     run = played(Script(rows=judgements(0.6, 0.38, 0.02)), threshold=0.2)
     assert told(run)["ranks"] == [0, 1]
-    assert [(turn.seat, turn.name) for turn in run.turns()][7:] == [
+    assert [(turn.agent, turn.name) for turn in run.turns()][7:] == [
         ("Agent-1", "forward"),
         ("Agent-0", "backward"),
         ("Meta", "pool"),
@@ -323,7 +323,7 @@ def test_equal_scores_go_by_domain_and_then_by_number(given: dict[str, Any], ran
 def test_official_goes_up_one_after_another_by_number() -> None:
     run = played(middle(), conformance="official")
     ups = [turn for turn in run.turns() if turn.name == "backward"]
-    assert [turn.seat for turn in ups] == ["Agent-0", "Agent-1"], "by number, whoever ranks higher"
+    assert [turn.agent for turn in ups] == ["Agent-0", "Agent-1"], "by number, whoever ranks higher"
     assert heard(ups[0]) == {2: 22}
     assert heard(ups[1]) == {0: 30, 2: 22}, "node 0's revision on the way down, 20, is overwritten before it is read"
     clean = played(middle())
@@ -333,10 +333,10 @@ def test_official_goes_up_one_after_another_by_number() -> None:
 def test_official_max_overlooks_node_0() -> None:
     run = played(pooling="max", conformance="official")
     ups = [turn for turn in run.turns() if turn.name == "backward"]
-    assert [(turn.seat, turn.view["reminded"]) for turn in ups] == [("Agent-0", False), ("Agent-1", False)]
+    assert [(turn.agent, turn.observation["reminded"]) for turn in ups] == [("Agent-0", False), ("Agent-1", False)]
     assert (run.outcome.group, told(run)["exit"]) == (30, "top node")
     other = played(middle(), pooling="max", conformance="official")
-    assert [turn.view["reminded"] for turn in other.turns() if turn.name == "backward"] == [True]
+    assert [turn.observation["reminded"] for turn in other.turns() if turn.name == "backward"] == [True]
 
 
 def test_official_has_no_answer_where_a_node_has_no_judge() -> None:
@@ -377,4 +377,4 @@ def test_it_keeps_a_protocols_promises(given: dict[str, Any]) -> None:
 def test_nobody_answering_anything_comes_to_an_end() -> None:
     run = check.drive(goa(), TASK, CASE, lambda turn: None)
     assert (run.outcome.group, told(run)["exit"]) == (None, "no survivor, unreadable")
-    assert told(run)["replaced"] == [1, 2] and told(run)["crossed"] == 0
+    assert told(run)["replaced"] == [1, 2] and told(run)["peer_characters"] == 0

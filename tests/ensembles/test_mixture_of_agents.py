@@ -85,18 +85,18 @@ def test_without_a_proposal_the_aggregator_gets_the_question_alone(slot: Any) ->
 
 def test_the_aggregator_may_sit_on_the_panel() -> None:
     went = scripted("mixture_of_agents", says(**{**SAID, "Agent_0": [1, 3]}), aggregator="Agent-0")
-    assert [asked.seat for asked in went.asked] == ["Agent-0", "Agent-1", "Agent-2", "Agent-0"]
+    assert [asked.agent for asked in went.asked] == ["Agent-0", "Agent-1", "Agent-2", "Agent-0"]
     assert went.asked[-1].roles == ["system", "user"] and went.outcome.group == 3
     assert went.outcome.facts["history"] == [[1, 2, 3]]
-    assert went.outcome.facts["crossed"] == 2 * len(f"{mark('Agent-0', 0)} The answer is 1."), "its own is none"
+    assert went.outcome.facts["peer_characters"] == 2 * len(f"{mark('Agent-0', 0)} The answer is 1."), "its own is none"
 
 
-def test_crossing() -> None:
+def test_peer_text() -> None:
     went = scripted("mixture_of_agents", SAME, layers=3)
     each = len(f"{mark('Agent-0', 0)} The answer is 1.")
-    assert went.outcome.facts["crossed"] == 3 * 2 * each + 3 * each
+    assert went.outcome.facts["peer_characters"] == 3 * 2 * each + 3 * each
     words = len(f"{mark('Agent-0', 0)} The answer is 1.".split())
-    assert [move.calls[0].crossing_tokens for move in went.moves] == [None] * 3 + [2 * words] * 3 + [3 * words]
+    assert [move.calls[0].peer_tokens for move in went.moves] == [None] * 3 + [2 * words] * 3 + [3 * words]
 
 
 def test_the_order_by_lot_is_told_and_is_that_of_the_list() -> None:
@@ -106,21 +106,21 @@ def test_the_order_by_lot_is_told_and_is_that_of_the_list() -> None:
         drive = played_with_aggregator(table, seed, shuffle=True)
         order = drive.outcome.facts["order"][0]
         [(turn, _)] = drive.batches[-1]
-        assert turn.brief["references"] == [str(int(seat[-1]) + 1) for seat in order]
+        assert turn.context["references"] == [str(int(agent[-1]) + 1) for agent in order]
         seen.add(tuple(order))
     assert len(seen) == 6, "every order comes up"
 
 
 def played_with_aggregator(table: list[list[Any]], seed: int = 0, **parameters: Any) -> Any:
-    """The last panel's seat aggregates, with what its next turn gives."""
+    """The last panel's agent aggregates, with what its next turn gives."""
     return played("mixture_of_agents", [*table, [0, 0, 7]], seed, aggregator="Agent-2", **parameters)
 
 
 @given(st.permutations([1, 2, 3]), st.integers(0, 100))
 def test_one_order_for_all_readers_of_a_layer(row: list[int], seed: int) -> None:
     drive = played("mixture_of_agents", [row, row, row], seed, layers=3, shuffle=True, aggregator="Agent-0")
-    briefs = [turn.brief["references"] for turn, _ in drive.batches[1]]
-    assert all(brief == briefs[0] for brief in briefs) and sorted(briefs[0]) == ["1", "2", "3"]
+    contexts = [turn.context["references"] for turn, _ in drive.batches[1]]
+    assert all(context == contexts[0] for context in contexts) and sorted(contexts[0]) == ["1", "2", "3"]
 
 
 @given(st.lists(st.sampled_from([None, 1, 2, 3]), min_size=3, max_size=3), st.sampled_from([None, 1, 4]))
@@ -134,6 +134,6 @@ def test_agreement_is_a_share_of_the_readable(row: list[Any], final: Any) -> Non
         assert told["novel"] == int(final not in readable)
 
 
-def test_an_aggregator_with_a_name_of_its_own_has_a_seat() -> None:
+def test_an_aggregator_with_a_name_of_its_own_has_an_agent() -> None:
     protocol = BUILTIN.load("protocols", "mixture_of_agents")(aggregator="Judge")
-    assert protocol.seats(question()[1]) == ("Agent-0", "Agent-1", "Agent-2", "Judge")
+    assert protocol.possible_agents(question()[1]) == ("Agent-0", "Agent-1", "Agent-2", "Judge")

@@ -1,4 +1,4 @@
-"""What became of a panel's answers: who sat on it, what crossed, and the grades that follow from its history."""
+"""What became of a panel's answers: its members, the peer text, and the grades that follow from its history."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -62,7 +62,7 @@ def test_grades_hold_together(history: list[list[Any]], final: Any) -> None:
     assert found["ever"] == float(any("right" in answers for answers in history))
 
 
-def test_a_protocol_brings_its_panel_and_a_spec_seats_it(tmp_path: Any) -> None:
+def test_a_protocol_brings_its_panel_and_a_spec_assigns_it(tmp_path: Any) -> None:
     said = {"default": "The answer is 1.", "other": "The answer is 2."}
 
     def answer(request: Request) -> Completion:
@@ -74,15 +74,15 @@ def test_a_protocol_brings_its_panel_and_a_spec_seats_it(tmp_path: Any) -> None:
         "protocol": {"use": "vote", "agents": 3},
         "prompts": "ensembles/standard",
         "models": {"other": {"use": "mock", "text": said["other"]}},
-        "seats": {"default": "model", "others": {"model": "other", "seats": ["Agent-1", "Agent-2"]}},
+        "agents": {"default": "model", "others": {"model": "other", "agents": ["Agent-1", "Agent-2"]}},
         "metrics": ["score", "calls"],
     }
     run = evaluate(body, Mock(function=answer), output_path=tmp_path / "run")
     assert [score.numbers["calls"] for score in run.scores] == [3, 3]
     [end] = {str(line) for line in _votes(run)}
     assert end == "{'1': 1.0, '2': 2.0}"
-    wrong = {**body, "seats": {"default": "model", "others": {"model": "other", "seats": ["Agent-3"]}}}
-    with pytest.raises(SpecError, match=r"group 'others': no free seat 'Agent-3'"):
+    wrong = {**body, "agents": {"default": "model", "others": {"model": "other", "agents": ["Agent-3"]}}}
+    with pytest.raises(SpecError, match=r"group 'others': no free agent 'Agent-3'"):
         evaluate(wrong, Mock(), output_path=tmp_path / "wrong")
 
 
@@ -96,22 +96,22 @@ def _votes(run: Run) -> list[Any]:
     ]
 
 
-def test_a_case_with_seats_of_its_own_takes_no_panel() -> None:
+def test_a_case_with_agents_of_its_own_takes_no_panel() -> None:
     protocol = BUILTIN.load("protocols", "vote")(agents=3)
     task = BUILTIN.load("tasks", "arithmetic")(size=1)
     several = Case("c", ("A", "B"), {"question": "?", "choices": None}, target={"answers": ["1"]})
-    with pytest.raises(PluginError, match=r"agents: 3, but 'c' has 2 seats of its own"):
+    with pytest.raises(PluginError, match=r"agents: 3, but 'c' has 2 agents of its own"):
         drive(protocol, task, several)
     own = BUILTIN.load("protocols", "vote")()
     turns: list[Turn] = list(drive(own, task, several).turns())
-    assert [turn.seat for turn in turns] == ["A", "B"]
+    assert [turn.agent for turn in turns] == ["A", "B"]
 
 
 def test_a_vote_may_have_as_many_calls_as_another_method() -> None:
     task = BUILTIN.load("tasks", "arithmetic")(size=1)
     case = next(iter(task.cases(1, 0)))
     played = drive(BUILTIN.load("protocols", "vote")(agents=3, calls=7), task, case, lambda turn: 5)
-    assert [[turn.seat for turn, _ in batch] for batch in played.batches] == [
+    assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [
         ["Agent-0", "Agent-1", "Agent-2"],
         ["Agent-0", "Agent-1", "Agent-2"],
         ["Agent-0"],
@@ -129,6 +129,6 @@ def test_the_whole_input_of_a_sharded_task_can_be_put_to_a_panel(tmp_path: Any) 
     made = BUILTIN.load("tasks", "silo/global_maximum")(agents=4, whole=True, samples=1)
     case = made.example()
     protocol = BUILTIN.load("protocols", "vote")(agents=3)
-    played = drive(protocol, made, case, lambda turn: case.target[0] if turn.seat != "Agent-0" else -1)
+    played = drive(protocol, made, case, lambda turn: case.target[0] if turn.agent != "Agent-0" else -1)
     assert made.grade(case, played.outcome)["success"] == 1, "the panel's answer counts, not that of its first member"
     assert BUILTIN.load("tasks", "silo/global_maximum")(agents=4).misfit(QuestionTask) is not None

@@ -1,4 +1,4 @@
-"""Seats that parameters name: none is empty, and those of a simulated panel sit there."""
+"""Agents that parameters name: none is empty, and those of a simulated panel sit there."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ ROLES = [
 def test_a_nameless_agent_is_refused_at_its_place(
     method: str, role: str, parameters: dict[str, Any], name: str
 ) -> None:
-    with pytest.raises(PluginError, match=f"{role} is empty: no seat has that name") as caught:
+    with pytest.raises(PluginError, match=f"{role} is empty: no agent has that name") as caught:
         BUILTIN.load("protocols", method)(**parameters, **{role: name})
     assert caught.value.at == (role,)
 
@@ -60,13 +60,13 @@ def played(folder: Path, players: dict[str, Any], *methods: str, **more: Any) ->
 @pytest.mark.parametrize(
     ("players", "message", "hint"),
     [
-        ({"seats": {"agent-0": {"accuracy": 0.9}}}, "seats names 'agent-0', who does not play", "Did you mean Agent-0"),
-        ({"seats": {"Agent-3": {"accuracy": 0.9}}}, "seats names 'Agent-3', who does not play", "Agent-2"),
-        ({"seats": {"Agregator": {"accuracy": 0.9}}}, "seats names 'Agregator', who does not play", "mean Aggregator"),
-        ({"correlated": [{"seats": ["Agent-1", "Agent2"], "correlation": 0.5}]}, "correlated names 'Agent2'", "Agent-"),
+        ({"agents": {"agent-0": {"accuracy": 0.9}}}, "agents names 'agent-0', who does not play", "mean Agent-0"),
+        ({"agents": {"Agent-3": {"accuracy": 0.9}}}, "agents names 'Agent-3', who does not play", "Agent-2"),
+        ({"agents": {"Agregator": {"accuracy": 0.9}}}, "agents names 'Agregator', who does not play", "Aggregator"),
+        ({"correlated": [{"agents": ["Agent-1", "Agent2"], "correlation": 0.5}]}, "correlated names 'Agent2'", "Ag"),
     ],
 )  # fmt: skip
-def test_a_simulated_panel_names_no_seat_that_nobody_has(
+def test_a_simulated_panel_names_no_agent_that_nobody_has(
     tmp_path: Path, players: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(PluginError, match=message) as caught:
@@ -74,21 +74,21 @@ def test_a_simulated_panel_names_no_seat_that_nobody_has(
     assert hint in str(caught.value) and not (tmp_path / "run").exists(), "nothing has been played"
 
 
-def test_a_seat_of_one_of_several_methods_may_be_named(tmp_path: Path) -> None:
-    players = {"seats": {"Coordinator": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.8}}}
+def test_an_agent_of_one_of_several_methods_may_be_named(tmp_path: Path) -> None:
+    players = {"agents": {"Coordinator": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.8}}}
     assert len(played(tmp_path / "run", players, "vote", "darkforest").scores) == 4
     assert len(played(tmp_path / "part", players, "vote").scores) == 2, "a part of a spec plays as the whole does"
-    policy = {"use": "simulated", "seats": {"Agnet-2": {"accuracy": 0.5}}}
-    seats = {"default": "model", "rest": {"policy": policy, "seats": ["Agent-2"]}}
+    policy = {"use": "simulated", "agents": {"Agnet-2": {"accuracy": 0.5}}}
+    agents = {"default": "model", "rest": {"policy": policy, "agents": ["Agent-2"]}}
     with pytest.raises(PluginError, match=r"Agnet-2(.|\n)*Did you mean Agent-2"):
-        played(tmp_path / "group", {}, "vote", seats=seats)
+        played(tmp_path / "group", {}, "vote", agents=agents)
 
 
-def test_the_place_of_a_misspelt_seat_is_told(tmp_path: Path) -> None:
+def test_the_place_of_a_misspelt_agent_is_told(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(
         "name: x\ntask: {use: arithmetic, size: 1}\nprompts: ensembles/standard\nmetrics: [score]\n"
-        "protocol: {use: vote, agents: 2}\nbaseline:\n  use: simulated\n  seats:\n    Agent-9: {accuracy: 0.9}\n"
+        "protocol: {use: vote, agents: 2}\nbaseline:\n  use: simulated\n  agents:\n    Agent-9: {accuracy: 0.9}\n"
     )
-    with pytest.raises(PluginError, match=r"x\.yaml:9:\d+: seats names 'Agent-9'"):
+    with pytest.raises(PluginError, match=r"x\.yaml:9:\d+: agents names 'Agent-9'"):
         evaluate(str(file), output_path=tmp_path / "run", project=BUILTIN)

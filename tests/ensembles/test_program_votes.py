@@ -67,7 +67,7 @@ def test_programs_are_voted_on_as_programs(asked: tuple[Any, Case]) -> None:
         "```python\ndef double(xs):\n    return xs\n```",
         f"```python\n{BODY}\n```",
     ]
-    went = scripted("vote", lambda seat, number: said[int(seat[-1])], "ensembles/standard", task, agents=3)
+    went = scripted("vote", lambda agent, number: said[int(agent[-1])], "ensembles/standard", task, agents=3)
     assert sorted(went.outcome.facts["votes"].values()) == [1.0, 2.0] and "[2 * x" in went.outcome.group
 
 

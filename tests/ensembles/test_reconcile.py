@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_neither_shown_nor_counted() -> None:
                     rounds=1)  # fmt: skip
     assert went.saw()["Agent-0.1"] == ["Agent-2.0"]
     assert (went.outcome.group, went.outcome.facts["votes"]) == (4, {"4": 1})
-    none = scripted("reconcile", lambda seat, number: "?", rounds=1)
+    none = scripted("reconcile", lambda agent, number: "?", rounds=1)
     assert "none that could be read" in none.prompt("Agent-0", 1)
     assert (none.outcome.group, none.outcome.facts["exit"]) == (None, "no candidate")
 
@@ -130,19 +130,19 @@ def test_what_an_unstated_confidence_weighs_is_a_parameter() -> None:
 
 @pytest.mark.parametrize(("written", "weight"), [("90", 8), ("1.2", 1), ("nan", 1), ("85%", 5), ("high", 1)])
 def test_confidences_that_are_none(written: str, weight: int) -> None:
-    went = scripted("reconcile", lambda seat, number: sure(4, written), rounds=0)
+    went = scripted("reconcile", lambda agent, number: sure(4, written), rounds=0)
     assert went.outcome.facts["votes"] == {"4": 3 * weight} and went.outcome.group == 4
 
 
 def test_json_replies() -> None:
     said = '{"reasoning": "two and two", "answer": "4", "confidence": 0.93}'
-    went = scripted("reconcile", lambda seat, number: said, confidence="json")
+    went = scripted("reconcile", lambda agent, number: said, confidence="json")
     assert went.outcome.facts["votes"] == {"4": 24} and '"confidence": a number' in went.prompt("Agent-0", 0)
 
 
 SHOWN = [
-    {"question": "What is 2 + 2?", "rationale": "Twice two.", "answer": 4, "seat": "Agent-0"},
-    {"question": "What is 3 + 3?", "rationale": "Twice three.", "answer": 6, "seat": "Agent-1"},
+    {"question": "What is 2 + 2?", "rationale": "Twice two.", "answer": 4, "agent": "Agent-0"},
+    {"question": "What is 3 + 3?", "rationale": "Twice three.", "answer": 6, "agent": "Agent-1"},
     {"question": "What is 4 + 4?", "rationale": "Twice four.", "answer": 8},
 ]
 
@@ -150,8 +150,8 @@ SHOWN = [
 def test_examples_are_shown_to_the_others_in_the_first_round_and_in_the_discussion() -> None:
     went = scripted("reconcile", says(**SPLIT), demonstrations=SHOWN, rounds=1)
 
-    def rationales(seat: str, number: int) -> list[str]:
-        return [word for word in ("two", "three", "four") if f"Twice {word}." in went.prompt(seat, number)]
+    def rationales(agent: str, number: int) -> list[str]:
+        return [word for word in ("two", "three", "four") if f"Twice {word}." in went.prompt(agent, number)]
 
     for number in (0, 1):
         assert rationales("Agent-0", number) == ["three", "four"]
@@ -177,14 +177,14 @@ def test_examples_that_are_none(given: Any, message: str) -> None:
         BUILTIN.load("protocols", "reconcile")(demonstrations=[given])
 
 
-def test_flips_and_crossing() -> None:
+def test_flips_and_peer_text() -> None:
     good = right(question()[1])
     went: Episode = scripted("reconcile", says(Agent_0=[good, 7], Agent_1=[7, 7], Agent_2=[7, 7]))
     assert len(went.asked) == 6
     told = {"available": 1, "lost": 1, "to_wrong": 1, "to_right": 0, "score": 0}
     assert {name: went.grade[name] for name in told} == told
     texts = [len(move.text or "") for move in went.moves[:3]]
-    assert went.outcome.facts["crossed"] == 2 * sum(texts), "each reply is shown to two others"
+    assert went.outcome.facts["peer_characters"] == 2 * sum(texts), "each reply is shown to two others"
 
 
 @given(st.lists(st.tuples(ANSWERS, st.none() | st.floats(0, 1)), min_size=1, max_size=6), st.randoms())
@@ -209,7 +209,7 @@ def test_the_winner_has_the_largest_sum_and_order_matters_in_ties_only(
 
 
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=3, max_size=3), st.integers(0, 2), ANSWERS)
-def test_what_is_said_in_a_round_changes_nothing_in_it(table: list[tuple[Any, ...]], seat: int, other: Any) -> None:
+def test_what_is_said_in_a_round_changes_nothing_in_it(table: list[tuple[Any, ...]], agent: int, other: Any) -> None:
     task, case = question()
     protocol = BUILTIN.load("protocols", "reconcile")()
 
@@ -217,15 +217,15 @@ def test_what_is_said_in_a_round_changes_nothing_in_it(table: list[tuple[Any, ..
         count: dict[str, int] = {}
 
         def answer(turn: Any) -> Any:
-            count[turn.seat] = count.get(turn.seat, -1) + 1
-            return rows[count[turn.seat]][int(turn.seat[-1])]
+            count[turn.agent] = count.get(turn.agent, -1) + 1
+            return rows[count[turn.agent]][int(turn.agent[-1])]
 
         batches = drive(protocol, task, case, answer).batches
         return [turn for turn, _ in batches[number]] if number < len(batches) else None
 
     for number in range(3):
         changed = [
-            tuple(other if (i, row) == (seat, number) else given for i, given in enumerate(given_row))
+            tuple(other if (i, row) == (agent, number) else given for i, given in enumerate(given_row))
             for row, given_row in enumerate(table)
         ]
         assert turns(table, number) == turns(changed, number)

@@ -17,7 +17,7 @@ YES, NO = "All is right.\nVerdict: approved", "The second step is wrong.\nVerdic
 
 
 def solver(*texts: Any) -> Say:
-    def say(seat: str, number: int) -> str:
+    def say(agent: str, number: int) -> str:
         if isinstance(texts[number], Exception):
             raise texts[number]
         return str(texts[number])
@@ -63,10 +63,10 @@ def test_a_stop_by_feedback_t_takes_one_and_t_and_t_minus_one_calls(stops_at: in
 
 def test_only_the_solver_speaks_and_only_to_itself() -> None:
     went = split(*answers(1), NO, *answers(2), YES, agents=3, solver="Agent-1")
-    assert {asked.seat for asked in went.asked} == {"Agent-1"} == {*went.outcome.answers}
+    assert {asked.agent for asked in went.asked} == {"Agent-1"} == {*went.outcome.answers}
     assert all(asked.roles == ["user"] for asked in went.asked), "each turn is a new conversation"
-    assert went.outcome.facts["crossed"] == 0
-    assert all(call.crossing_tokens is None for move in went.moves for call in move.calls)
+    assert went.outcome.facts["peer_characters"] == 0
+    assert all(call.peer_tokens is None for move in went.moves for call in move.calls)
 
 
 def test_a_critique_sees_the_answer_and_a_rewrite_all_answers_with_their_feedback() -> None:
@@ -109,7 +109,7 @@ def test_the_approved_answer_counts_unless_rewritten(on_stop: Any, answer: int, 
 
 def test_an_approval_needs_no_answer_behind_it() -> None:
     for on_stop in ("approved", "rewrite"):
-        went = fused(*answers(1), YES, on_stop=on_stop, repairs=2)
+        went = fused(*answers(1), YES, on_stop=on_stop, parse_retries=2)
         assert (len(went.asked), went.outcome.group, went.moves[-1].error) == (2, 1, None)
 
 
@@ -159,7 +159,7 @@ def test_a_confidence_is_asked_for_and_read() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [({"signal": "Revise"}, "which is what a critique says that does not stop"), ({"signal": " "}, "a few words"),
-     ({"signal": "a\nb"}, "a few words"), ({"solver": "Agent-9"}, "no seat 'Agent-9' to solve")],
+     ({"signal": "a\nb"}, "a few words"), ({"solver": "Agent-9"}, "no agent 'Agent-9' to solve")],
 )  # fmt: skip
 def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(PluginError, match=message):

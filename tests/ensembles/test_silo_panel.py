@@ -1,4 +1,4 @@
-"""Panels on SILO-Bench's problems with the whole input in one hand: any task with one seat can be put to a panel."""
+"""Panels on SILO-Bench's problems with the whole input in one hand: any task with one agent can be put to a panel."""
 
 import json
 from pathlib import Path
@@ -63,8 +63,8 @@ def test_models_get_task_and_data_and_the_group_answer_counts(method: str, param
     [case] = cases(task)
     best = max(case.private["Agent-0"]["shard"])
 
-    def say(seat: str, number: int) -> str:
-        return f"Looking at 17 and 23.\nVerdict: approved\nFinal answer: {0 if seat == 'Agent-2' else best}"
+    def say(agent: str, number: int) -> str:
+        return f"Looking at 17 and 23.\nVerdict: approved\nFinal answer: {0 if agent == 'Agent-2' else best}"
 
     went = scripted(method, say, "silo/panel", task, **parameters)
     assert task.question.split(".")[0] in went.asked[0].prompt
@@ -93,7 +93,7 @@ def test_an_oracle_says_nothing_where_no_answer_is_asked_for() -> None:
     assert move.action == turn.reply.noop and not isinstance(turn.reply, AnswerWithConfidence)
     several = BUILTIN.load("tasks", "silo/global_maximum")(agents=2)
     case = cases(several)[0]
-    asked = Turn("Agent-0", "answer", {}, several.reply(case, "Agent-0"), several.brief(case, "Agent-0"))
+    asked = Turn("Agent-0", "answer", {}, several.reply(case, "Agent-0"), several.context(case, "Agent-0"))
     with pytest.raises(PluginError, match="plays sharded tasks in rounds of calls"):
         oracle(asked)
 
@@ -138,7 +138,7 @@ def test_answers_that_grading_takes_for_the_same_are_one_candidate() -> None:
     assert task.canonical(case, 51.46) != task.canonical(case, 51.45)
     assert task.canonical(case, True) != task.canonical(case, 1), "a truth value is never a number"
     said = ["51.45", "51.4476", "0"]
-    went = scripted("vote", lambda seat, number: f"Final answer: {said[int(seat[-1])]}", "silo/panel", task, agents=3)
+    went = scripted("vote", lambda agent, number: f"Final answer: {said[int(agent[-1])]}", "silo/panel", task, agents=3)
     assert went.outcome.facts["votes"] == {"51.45": 2.0, "0": 1.0} and went.outcome.group == 51.45
 
 

@@ -185,8 +185,8 @@ def test_columns_and_tests_between_both_are_marked_cell_by_cell(run: Run, tmp_pa
 
 
 def test_a_real_model_beside_simulated_ones_is_marked_too(tmp_path: Path) -> None:
-    seats = {"default": "model", "weak": {"policy": PANEL, "seats": ["Agent-1", "Agent-2"]}}
-    mixed = played(tmp_path / "run", Mock(text="The answer is 3.", model="a-model"), seats=seats, baseline=None)
+    agents = {"default": "model", "weak": {"policy": PANEL, "agents": ["Agent-1", "Agent-2"]}}
+    mixed = played(tmp_path / "run", Mock(text="The answer is 3.", model="a-model"), agents=agents, baseline=None)
     assert mixed.meta["model"] == "a-model + simulated (weak experts)"
     assert (mixed.meta["uses_ground_truth"], mixed.meta["policies_only"]) == (True, False)
     assert all(score.uses_ground_truth for score in mixed.scores) and NOTE in render(mixed.tables[0])
@@ -228,8 +228,8 @@ class Hearsay(InformedPolicy):
 
     heard: tuple[str, str, int] | None
 
-    def inform(self, seat: str, case: Case, seed: int) -> None:
-        self.heard = (seat, case.id, seed)
+    def inform(self, agent: str, case: Case, seed: int) -> None:
+        self.heard = (agent, case.id, seed)
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         self.asked += 1
@@ -241,13 +241,13 @@ def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_an
     case = next(iter(task.cases(1, 0)))
     group = Group("default", BUILTIN.prompts("ensembles/standard"), policy=Hearsay)
     seed = seed_of(7, task, case, 0)
-    player = PolicyPlayer(lambda: group.seated("Agent-0", case, seed), 1)
+    player = PolicyPlayer(lambda: group.make_policy("Agent-0", case, seed), 1)
     reply = BUILTIN.load("tasks", "arithmetic")(size=1).reply(case, "Agent-0")
     turns = [Turn("Agent-0", "t", {}, reply, {"previous": i // 2}, fresh=i == 2) for i in range(4)]
     assert [player.decide(turn).action for turn in turns] == [[("Agent-0", case.id, seed), n] for n in (1, 2, 1, 2)]
     assert seed_of(7, task, case, 0) != seed_of(7, task, case, 1) != seed_of(8, task, case, 1)
     with pytest.raises(TypeError, match="sits a model"):
-        replace(group, policy=None).seated("Agent-0", case, seed)
+        replace(group, policy=None).make_policy("Agent-0", case, seed)
 
 
 def test_all_conditions_meet_the_same_answers(tmp_path: Path) -> None:
@@ -283,5 +283,5 @@ def test_names() -> None:
 
 def test_prompts_are_shown_as_simulated_players_fill_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x.yaml").write_text(json.dumps(body()))
-    assert main(["show", "--spec", str(tmp_path / "x.yaml"), "--case", "0", "--seat", "Agent-2"]) == 0
+    assert main(["show", "--spec", str(tmp_path / "x.yaml"), "--case", "0", "--agent", "Agent-2"]) == 0
     assert "What is" in capsys.readouterr().out

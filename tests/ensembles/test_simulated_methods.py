@@ -20,12 +20,12 @@ from harness.runtime.options import Options
 from tests.ensembles import condorcet
 
 BUILTIN = project.builtin()
-SEATS = ("Agent-0", "Agent-1", "Agent-2")
+AGENTS = ("Agent-0", "Agent-1", "Agent-2")
 CASES = 1000
 EXPERT: dict[str, Any] = {
     "accuracy": 0.55,
-    "seats": {"Agent-0": {"accuracy": 0.85}},
-    "correlated": [{"seats": ["Agent-1", "Agent-2"], "correlation": 0.8}],
+    "agents": {"Agent-0": {"accuracy": 0.85}},
+    "correlated": [{"agents": ["Agent-1", "Agent-2"], "correlation": 0.8}],
 }
 JOINT = condorcet.outcomes([0.85, 0.55, 0.55], 3, {2: (1, 0.8)})
 
@@ -41,10 +41,10 @@ def right(protocol: Any, declared: dict[str, Any], cases: int = CASES) -> int:
     task = BUILTIN.load("tasks", "arithmetic")(size=cases)
     found = 0
     for number, case in enumerate(task.cases(None, 0)):
-        players = {seat: simulated(**declared) for seat in protocol.seats(case)}
-        for seat, player in players.items():
-            player.inform(seat, case, number)
-        played = drive(protocol, task, case, lambda turn, who=players: who[turn.seat].choose(turn, random.Random(0)))  # type: ignore[misc]
+        players = {agent: simulated(**declared) for agent in protocol.possible_agents(case)}
+        for agent, player in players.items():
+            player.inform(agent, case, number)
+        played = drive(protocol, task, case, lambda turn, who=players: who[turn.agent].choose(turn, random.Random(0)))  # type: ignore[misc]
         found += task.grade(case, played.outcome)["score"] == 1
     return found
 
@@ -98,15 +98,15 @@ def calibration(joint: dict[tuple[int, ...], float], questions: int = 10**8) -> 
     nothing = {"correct": 0, "valid": 0, "all": 0}
     listed = [
         {
-            "seats": [SEATS[i] for i in pattern],
+            "agents": [AGENTS[i] for i in pattern],
             "correct": round(questions * share * seen),
             "count": round(questions * seen),
         }
         for pattern, (share, seen) in reliability(joint).items()
     ]
-    agents = {seat: tally(share) for seat, share in zip(SEATS, accuracy, strict=True)}
+    tallies = {agent: tally(share) for agent, share in zip(AGENTS, accuracy, strict=True)}
     told = {"unstated": nothing, "malformed": nothing, "formed": tally(sum(accuracy) / 3, 3)}
-    return {"seats": list(SEATS), "episodes": questions, "agents": agents, "patterns": listed, **told}
+    return {"agents": list(AGENTS), "episodes": questions, "tallies": tallies, "patterns": listed, **told}
 
 
 def test_belief_that_weighs_nothing_is_a_vote() -> None:
@@ -123,7 +123,7 @@ def test_calibrated_belief_is_as_often_right_as_all_outcomes_say(terms: list[str
         "expert": (EXPERT, [0.85, 0.55, 0.55], JOINT),
         "equals": ({"accuracy": 0.65}, [0.65] * 3, condorcet.outcomes([0.65] * 3, 3)),
         "mixed": (
-            {"seats": {seat: {"accuracy": p} for seat, p in zip(SEATS, (0.9, 0.4, 0.3), strict=True)}},
+            {"agents": {agent: {"accuracy": p} for agent, p in zip(AGENTS, (0.9, 0.4, 0.3), strict=True)}},
             [0.9, 0.4, 0.3],
             condorcet.outcomes([0.9, 0.4, 0.3], 3),
         ),

@@ -18,21 +18,21 @@ from tests.documents.documents_kit import BUILTIN
 from tests.ensembles import condorcet
 
 SIMULATED = BUILTIN.load("policies", "simulated")
-SEATS = ("Agent-0", "Agent-1", "Agent-2")
+AGENTS = ("Agent-0", "Agent-1", "Agent-2")
 TURN = Turn("Agent-0", "answer", {}, AnswerWithConfidence(Number(), "line"))
 DRAWS = 2500
 
 
-def asked(seat: str, number: int, *turns: Turn, target: Any = None, **declared: Any) -> list[Any]:
-    """What a seat answers in these turns of the case of this number; its right answer is the number."""
+def asked(agent: str, number: int, *turns: Turn, target: Any = None, **declared: Any) -> list[Any]:
+    """What an agent answers in these turns of the case of this number; its right answer is the number."""
     player = SIMULATED(**declared)
-    player.inform(seat, Case(str(number), ("Agent-0",), target=target or {"answers": [str(number)]}), number)
+    player.inform(agent, Case(str(number), ("Agent-0",), target=target or {"answers": [str(number)]}), number)
     return [player.choose(turn, random.Random(0)) for turn in turns or (TURN,)]
 
 
-def drawn(seat: str, count: int = DRAWS, **declared: Any) -> list[Any]:
-    """The first answers of a seat in so many cases."""
-    return [asked(seat, number, **declared)[0] for number in range(count)]
+def drawn(agent: str, count: int = DRAWS, **declared: Any) -> list[Any]:
+    """The first answers of an agent in so many cases."""
+    return [asked(agent, number, **declared)[0] for number in range(count)]
 
 
 def likely(happened: int, of: int, probability: float) -> bool:
@@ -90,7 +90,7 @@ def test_wrong_answers_are_all_as_likely_unless_one_tempts() -> None:
     counts = [sum(off == i * (number + 1) for number, off in enumerate(wrong)) for i in (1, 2, 3)]
     assert sum(counts) + sum(off == 0 for off in wrong) == DRAWS
     assert all(likely(count, sum(counts), 1 / 3) for count in counts)
-    one, two = (drawn(seat, 1500, accuracy=0, wrong=3, trap=0.5) for seat in SEATS[:2])
+    one, two = (drawn(agent, 1500, accuracy=0, wrong=3, trap=0.5) for agent in AGENTS[:2])
     same = sum(a["answer"] == b["answer"] for a, b in zip(one, two, strict=True))
     tempting = 0.5 + 0.5 / 3  # of each; they meet there, or at one of the other two
     assert likely(same, 1500, tempting**2 + 2 * (0.5 / 3) ** 2)
@@ -102,10 +102,10 @@ def test_wrong_answers_are_all_as_likely_unless_one_tempts() -> None:
 @pytest.mark.parametrize(("a", "b", "rho"), [(0.6, 0.6, 0.8), (0.8, 0.5, 0.4), (0.3, 0.5, 0.6), (0.7, 0.7, 1.0)])
 def test_pairs_are_as_alike_as_declared(a: float, b: float, rho: float) -> None:
     declared: dict[str, Any] = {
-        "seats": {"Agent-1": {"accuracy": a}, "Agent-2": {"accuracy": b}},
-        "correlated": [{"seats": ["Agent-1", "Agent-2"], "correlation": rho}],
+        "agents": {"Agent-1": {"accuracy": a}, "Agent-2": {"accuracy": b}},
+        "correlated": [{"agents": ["Agent-1", "Agent-2"], "correlation": rho}],
     }
-    one, two = (right(drawn(seat, **declared)) for seat in SEATS[1:])
+    one, two = (right(drawn(agent, **declared)) for agent in AGENTS[1:])
     assert likely(sum(one), DRAWS, a) and likely(sum(two), DRAWS, b)
     both = a * b + rho * math.sqrt(a * (1 - a) * b * (1 - b))
     assert likely(sum(x and y for x, y in zip(one, two, strict=True)), DRAWS, both)
@@ -113,8 +113,8 @@ def test_pairs_are_as_alike_as_declared(a: float, b: float, rho: float) -> None:
 
 
 def test_a_chain_of_copies_keeps_every_declared_number() -> None:
-    pairs = [{"seats": list(pair), "correlation": rho} for pair, rho in ((SEATS[:2], 0.5), (SEATS[1:], 0.7))]
-    found = [right(drawn(seat, accuracy=0.6, correlated=pairs)) for seat in SEATS]
+    pairs = [{"agents": list(pair), "correlation": rho} for pair, rho in ((AGENTS[:2], 0.5), (AGENTS[1:], 0.7))]
+    found = [right(drawn(agent, accuracy=0.6, correlated=pairs)) for agent in AGENTS]
     for first, second, rho in ((0, 1, 0.5), (1, 2, 0.7), (0, 2, 0.35)):
         both = sum(x and y for x, y in zip(found[first], found[second], strict=True))
         assert likely(both, DRAWS, 0.36 + rho * 0.24), "of equal members the correlations of a chain multiply"
@@ -127,13 +127,13 @@ shares = st.floats(0.02, 0.98)
 def test_any_correlation_that_two_answers_can_have_is_made_and_no_other(a: float, b: float, rho: float) -> None:
     bound = math.sqrt(min(b * (1 - a) / (a * (1 - b)), a * (1 - b) / (b * (1 - a))))
     assume(abs(rho - bound) > 1e-6)
-    seats = {"Agent-0": {"accuracy": a}, "Agent-1": {"accuracy": b}}
-    pairs = [{"seats": ["Agent-0", "Agent-1"], "correlation": rho}]
+    agents = {"Agent-0": {"accuracy": a}, "Agent-1": {"accuracy": b}}
+    pairs = [{"agents": ["Agent-0", "Agent-1"], "correlation": rho}]
     if rho > bound:
         with pytest.raises(PluginError, match="correlation at most"):
-            SIMULATED(seats=seats, correlated=pairs)
+            SIMULATED(agents=agents, correlated=pairs)
     else:
-        SIMULATED(seats=seats, correlated=pairs)
+        SIMULATED(agents=agents, correlated=pairs)
         given_ = condorcet.outcomes([a, b], 3, {1: (0, rho)})
         assert math.isclose(condorcet.correlation(given_, 0, 1), rho, abs_tol=1e-9)
         assert math.isclose(sum(p for answers, p in given_.items() if answers[1] == 0), b, abs_tol=1e-9)
@@ -143,13 +143,13 @@ def test_any_correlation_that_two_answers_can_have_is_made_and_no_other(a: float
 # ------------------------------------------------------------------------------------ who hears whom
 
 
-def test_a_seat_answers_the_same_whatever_the_method_and_whoever_else_sits_there() -> None:
+def test_an_agent_answers_the_same_whatever_the_method_beside_any_others() -> None:
     for number in range(50):
         [alone] = asked("Agent-1", number)
         again = asked("Agent-1", number, TURN, TURN)
         assert again[0] == alone
-        player = SIMULATED(seats={"Agent-0": {"accuracy": 0.1}})
-        player.inform("Agent-1", Case("other", SEATS, target={"answers": [str(number)]}), number)
+        player = SIMULATED(agents={"Agent-0": {"accuracy": 0.1}})
+        player.inform("Agent-1", Case("other", AGENTS, target={"answers": [str(number)]}), number)
         assert player.choose(TURN, random.Random(99)) == alone, "the turn's own chance is not used"
 
 
@@ -179,12 +179,12 @@ def test_who_is_shown_nothing_keeps_its_answer_and_who_has_none_makes_one() -> N
     for number in range(100):
         first, second = asked("Agent-0", number, TURN, shown, accuracy=0.5, conformity=1)
         assert first["answer"] == second["answer"]
-    own = [asked("Coordinator", n, shown, seats={"Coordinator": {"accuracy": 0.9}})[0] for n in range(DRAWS // 4)]
+    own = [asked("Coordinator", n, shown, agents={"Coordinator": {"accuracy": 0.9}})[0] for n in range(DRAWS // 4)]
     assert likely(sum(right(own)), DRAWS // 4, 0.9)
 
 
 def test_what_cannot_be_read_was_thought_all_the_same() -> None:
-    player = {"accuracy": 0.5, "seats": {"Agent-0": {"unreadable": 0.5, "conformity": 0}}}
+    player = {"accuracy": 0.5, "agents": {"Agent-0": {"unreadable": 0.5, "conformity": 0}}}
     later = Turn("Agent-0", "debate", {"leading": -7}, TURN.reply)
     lost = [found for n in range(300) if (found := asked("Agent-0", n, TURN, later, **player))[0] is None]
     assert 100 < len(lost) < 200 and any(found[1] is not None and found[1]["answer"] != -7 for found in lost)
@@ -212,10 +212,10 @@ def voted(cases: int, weights: dict[str, float] | None = None, **declared: Any) 
 
 
 def _right(protocol: Any, task: Any, case: Case, seed: int, declared: dict[str, Any]) -> bool:
-    players = {seat: SIMULATED(**declared) for seat in protocol.seats(case)}
-    for seat, player in players.items():
-        player.inform(seat, case, seed)
-    played = drive(protocol, task, case, lambda turn: players[turn.seat].choose(turn, random.Random(0)))
+    players = {agent: SIMULATED(**declared) for agent in protocol.possible_agents(case)}
+    for agent, player in players.items():
+        player.inform(agent, case, seed)
+    played = drive(protocol, task, case, lambda turn: players[turn.agent].choose(turn, random.Random(0)))
     return task.grade(case, played.outcome)["score"] == 1
 
 
@@ -227,15 +227,15 @@ def test_three_equals_vote_as_condorcet_says(p: float, wrong: int) -> None:
 def test_an_expert_is_outvoted_by_a_correlated_pair_unless_weights_know_better() -> None:
     declared: dict[str, Any] = {
         "accuracy": 0.5,
-        "seats": {"Agent-0": {"accuracy": 0.9}},
-        "correlated": [{"seats": ["Agent-1", "Agent-2"], "correlation": 0.8}],
+        "agents": {"Agent-0": {"accuracy": 0.9}},
+        "correlated": [{"agents": ["Agent-1", "Agent-2"], "correlation": 0.8}],
     }
     assert likely(voted(1500, **declared), 1500, condorcet.expert_and_pair(0.9, 0.5, 0.8, 3))
     pair = condorcet.outcomes([0.9, 0.5, 0.5], 3, {2: (1, 0.8)})
     weights = [3.0, 1.0, 1.0]
     exact = condorcet.plurality(pair, weights)
     assert math.isclose(exact, 0.9)
-    assert likely(voted(1500, dict(zip(SEATS, weights, strict=True)), **declared), 1500, exact)
+    assert likely(voted(1500, dict(zip(AGENTS, weights, strict=True)), **declared), 1500, exact)
 
 
 # -------------------------------------------------------------------------------- forms of answers
@@ -267,7 +267,7 @@ def test_several_right_answers_are_none_of_the_wrong_ones() -> None:
 @pytest.mark.parametrize("target", [None, "B", {"answers": []}, {"answers": ["no number"]}, {"value": 3}, ["x"]])
 def test_a_case_that_does_not_say_what_is_right_is_met_with_idleness(target: Any) -> None:
     player = SIMULATED()
-    player.inform("Agent-0", Case("c", SEATS, target=target), 1)
+    player.inform("Agent-0", Case("c", AGENTS, target=target), 1)
     reply = AnswerWithConfidence(Letter(3), "none")
     assert player.choose(Turn("Agent-0", "answer", {}, reply), random.Random(0)) == reply.noop
 
@@ -286,31 +286,31 @@ def test_other_turns_and_untold_players_are_idle() -> None:
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ({"seats": {"Agent-0": {"acuracy": 0.5}}}, r"Agent-0: unknown key 'acuracy'\n  Did you mean accuracy\?"),
-        ({"seats": {"Agent-0": {"accuracy": 1.5}}}, "Agent-0: accuracy must be between 0 and 1, found 1.5"),
-        ({"seats": {"Agent-0": {"accuracy": None}}}, "Agent-0: accuracy must be between 0 and 1, found None"),
-        ({"seats": {"Agent-0": {"spread": 0.6}}}, "Agent-0: spread must be between 0 and 0.5"),
+        ({"agents": {"Agent-0": {"acuracy": 0.5}}}, r"Agent-0: unknown key 'acuracy'\n  Did you mean accuracy\?"),
+        ({"agents": {"Agent-0": {"accuracy": 1.5}}}, "Agent-0: accuracy must be between 0 and 1, found 1.5"),
+        ({"agents": {"Agent-0": {"accuracy": None}}}, "Agent-0: accuracy must be between 0 and 1, found None"),
+        ({"agents": {"Agent-0": {"spread": 0.6}}}, "Agent-0: spread must be between 0 and 0.5"),
         ({"confidence_right": 0.95}, r"confidence_right 0.95 and spread 0.2 reach beyond 0 to 1\n  .* at most 0.05"),
-        ({"seats": {"A": {"confidence_wrong": 0.0}}}, "A: confidence_wrong 0.0 and spread"),
+        ({"agents": {"A": {"confidence_wrong": 0.0}}}, "A: confidence_wrong 0.0 and spread"),
         ({"accuracy": 0.2, "malformed": 0.5, "malformed_accuracy": 0.9}, "0.45 of all answers malformed and right"),
         ({"accuracy": 0.9, "malformed": 0.5, "malformed_accuracy": 0.0}, "0.5 of all answers malformed and wrong"),
-        ({"correlated": [{"seats": ["A"], "correlation": 0.5}]}, r"seats must be two names, found \['A'\]"),
-        ({"correlated": [{"seats": ["A", "A"], "correlation": 0.5}]}, "seats must be two names"),
-        ({"correlated": [{"seats": ["A", "B"]}]}, "correlation must be a number from 0 to 1, found None"),
-        ({"correlated": [{"seats": ["A", "B"], "correlation": -0.5}]}, "cannot make them differ"),
-        ({"correlated": [{"seats": ["A", "B"], "corelation": 0.5}]}, r"unknown key 'corelation'\n  Did you mean corr"),
-        ({"accuracy": 1.0, "correlated": [{"seats": ["A", "B"], "correlation": 0.5}]}, "A has accuracy 1: what is"),
+        ({"correlated": [{"agents": ["A"], "correlation": 0.5}]}, r"agents must be two names, found \['A'\]"),
+        ({"correlated": [{"agents": ["A", "A"], "correlation": 0.5}]}, "agents must be two names"),
+        ({"correlated": [{"agents": ["A", "B"]}]}, "correlation must be a number from 0 to 1, found None"),
+        ({"correlated": [{"agents": ["A", "B"], "correlation": -0.5}]}, "cannot make them differ"),
+        ({"correlated": [{"agents": ["A", "B"], "corelation": 0.5}]}, r"unknown key 'corelation'\n  Did you mean corr"),
+        ({"accuracy": 1.0, "correlated": [{"agents": ["A", "B"], "correlation": 0.5}]}, "A has accuracy 1: what is"),
         (
-            {"seats": {"A": {"accuracy": 0.9}, "B": {"accuracy": 0.3}}, "correlated": [
-                {"seats": ["A", "B"], "correlation": 0.5}]},
+            {"agents": {"A": {"accuracy": 0.9}, "B": {"accuracy": 0.3}}, "correlated": [
+                {"agents": ["A", "B"], "correlation": 0.5}]},
             "A is right with 0.9, B with 0.3: correlation at most 0.218, not 0.5",
         ),
         (
-            {"correlated": [{"seats": ["A", "C"], "correlation": 0.5}, {"seats": ["B", "C"], "correlation": 0.5}]},
-            "C is to copy A and B; a seat copies one",
+            {"correlated": [{"agents": ["A", "C"], "correlation": 0.5}, {"agents": ["B", "C"], "correlation": 0.5}]},
+            "C is to copy A and B; an agent copies one",
         ),
         (
-            {"correlated": [{"seats": [a, b], "correlation": 0.5} for a, b in (("A", "B"), ("B", "C"), ("C", "A"))]},
+            {"correlated": [{"agents": [a, b], "correlation": 0.5} for a, b in (("A", "B"), ("B", "C"), ("C", "A"))]},
             "B copies A copies C copies B: somebody must answer first",
         ),
     ],

@@ -136,7 +136,7 @@ def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) ->
         return told
 
     told = with_worker(tmp_path, Dice(), act)
-    assert sorted(told) == [f"seats=2/c{i}/0" for i in range(3)]
+    assert sorted(told) == [f"agents=2/c{i}/0" for i in range(3)]
     assert set(storage.Progress(*storage.journals(tmp_path)).ends) == set(told)
     assert [path.name for path in storage.journals(tmp_path)] == ["journal-7.jsonl"]
 

@@ -52,8 +52,8 @@ def play(
     task = load("tasks", "mas/sorting", agents=agents, items=items)
 
     def answer(turn: Turn) -> Any:
-        lines = (again or {}) if "previous" in turn.brief else script
-        text = lines.get((turn.brief["id"], turn.view["round"]), "```\nwait\n```")
+        lines = (again or {}) if "previous" in turn.context else script
+        text = lines.get((turn.context["id"], turn.observation["round"]), "```\nwait\n```")
         parsed = turn.reply.parse(text)
         assert parsed.error is None, text
         return parsed.action
@@ -63,12 +63,12 @@ def play(
 
 def seen(played: Drive, agent: int, number: int) -> Turn:
     """The agent's turn in a round (of the first phase)."""
-    return next(turn for turn in played.turns() if turn.brief["id"] == agent and turn.view["round"] == number)
+    return next(turn for turn in played.turns() if turn.context["id"] == agent and turn.observation["round"] == number)
 
 
 def told(played: Drive, agent: int, number: int) -> list[str]:
     """What the agent is shown in a round of what its commands returned."""
-    return [result["text"] for result in seen(played, agent, number).view["results"]]
+    return [result["text"] for result in seen(played, agent, number).observation["results"]]
 
 
 def returned(played: Drive, agent: int, number: int) -> list[str]:

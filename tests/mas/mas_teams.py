@@ -38,7 +38,7 @@ class Played:
     ) -> "Played":
         """The same as if a model had made every move by one call of this text and these tokens."""
         call = Completion(text, input_tokens=input_tokens, output_tokens=output_tokens, reasoning_tokens=hidden)
-        batches = [[Move(m.seat, m.turn, m.action, calls=(call,)) for m in batch] for batch in self.batches]
+        batches = [[Move(m.agent, m.turn, m.action, calls=(call,)) for m in batch] for batch in self.batches]
         return Played(self.case, batches, self.outcome, self.grade)
 
 
@@ -57,12 +57,12 @@ def play(
     protocol = BUILTIN.load("protocols", "command_rounds")(channel=channel, phases=phases, max_rounds=rounds)
     case = next(iter(made.cases(1, seed)))
     made_policy: Any = BUILTIN.load("policies", policy)
-    seats = {seat: PolicyPlayer(partial(made_policy, **parameters), i) for i, seat in enumerate(case.seats)}
+    players = {agent: PolicyPlayer(partial(made_policy, **parameters), i) for i, agent in enumerate(case.agents)}
     if mute is not None:
-        seats[case.seats[mute]] = PolicyPlayer(BUILTIN.load("policies", "mas/silent"), mute)
+        players[case.agents[mute]] = PolicyPlayer(BUILTIN.load("policies", "mas/silent"), mute)
 
     def answer(turn: Turn) -> Any:
-        return seats[turn.seat].decide(turn).action
+        return players[turn.agent].decide(turn).action
 
     played = check.drive(protocol, made, case, answer)
     batches = [[move for _, move in batch] for batch in played.batches]
@@ -75,6 +75,6 @@ def graded(task: str, answers: Sequence[Any], *, agents: int, knew: Sequence[int
     made = task_of(task, agents=agents, **more)
     case = next(iter(made.cases(1, 0)))
     known = knew or [(1 << agents) - 1] * agents
-    submitted = {seat: answer for seat, answer in zip(case.seats, answers, strict=True) if answer is not None}
-    facts["knew"] = {seat: f"{bits:x}" for seat, bits in zip(case.seats, known, strict=True) if seat in submitted}
+    submitted = {agent: answer for agent, answer in zip(case.agents, answers, strict=True) if answer is not None}
+    facts["knew"] = {agent: f"{bits:x}" for agent, bits in zip(case.agents, known, strict=True) if agent in submitted}
     return made.grade(case, Outcome(answers=submitted, facts=facts))

@@ -139,25 +139,27 @@ def test_what_is_too_long_is_refused(backend: str, command: str) -> None:
 # ---------------------------------------------------------------- replies without commands, lost calls
 
 
-def with_models(backend: str, reply: Any, max_rounds: int = 3, repairs: int = 0) -> tuple[dict[str, Any], Outcome]:
-    """Models that answer `reply(seat, turn)`: their conversations, and what came out."""
+def with_models(
+    backend: str, reply: Any, max_rounds: int = 3, parse_retries: int = 0
+) -> tuple[dict[str, Any], Outcome]:
+    """Models that answer `reply(agent, turn)`: their conversations, and what came out."""
 
     def answer(request: Request) -> str | Completion:
-        _, seat, turn, _ = request.id.split("/")
-        return reply(seat, int(turn))  # type: ignore[no-any-return]
+        _, agent, turn, _ = request.id.split("/")
+        return reply(agent, int(turn))  # type: ignore[no-any-return]
 
     task = load("tasks", "mas/sorting", agents=2, items=1)
     case = next(iter(task.cases(1, 0)))
     prompts, engine = BUILTIN.prompts("mas/short"), Mock(function=answer)
-    players = {seat: ModelPlayer(engine, prompts, {}, False, "e", seat, 0) for seat in case.seats}
-    protocol = rounds(backend, max_rounds=max_rounds, repairs=repairs)
+    players = {agent: ModelPlayer(engine, prompts, {}, False, "e", agent, 0) for agent in case.agents}
+    protocol = rounds(backend, max_rounds=max_rounds, parse_retries=parse_retries)
     outcome = asyncio.run(play_with(protocol, task, case, players, random.Random(0), {}, lambda *_: None))
-    return {seat: player.thread.messages for seat, player in players.items()}, outcome
+    return {agent: player.thread.messages for agent, player in players.items()}, outcome
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_literal_for_a_reply_without_commands(backend: str) -> None:
-    threads, outcome = with_models(backend, lambda seat, turn: "Let me think." if turn == 0 else fence("wait"))
+    threads, outcome = with_models(backend, lambda agent, turn: "Let me think." if turn == 0 else fence("wait"))
     said = [(message["role"], message["content"]) for message in threads["Agent-0"][2:5]]
     assert said == [
         ("assistant", "Let me think."), ("user", "No commands detected in last reply."), ("assistant", fence("wait")),
@@ -168,8 +170,8 @@ def test_the_literal_for_a_reply_without_commands(backend: str) -> None:
 @pytest.mark.parametrize("error", [RequestError("no"), ContextLengthError("too long")])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_literal_for_a_call_that_failed(backend: str, error: Exception) -> None:
-    def reply(seat: str, turn: int) -> str:
-        if (seat, turn) == ("Agent-0", 0):
+    def reply(agent: str, turn: int) -> str:
+        if (agent, turn) == ("Agent-0", 0):
             raise error
         return fence("wait")
 
@@ -184,11 +186,11 @@ def test_the_literal_for_a_call_that_failed(backend: str, error: Exception) -> N
 def test_a_reply_is_asked_for_again_if_the_protocol_says_so() -> None:
     asked: list[str] = []
 
-    def reply(seat: str, turn: int) -> str:
-        asked.append(seat)
-        return "I wait." if asked.count(seat) == 1 else fence("wait")
+    def reply(agent: str, turn: int) -> str:
+        asked.append(agent)
+        return "I wait." if asked.count(agent) == 1 else fence("wait")
 
-    threads, outcome = with_models(P2P, reply, max_rounds=2, repairs=1)
+    threads, outcome = with_models(P2P, reply, max_rounds=2, parse_retries=1)
     assert threads["Agent-0"][3]["content"].startswith("No commands detected in last reply. Write each command")
     assert threads["Agent-0"][5]["content"] == "acknowledged" and outcome.facts["refused"] == 0
 
@@ -213,7 +215,7 @@ def test_broadcasting_announces_a_submission() -> None:
     assert returned(played, 0, 2) == [announced, "delivered (Agent-1, Agent-2)"], "who is gone is still sent to"
     assert returned(played, 2, 2) == [f"{announced} | broadcast from Agent-0: late"]
     assert played.outcome.facts["messages"] == 1, "the announcement is the harness's"
-    submitter = played.batches[0][1][0].seat
+    submitter = played.batches[0][1][0].agent
     assert submitter == "Agent-1" and played.outcome.answers["Agent-1"] == [4, 2]
 
 
@@ -260,7 +262,7 @@ def test_nothing_else_tells_the_backends_apart_when_somebody_submits() -> None:
         played = play(backend, script)
         assert told(played, 1, 2)[0].startswith("submit_result -> error: a list of exactly 1 integers is needed")
         facts = {**played.outcome.facts, "reads": None, "stale": None, "communication": None}
-        ends.append((played.outcome.answers, facts, [[turn.seat for turn, _ in batch] for batch in played.batches]))
+        ends.append((played.outcome.answers, facts, [[turn.agent for turn, _ in batch] for batch in played.batches]))
     assert ends[0] == ends[1] == ends[2]
     assert ends[0][1]["submitted"] == {"Agent-0": 1, "Agent-1": 2} and ends[0][1]["rounds"] == 5
 
@@ -315,7 +317,7 @@ def test_the_first_valid_result_is_final_and_later_blocks_still_run(backend: str
     assert played.outcome.answers["Agent-1"] == [1, 2]
     assert played.outcome.facts["refused"] == 3, "the short one, and the two after the final one"
     assert returned(played, 0, 2)[0].endswith("bye") and played.outcome.facts["messages"] == 1
-    assert all(turn.seat != "Agent-1" for turn in played.turns() if turn.view["round"] > 1), "not asked again"
+    assert all(turn.agent != "Agent-1" for turn in played.turns() if turn.observation["round"] > 1), "not asked again"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -333,7 +335,10 @@ def test_who_is_alone_reads_of_no_group(backend: str, task: str) -> None:
     case = next(iter(made.cases(1, 0)))
     [turn] = drive(rounds(backend, max_rounds=1), made, case).turns()
     prompts = BUILTIN.prompts("mas/short")
-    system, asked = prompts.render("system", turn.brief), prompts.render("round", {**turn.brief, **turn.view})
+    system, asked = (
+        prompts.render("system", turn.context),
+        prompts.render("round", {**turn.context, **turn.observation}),
+    )
     before, commands = system.split("Commands:\n")
     commands, rules = commands.split("Rules of behaviour:\n")
     for text in (before, rules, asked):

@@ -26,7 +26,7 @@ def test_token_efficiency_bills_every_call_and_the_last_phase_apart() -> None:
 
 def test_communication_counts_each_text_once() -> None:
     played = play("sorting", "p2p", 2, items=1)
-    lists = [played.case.private[seat]["shard"] for seat in played.case.seats]
+    lists = [played.case.private[agent]["shard"] for agent in played.case.agents]
     answer = sorted(lists[0] + lists[1])[1:]
     sent = ['{"shards": {"1": "' + str(lists[1]) + '"}}', '{"answers": {"1": "' + str(answer) + '"}}']
     texts = [
@@ -56,7 +56,7 @@ def test_tokens_of_reasoning_that_is_not_shown_are_no_measure_of_text() -> None:
 def test_what_a_submission_makes_known_is_communication() -> None:
     for backend in ("broadcasting", "shared_kv"):
         quiet = play("sorting", backend, 3, "mas/silent", items=2)
-        answers = [str(quiet.outcome.answers[seat]) for seat in quiet.case.seats]
+        answers = [str(quiet.outcome.answers[agent]) for agent in quiet.case.agents]
         prefix = len("Agent-0 submitted result ") if backend == "broadcasting" else 0
         assert quiet.facts["communication"] == sum(len(answer) + prefix for answer in answers)
     assert play("sorting", "p2p", 3, "mas/silent").facts["communication"] == 0

@@ -67,7 +67,7 @@ def test_no_such_plan_or_hub() -> None:
 def test_silence_sorts_the_own_list() -> None:
     for backend in BACKENDS:
         played = play("sorting", backend, 5, "mas/silent")
-        assert played.outcome.answers == {s: sorted(played.case.private[s]["shard"]) for s in played.case.seats}
+        assert played.outcome.answers == {s: sorted(played.case.private[s]["shard"]) for s in played.case.agents}
         assert (played.facts["messages"], played.facts["rounds"], played.flags) == (0, 1, {"premature"})
         assert play("sorting", backend, 5, "mas/silent", family="asc").grade["success"] == 1, "sorted already"
     assert play("maximum", "p2p", 4, "mas/silent").grade["success"] == 0.25
@@ -88,4 +88,4 @@ def test_who_waits_for_somebody_in_vain_waits_to_the_end() -> None:
     for policy in ("mas/oracle", "mas/stale_reader"):
         played = play("sorting", "shared_kv", 3, policy, rounds=8, mute=1)
         assert played.flags >= {"timeout"} and played.outcome.answers["Agent-1"] is not None
-        assert [played.outcome.answers[seat] for seat in ("Agent-0", "Agent-2")] == [None, None]
+        assert [played.outcome.answers[agent] for agent in ("Agent-0", "Agent-2")] == [None, None]

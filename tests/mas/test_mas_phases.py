@@ -48,10 +48,10 @@ def test_nothing_of_the_first_phase_is_left_in_the_second(backend: str) -> None:
     again = {(number, 1): fence(look) for number in range(3)}
     played = play(backend, script, again=again, phases="two", max_rounds=2)
     first, second = phases(played)
-    assert {turn.view["round"] for turn in first} == {turn.view["round"] for turn in second} == {1, 2}
+    assert {turn.observation["round"] for turn in first} == {turn.observation["round"] for turn in second} == {1, 2}
     assert len(first) == len(second) == 6, "who had submitted is asked again"
-    assert [turn.view["results"] for turn in second[:3]] == [[]] * 3
-    assert [result["text"] for turn in second[3:] for result in turn.view["results"]] == [
+    assert [turn.observation["results"] for turn in second[:3]] == [[]] * 3
+    assert [result["text"] for turn in second[3:] for result in turn.observation["results"]] == [
         "no files" if backend == KV else "no new messages"
     ] * 3, "neither the message nor what the submissions left behind"
     assert "hush" not in repr(second)
@@ -62,8 +62,8 @@ def test_in_p2p_nobody_is_offline_when_the_second_phase_begins() -> None:
     script = {(1, 1): submit(1), (0, 2): fence("send_message 1 x")}
     played = play(P2P, script, again={(0, 1): fence("send_message 1 x"), (1, 1): RECEIVE}, phases="two", max_rounds=3)
     first, second = phases(played)
-    assert "is offline" in first[5].view["results"][0]["text"]
-    texts = [turn.view["results"][0]["text"] for turn in second[3:5]]
+    assert "is offline" in first[5].observation["results"][0]["text"]
+    texts = [turn.observation["results"][0]["text"] for turn in second[3:5]]
     assert texts == ["delivered to Agent-1", "from Agent-0: x"]
 
 
@@ -71,14 +71,16 @@ def test_the_second_phase_begins_new_conversations_with_the_agents_answers() -> 
     script = {(0, 1): submit(7), (2, 2): submit(9), (1, 1): fence("submit_result none")}
     played = play(BROADCASTING, script, phases="two", max_rounds=3)
     first, second = phases(played)
-    assert not any(turn.fresh or "previous" in turn.brief for turn in first)
-    assert [(turn.seat, turn.fresh) for turn in second] == [
+    assert not any(turn.fresh or "previous" in turn.context for turn in first)
+    assert [(turn.agent, turn.fresh) for turn in second] == [
         (f"Agent-{number}", opening) for opening in (True, False, False) for number in range(3)
     ]
     previous = {"Agent-0": [7], "Agent-1": None, "Agent-2": [9]}
-    briefs = {turn.seat: turn.brief for turn in first}
+    contexts = {turn.agent: turn.context for turn in first}
     for turn in second:
-        assert turn.brief == {**briefs[turn.seat], "previous": previous[turn.seat]}, "one's own, and nothing else new"
+        assert turn.context == {**contexts[turn.agent], "previous": previous[turn.agent]}, (
+            "one's own, and nothing else new"
+        )
 
 
 def test_the_second_phase_counts_and_the_first_is_told() -> None:
@@ -116,7 +118,7 @@ def test_who_was_right_in_the_first_phase_and_submits_nothing_in_the_second_is_w
 def test_each_phase_has_all_its_rounds() -> None:
     played = play(P2P, {}, phases="two", max_rounds=4)
     assert len(played.batches) == 8 and played.outcome.facts["final_from"] == 4
-    assert [turn.view["rounds_left"] for turn in played.turns() if turn.seat == "Agent-0"] == [4, 3, 2, 1] * 2
+    assert [turn.observation["rounds_left"] for turn in played.turns() if turn.agent == "Agent-0"] == [4, 3, 2, 1] * 2
 
 
 # -------------------------------------------------------------------- the same for other protocols
@@ -128,18 +130,18 @@ def test_rounds_of_calls_in_two_phases() -> None:
     protocol = load("protocols", "action_rounds", channel=load("channels", "store"), max_rounds=3, phases="two")
 
     def answer(turn: Turn) -> Any:
-        number = turn.view["round"]
-        if "previous" in turn.brief:
+        number = turn.observation["round"]
+        if "previous" in turn.context:
             return [{"call": "list_files", "prefix": ""}] if number == 1 else turn.reply.noop
         if number == 1:
             return [{"call": "write_file", "path": "x", "content": "hush"}]
-        return [{"call": "submit_result", "answer": "5"}] if turn.seat == "Agent-1" else turn.reply.noop
+        return [{"call": "submit_result", "answer": "5"}] if turn.agent == "Agent-1" else turn.reply.noop
 
     played = drive(protocol, task, case, answer)
     first, second = phases(played)
     assert [turn.fresh for turn in second] == [True, True, False, False, False, False]
-    assert {turn.seat: turn.brief["previous"] for turn in second} == {"Agent-0": None, "Agent-1": 5}
-    assert second[2].view["results"][0]["text"] == "no files" and not any(turn.fresh for turn in first)
+    assert {turn.agent: turn.context["previous"] for turn in second} == {"Agent-0": None, "Agent-1": 5}
+    assert second[2].observation["results"][0]["text"] == "no files" and not any(turn.fresh for turn in first)
     assert played.outcome.answers == {"Agent-0": None, "Agent-1": None}
     facts = played.outcome.facts
     assert (facts["final_from"], facts["messages"], facts["first"]["facts"]["messages"]) == (3, 0, 2)
@@ -152,16 +154,16 @@ def test_rounds_of_letters_in_two_phases() -> None:
     protocol = load("protocols", "local_rounds", channel=load("channels", "neighbors"), rounds=1, phases="two")
 
     def answer(turn: Turn) -> Any:
-        again = "previous" in turn.brief
+        again = "previous" in turn.context
         if turn.name == "answer":
             return turn.reply.options[again]  # type: ignore[index]
-        return {} if again else dict.fromkeys(turn.view["neighbors"], "hush")
+        return {} if again else dict.fromkeys(turn.observation["neighbors"], "hush")
 
     played = drive(protocol, task, case, answer)
     first, second = phases(played)
     assert [turn.name for turn in first] == [turn.name for turn in second] == ["start"] * 4 + ["answer"] * 4
     assert [turn.fresh for turn in second] == [True] * 4 + [False] * 4 and not any(turn.fresh for turn in first)
-    assert all(turn.brief["previous"] == "Group 1" for turn in second)
+    assert all(turn.context["previous"] == "Group 1" for turn in second)
     assert "hush" in repr(first) and "hush" not in repr(second)
     assert set(played.outcome.answers.values()) == {"Group 2"}
     facts = played.outcome.facts
@@ -172,7 +174,7 @@ def test_rounds_of_letters_in_two_phases() -> None:
 # ------------------------------------------------------------------------------- one whole episode
 
 
-XS = {seat: str(CASE.private[seat]["shard"]) for seat in CASE.seats}
+XS = {agent: str(CASE.private[agent]["shard"]) for agent in CASE.agents}
 LOW, HIGH = map(str, CASE.target)
 SAYS = {
     ("Agent-0", 0): "I tell Agent-1 what I have.\n\n" + fence(f"send_message 1 My list is {XS['Agent-0']}.", "wait"),
@@ -188,7 +190,7 @@ SAYS = {
     ("Agent-1", 2): fence("receive_messages", f"send_message 0 {XS['Agent-1']}"),
     ("Agent-1", 3): "I was wrong.\n" + fence(f"submit_result {HIGH}"),
 }
-"""(seat, index of its turn) → reply: two agents who err in the first phase and put it right in the second."""
+"""(agent, index of its turn) → reply: two agents who err in the first phase and put it right in the second."""
 Recorded = dict[tuple[str, int], Move]
 
 
@@ -197,39 +199,39 @@ class Episode:
 
     Attributes:
         asked: id of each request → the conversation as it then was.
-        threads: seat → its conversations, those that a model was asked in.
+        threads: agent → its conversations, those that a model was asked in.
         moves: what was recorded newly.
     """
 
     def __init__(self, recorded: Recorded | None = None) -> None:
         self.asked: dict[str, list[dict[str, str]]] = {}
-        self.threads: dict[str, list[Thread]] = {seat: [] for seat in CASE.seats}
+        self.threads: dict[str, list[Thread]] = {agent: [] for agent in CASE.agents}
         self.moves: Recorded = {}
         prompts, engine = BUILTIN.prompts("mas/camoc"), Mock(function=self.answer)
-        self.players = {seat: ModelPlayer(engine, prompts, {}, False, "golden", seat, 0) for seat in CASE.seats}
+        self.players = {agent: ModelPlayer(engine, prompts, {}, False, "golden", agent, 0) for agent in CASE.agents}
         protocol = rounds(P2P, phases="two", max_rounds=4)
         played = play_with(protocol, SORTING, CASE, self.players, random.Random(0), recorded or {}, self.record)
         self.outcome: Outcome = asyncio.run(played)
 
     def answer(self, request: Request) -> str:
-        _, seat, turn, _ = request.id.split("/")
+        _, agent, turn, _ = request.id.split("/")
         self.asked[request.id] = [*request.thread.messages]
-        if not any(thread is request.thread for thread in self.threads[seat]):
-            self.threads[seat].append(request.thread)
-        return SAYS[seat, int(turn)]
+        if not any(thread is request.thread for thread in self.threads[agent]):
+            self.threads[agent].append(request.thread)
+        return SAYS[agent, int(turn)]
 
     def record(self, batch: int, position: int, index: int, move: Move) -> None:
-        self.moves[move.seat, index] = move
+        self.moves[move.agent, index] = move
 
 
 def transcript() -> str:
     """Every message of the episode, conversation by conversation, and what came out."""
     played = Episode()
     lines = []
-    for seat, threads in played.threads.items():
+    for agent, threads in played.threads.items():
         for number, thread in enumerate(threads, 1):
             for message in thread.messages:
-                lines.append(f"═══ {seat} · phase {number} · {message['role']} ═══\n{message['content']}\n")
+                lines.append(f"═══ {agent} · phase {number} · {message['role']} ═══\n{message['content']}\n")
     grade = SORTING.grade(CASE, played.outcome)
     told = {"answers": played.outcome.answers, "facts": played.outcome.facts, "grade": grade}
     return "\n".join([*lines, json.dumps(told, indent=1), ""])
@@ -242,10 +244,10 @@ def test_golden_transcript() -> None:
 
 def test_a_models_second_conversation_is_new() -> None:
     played = Episode()
-    for seat, threads in played.threads.items():
+    for agent, threads in played.threads.items():
         first, second = ([*thread.messages] for thread in threads)
         assert [message["role"] for message in second[:3]] == ["system", "user", "assistant"]
-        head, previous = first[0]["content"], str(played.outcome.facts["first"]["answers"][seat])
+        head, previous = first[0]["content"], str(played.outcome.facts["first"]["answers"][agent])
         assert "This is the second run of the task" not in head
         assert second[0]["content"].count("This is the second run of the task") == 1
         assert second[0]["content"].count(previous) == 2, "its own result, where the paper puts it"
@@ -270,7 +272,7 @@ def test_an_episode_goes_on_from_any_recorded_moves_of_both_phases() -> None:
     for known in range(len(everything) + 1):
         part = Episode(dict(everything[:known]))
         assert part.outcome == whole.outcome
-        left = [f"golden/{seat}/{index}/0" for (seat, index), _ in everything[known:]]
+        left = [f"golden/{agent}/{index}/0" for (agent, index), _ in everything[known:]]
         assert part.asked == {name: whole.asked[name] for name in left}
         assert [p.thread.messages for p in part.players.values()] == [p.thread.messages for p in whole.players.values()]
 
@@ -282,7 +284,7 @@ SPEC = {
     "task": {"use": "mas/sorting", "agents": 2, "items": 1, "samples": 4},
     "protocol": {"use": "command_rounds", "channel": "mas/shared_kv", "phases": "two", "max_rounds": 3},
     "prompts": "mas/camoc",
-    "seats": {"default": "model"},
+    "agents": {"default": "model"},
     "metrics": ["mas/success", {"use": "mas/rounds", "phase": "all"}, "messages"],
 }
 

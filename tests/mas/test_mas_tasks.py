@@ -17,7 +17,7 @@ def case_of(task: str, seed: int = 0, **parameters: object) -> Case:
 
 
 def whole(case: Case) -> list[int]:
-    return [x for seat in case.seats for x in case.private[seat]["shard"]]
+    return [x for agent in case.agents for x in case.private[agent]["shard"]]
 
 
 def rate(values: list[int]) -> float:
@@ -31,7 +31,7 @@ def test_inputs_are_what_algorithm_1_makes(size: tuple[int, int], family: str, s
     n, k = size
     case = case_of("sorting", seed, agents=n, items=k, family=family)
     values, total = whole(case), n * k
-    assert [len(case.private[seat]["shard"]) for seat in case.seats] == [k] * n
+    assert [len(case.private[agent]["shard"]) for agent in case.agents] == [k] * n
     assert len(set(values)) == total and all(0 <= x < 10 * total for x in values)
     base = sorted(values, reverse="desc" in family)
     moved = sum(a != b for a, b in zip(values, base, strict=True))
@@ -80,7 +80,7 @@ def test_instances_differ_by_seed_and_sample_and_by_nothing_else() -> None:
     assert first == again and len({str(case.private) for case in first}) == 3
     assert next(iter(task.cases(1, 2))).private != first[0].private
     alone = case_of("sorting", 1, agents=4, items=5, whole=True)
-    assert len(alone.seats) == 1 and whole(alone) == whole(first[0]) and alone.target == [sorted(whole(alone))]
+    assert len(alone.agents) == 1 and whole(alone) == whole(first[0]) and alone.target == [sorted(whole(alone))]
 
 
 # ------------------------------------------------------------------------------------- the grade

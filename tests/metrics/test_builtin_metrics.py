@@ -61,7 +61,7 @@ POLICIES = episode(Move("a", "talk", {}), Move("b", "answer", "Yes"))
         ("tokens", {"kind": "reasoning"}, 1, None),
         ("tokens", {"kind": "cached"}, 5, None),
         ("calls", {}, 6, 0),
-        ("reasks", {}, 3, 0),
+        ("parse_retries", {}, 3, 0),
         ("parse_failures", {}, 1, 0),
         ("engine_errors", {}, 2, 0),
         ("latency", {}, 3.0, None),
@@ -137,15 +137,15 @@ def test_a_fact_that_is_no_number_is_named() -> None:
     "file", sorted(p for p in METRICS.glob("*.py") if not p.name.startswith("_")), ids=lambda p: p.stem
 )
 def test_every_metric_says_in_a_line_what_it_is(file: Path) -> None:
-    metric = load(file.stem, **({"of": "crossed"} if file.stem == "fact" else {}))
+    metric = load(file.stem, **({"of": "peer_characters"} if file.stem == "fact" else {}))
     assert 10 < len((type(metric).__doc__ or "").splitlines()[0]) <= 110
     assert metric.aggregate([(1.0, 2.0), (0.0, 1.0)] if isinstance(metric, RatioMetric) else [1.0, 0.0]).n == 2
 
 
 def test_any_fact_and_any_grade_can_be_had_by_name() -> None:
-    of_facts, of_grades = load("fact", of="crossed"), load("grade", of="program")
-    assert (of_facts.needs, of_grades.needs) == (("crossed",), ("program",))
-    told = episode(outcome=Outcome(facts={"crossed": 7, "trusted": True}), grade={"program": 0.5})
+    of_facts, of_grades = load("fact", of="peer_characters"), load("grade", of="program")
+    assert (of_facts.needs, of_grades.needs) == (("peer_characters",), ("program",))
+    told = episode(outcome=Outcome(facts={"peer_characters": 7, "trusted": True}), grade={"program": 0.5})
     assert (of_facts.measure(told), of_grades.measure(told)) == (7.0, 0.5)
     assert load("fact", of="trusted").measure(told) == 1.0
     assert of_facts.measure(episode()) is None and of_grades.measure(episode()) is None

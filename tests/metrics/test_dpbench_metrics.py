@@ -34,14 +34,14 @@ def ate(*meals: int) -> Episode:
 
 
 def played(script: Sequence[Mapping[str, Action]], philosophers: int = 3, **rules: Any) -> Episode:
-    """An episode of the real game: for each of a seat's turns what it does; whoever is not named waits."""
+    """An episode of the real game: for each of an agent's turns what it does; whoever is not named waits."""
     table = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=philosophers)
     steps = BUILTIN.load("protocols", "steps")(max_timesteps=30, **rules)
     turns: dict[str, int] = {}
 
     def answer(turn: Turn) -> Action:
-        turns[turn.seat] = at = turns.get(turn.seat, -1) + 1
-        return script[at].get(turn.seat, WAIT) if at < len(script) else WAIT
+        turns[turn.agent] = at = turns.get(turn.agent, -1) + 1
+        return script[at].get(turn.agent, WAIT) if at < len(script) else WAIT
 
     done = drive(steps, table, table.example(), answer)
     return episode(done.outcome.facts, [move for batch in done.batches for _, move in batch])
@@ -112,7 +112,7 @@ def test_what_they_need_is_what_the_game_produces() -> None:
 
 
 def test_meals_that_are_none_are_named() -> None:
-    with pytest.raises(PluginError, match="'eaten' is 3, not the meals of every seat"):
+    with pytest.raises(PluginError, match="'eaten' is 3, not the meals of every agent"):
         load("meals").measure(episode({"eaten": 3}))
 
 
@@ -145,7 +145,7 @@ def test_nobody_ate_has_two_readings_and_only_then() -> None:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=20).filter(any), st.randoms(use_true_random=False))
-def test_fairness_is_a_share_of_the_meals_not_of_the_seats(meals: list[int], rng: Any) -> None:
+def test_fairness_is_a_share_of_the_meals_not_of_the_agents(meals: list[int], rng: Any) -> None:
     fairness = load("fairness")
     value = fairness.measure(ate(*meals))
     assert value is not None and 0 <= value <= 1

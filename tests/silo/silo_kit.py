@@ -37,10 +37,10 @@ def play(
     on = BUILTIN.load("channels", channel)(**({"inbox": inbox} if inbox else {}))
     protocol = BUILTIN.load("protocols", "action_rounds")(channel=on, max_rounds=rounds, calls_per_round=calls)
     case = next(iter(made.cases(1, seed)))
-    seats: dict[str, Policy] = {seat: BUILTIN.load("policies", policy)(**parameters) for seat in case.seats}
+    players: dict[str, Policy] = {agent: BUILTIN.load("policies", policy)(**parameters) for agent in case.agents}
 
     def answer(turn: Turn) -> Any:
-        return seats[turn.seat].choose(turn, random.Random(0))
+        return players[turn.agent].choose(turn, random.Random(0))
 
     played = check.drive(protocol, made, case, answer)
     return Played(case, played.outcome, dict(made.grade(case, played.outcome)))

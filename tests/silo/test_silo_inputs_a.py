@@ -249,8 +249,8 @@ def test_all_other_tasks_need_everybody(name: str) -> None:
 def success(made: ShardedTask, texts: Sequence[str], truth: Any) -> float | None:
     """The one grade that all of these texts get where `truth` is right."""
     played = replace(case(made, 0), target=[truth])
-    (seat,) = played.seats
-    scores = {made.grade(played, Outcome({seat: made.reply(played, seat).parse(t).action}))["success"] for t in texts}
+    (agent,) = played.agents
+    scores = {made.grade(played, Outcome({agent: made.reply(played, agent).parse(t).action}))["success"] for t in texts}
     assert len(scores) == 1, texts
     return scores.pop()
 

@@ -31,7 +31,7 @@ def drawn(name: str, seed: int = 0, **parameters: Any) -> tuple[list[Any], dict[
 
 def graded(made: ShardedTask, of: Case, text: str) -> dict[str, float | None]:
     """The grade if everybody answers this."""
-    answers = {seat: made.reply(of, seat).parse(text).action for seat in of.seats}
+    answers = {agent: made.reply(of, agent).parse(text).action for agent in of.agents}
     return dict(made.grade(of, Outcome(answers)))
 
 
@@ -127,7 +127,7 @@ def test_points_and_centroids_are_in_the_square_with_two_decimals(agents: int, i
     for x, y in flat(parts) + known["centroids"]:
         assert 0 <= x <= 100 and 0 <= y <= 100 and (x, y) == (round(x, 2), round(y, 2))
     made = task("k_means_iteration", agents=agents, items=items)
-    assert str(known["centroids"]) in made.brief(case(made, seed), "Agent-0")["task"]
+    assert str(known["centroids"]) in made.context(case(made, seed), "Agent-0")["task"]
 
 
 @given(agents=st.integers(1, 6), items=st.integers(2, 9), seed=st.integers(0, 2**32))
@@ -186,8 +186,8 @@ def test_every_number_of_items_has_the_independent_answer(name: str) -> None:
             of = case(made, items)
             expected = SOLUTIONS[name](shards(of), dict(of.public["known"]))
             expected = expected if made.segmented(of.public["known"]) else [expected] * agents
-            texts = {seat: made.reply(of, seat).parse(made.written(expected[i])) for i, seat in enumerate(of.seats)}
-            assert made.grade(of, Outcome({seat: text.action for seat, text in texts.items()}))["success"] == 1
+            texts = {agent: made.reply(of, agent).parse(made.written(expected[i])) for i, agent in enumerate(of.agents)}
+            assert made.grade(of, Outcome({agent: text.action for agent, text in texts.items()}))["success"] == 1
 
 
 # ------------------------------------------------------------------------------------ by hand
@@ -291,7 +291,7 @@ def test_a_hash_of_the_first_blocks_is_never_premature() -> None:
 
 def test_sort_is_asked_for_in_the_words_of_the_paper() -> None:
     made = task("distributed_sort")
-    assert made.brief(case(made, 0), "Agent-3")["task"].startswith(
+    assert made.context(case(made, 0), "Agent-3")["task"].startswith(
         "Sort the entire distributed array in ascending order. Each agent holds a portion of the unsorted data. The "
         "final result should be the complete sorted sequence. You must coordinate to exchange data and determine the "
         "correct global ordering."
@@ -303,7 +303,7 @@ def test_sort_by_segments_has_the_same_input_and_an_answer_for_each() -> None:
     of, cut = case(whole, 9), case(parts, 9)
     assert shards(of) == shards(cut) and of.target == [flat(cut.target)] * 4
     assert [len(chunk) for chunk in cut.target] == [20] * 4
-    asked = parts.brief(cut, "Agent-2")["task"]
+    asked = parts.context(cut, "Agent-2")["task"]
     assert "of 20 elements each" in asked and "submits chunk i of the sorted sequence" in asked
     assert "complete sorted sequence" not in asked and "{" not in asked
     everybody_the_same = graded(parts, cut, json.dumps(cut.target[2]))
@@ -313,7 +313,7 @@ def test_sort_by_segments_has_the_same_input_and_an_answer_for_each() -> None:
 def test_who_holds_everything_is_asked_for_the_complete_sorted_sequence() -> None:
     made = task("distributed_sort", agents=4, sort_output="segment", whole=True)
     of = case(made, 9)
-    assert "complete sorted sequence" in made.brief(of, "Agent-0")["task"]
+    assert "complete sorted sequence" in made.context(of, "Agent-0")["task"]
     assert of.target == [sorted(shards(of)[0])] and len(of.target[0]) == 80
 
 
@@ -347,13 +347,13 @@ def test_a_right_answer_is_right_however_it_is_written(name: str, how: str) -> N
     made = task(name, agents=2)
     for seed in range(5):
         of = case(made, seed)
-        for seat, truth in zip(of.seats, of.target, strict=True):
+        for agent, truth in zip(of.agents, of.target, strict=True):
             numbers = respelled(truth, rounded(made.digits, how, float), int_key)
             quoted = respelled(truth, rounded(made.digits, how, str), int_key)
             plain = made.written(truth)
             texts = (repr(numbers), repr(quoted), plain, f"```json\n{plain}\n```", f"'{plain}'", json.dumps(plain))
             for text in texts:
-                answers = {seat: made.reply(of, seat).parse(text).action}
+                answers = {agent: made.reply(of, agent).parse(text).action}
                 share = made.grade(of, Outcome(answers))["success"]
                 assert share is not None and share >= 0.5, text
 

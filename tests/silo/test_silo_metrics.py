@@ -38,12 +38,12 @@ def value(name: str, played: Episode, /, **parameters: Any) -> float | None:
     return found
 
 
-def said(seat: str, *texts: str) -> Move:
-    return Move(seat, "round", [{"call": "send_message", "target_id": "1", "content": text} for text in texts])
+def said(agent: str, *texts: str) -> Move:
+    return Move(agent, "round", [{"call": "send_message", "target_id": "1", "content": text} for text in texts])
 
 
-def asked(seat: str, *calls: Completion) -> Move:
-    return Move(seat, "round", [{"call": "wait"}], calls=calls)
+def asked(agent: str, *calls: Completion) -> Move:
+    return Move(agent, "round", [{"call": "wait"}], calls=calls)
 
 
 # ------------------------------------------------------------------------------------ S, P and their kin

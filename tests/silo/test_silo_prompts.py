@@ -70,7 +70,7 @@ def prompt_set(name: str) -> PromptSet:
 def rendered(turn: Turn, prompts: str = "standard") -> tuple[str, str]:
     """The system prompt and the turn's."""
     made = prompt_set(prompts)
-    return made.render("system", turn.brief), made.render(turn.name, {**turn.brief, **turn.view})
+    return made.render("system", turn.context), made.render(turn.name, {**turn.context, **turn.observation})
 
 
 def squeezed(text: str) -> str:
@@ -81,8 +81,8 @@ def test_the_base_prompt_is_word_for_word_the_papers() -> None:
     _, [turn, *_] = turns("global_maximum", "mailbox", 7)
     system, _ = rendered(turn)
     told = squeezed(system)
-    filled = {"{agent_id}": "0", "{N}": "7", "{N-1}": "6", "{data_shard}": turn.brief["shard"]}
-    filled |= {"{task_description}": turn.brief["task"]}
+    filled = {"{agent_id}": "0", "{N}": "7", "{N-1}": "6", "{data_shard}": turn.context["shard"]}
+    filled |= {"{task_description}": turn.context["task"]}
     base = squeezed(BASE)
     for name, text in filled.items():
         base = base.replace(name, squeezed(text))
@@ -97,7 +97,7 @@ def test_the_base_prompt_is_word_for_word_the_papers() -> None:
 @pytest.mark.parametrize("task", PRINTED)
 def test_the_three_printed_descriptions_are_word_for_word_the_papers(task: str) -> None:
     _, [turn, *_] = turns(task, "mailbox")
-    assert turn.brief["task"].split("\n")[0] == squeezed(PRINTED[task]).replace("$", "")  # marks of mathematics
+    assert turn.context["task"].split("\n")[0] == squeezed(PRINTED[task]).replace("$", "")  # marks of mathematics
 
 
 @pytest.mark.parametrize("channel", ACTIONS)
@@ -117,13 +117,13 @@ def test_neither_the_answer_nor_the_way_reaches_a_prompt(task: str) -> None:
         case, played = turns(task, channel, seed=3, max_rounds=1)
         for turn in played:
             system, asked = rendered(turn, prompts)
-            own = turn.brief["shard"]
+            own = turn.context["shard"]
             text = (system + asked).replace(own, "")
             assert not GIVEN_AWAY.search(text), GIVEN_AWAY.search(text)
-            truth = case.target[case.seats.index(turn.seat)]
+            truth = case.target[case.agents.index(turn.agent)]
             if isinstance(truth, (list, dict)) and len(truth) > 2:
                 assert json.dumps(truth)[1:-1] not in system + asked
-            others = [json.dumps(case.private[seat]["shard"]) for seat in case.seats if seat != turn.seat]
+            others = [json.dumps(case.private[agent]["shard"]) for agent in case.agents if agent != turn.agent]
             assert not any(shard in text for shard in others if shard != own)
 
 
@@ -133,8 +133,8 @@ def test_prompts_differ_by_id_and_shard_alone(task: str) -> None:
     seen = set()
     for turn in played[:4]:
         system, asked = rendered(turn)
-        bare = system.replace(turn.brief["shard"], "SHARD").replace(
-            f"You are Agent {turn.brief['id']} ", "You are Agent ID "
+        bare = system.replace(turn.context["shard"], "SHARD").replace(
+            f"You are Agent {turn.context['id']} ", "You are Agent ID "
         )
         seen.add((bare, asked))
     assert len(seen) == 1
@@ -172,7 +172,7 @@ def test_push_and_pull_are_told_apart() -> None:
 def test_who_is_alone_hears_of_no_agents_to_talk_to() -> None:
     case, [turn] = turns("prefix_sum", "silence", agents=3, whole=True, max_rounds=1)
     system, _ = rendered(turn, "alone")
-    assert len(case.seats) == 1 and turn.brief["shard"] in system
+    assert len(case.agents) == 1 and turn.context["shard"] in system
     assert "No single agent" not in system and "coordinate with other agents" not in system
     assert "<submit_result>answer</submit_result>" in system
     assert not any(name in system for name in ("send_message", "<wait", "wait()")), "there is nothing to wait for"
@@ -183,9 +183,11 @@ def test_who_is_alone_hears_of_no_agents_to_talk_to() -> None:
 def test_who_is_the_only_agent_hears_of_no_other(prompts: str, channel: str) -> None:
     planning = prompts == "planning"
     case, played = turns("prefix_sum", channel, agents=1, planning=planning, calls_per_round=2)
-    assert len(case.seats) == 1
+    assert len(case.agents) == 1
     for turn in played:
-        text = "".join(rendered(turn, prompts)).replace(turn.brief["task"], "").replace("speaks of several agents", "")
+        text = (
+            "".join(rendered(turn, prompts)).replace(turn.context["task"], "").replace("speaks of several agents", "")
+        )
         for wrong in ("agents", "other agents", "others", "0 to 0", "No single agent", "send", "receive", "list_files"):
             assert wrong not in text, wrong
         assert "<submit_result>answer</submit_result>" in text
@@ -198,11 +200,11 @@ def test_push_says_that_receiving_shows_messages_again() -> None:
 
 
 def test_results_and_messages_are_shown() -> None:
-    brief = turns("prefix_sum", "mailbox")[1][0].brief
-    view = {
+    context = turns("prefix_sum", "mailbox")[1][0].context
+    observation = {
         "inbox": [{"from": "Agent-2", "round": 1, "text": "mine is {{ 7 * 7 }} <b>"}],
         "results": [{"call": "send_message", "ok": False, "text": "error: no"}],
         "round": 2, "rounds_left": 1,
     }  # fmt: skip
-    text = BUILTIN.prompts("silo/standard").render("round", {**brief, **view})
+    text = BUILTIN.prompts("silo/standard").render("round", {**context, **observation})
     assert "- Agent-2: mine is {{ 7 * 7 }} <b>" in text and "- send_message: error: no" in text

@@ -29,7 +29,7 @@ def case(made: ShardedTask, seed: int) -> Case:
 
 
 def shards(of: Case) -> list[Any]:
-    return [of.private[seat]["shard"] for seat in of.seats]
+    return [of.private[agent]["shard"] for agent in of.agents]
 
 
 def test_every_task_has_an_independent_solution() -> None:
@@ -45,9 +45,9 @@ def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str) -
             played = case(made, seed)
             expected = SOLUTIONS[name](shards(played), dict(played.public["known"]))
             answers = expected if made.segmented(played.public["known"]) else [expected] * agents
-            written = [made.reply(played, seat).parse(made.written(answer)).action
-                       for seat, answer in zip(played.seats, answers, strict=True)]  # fmt: skip
-            grade = made.grade(played, Outcome(dict(zip(played.seats, written, strict=True))))
+            written = [made.reply(played, agent).parse(made.written(answer)).action
+                       for agent, answer in zip(played.agents, answers, strict=True)]  # fmt: skip
+            grade = made.grade(played, Outcome(dict(zip(played.agents, written, strict=True))))
             assert (grade["success"], grade["partial"]) == (1, 1), (name, agents, seed)
 
 
@@ -55,7 +55,7 @@ def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str) -
 def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
     for agents in (1, 2, 5, 20):
         parts, whole = case(task(name, agents=agents), 3), case(task(name, agents=agents, whole=True), 3)
-        assert shards(whole) == [joined(shards(parts))] and len(whole.seats) == 1
+        assert shards(whole) == [joined(shards(parts))] and len(whole.agents) == 1
         made = task(name, agents=agents)
         expected = joined(parts.target) if made.segmented(parts.public["known"]) else parts.target[0]
         assert whole.target == [expected]
@@ -72,16 +72,16 @@ def test_an_instance_depends_on_its_own_parameters_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_brief_tells_the_own_shard_and_no_answer(name: str) -> None:
+def test_the_context_tells_the_own_shard_and_no_answer(name: str) -> None:
     made = task(name, agents=10)
     played = case(made, 0)
-    for seat in played.seats:
-        brief = made.brief(played, seat)
-        assert json.loads(brief["shard"]) == played.private[seat]["shard"]
-        assert str(made.agents) == str(brief["n"])
+    for agent in played.agents:
+        context = made.context(played, agent)
+        assert json.loads(context["shard"]) == played.private[agent]["shard"]
+        assert str(made.agents) == str(context["n"])
         for word in ("star", "tree", "chain topology", "hub", "leader", "broadcast", "optimal", "aggregator"):
-            assert word not in brief["task"].lower().split()
-    assert "target" not in json.dumps([made.brief(played, seat) for seat in played.seats])
+            assert word not in context["task"].lower().split()
+    assert "target" not in json.dumps([made.context(played, agent) for agent in played.agents])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,7 +89,7 @@ def test_partial_credit_is_never_below_success(name: str) -> None:
     made = task(name, agents=3)
     played = case(made, 1)
     for text in ("0", "7", "[]", "[1, 2]", "{}", '{"0": 0}', "[[1]]", "true", '"x"', "null", "-1e9", "[[[]]]"):
-        answers = {seat: normalise(text) for seat in played.seats}
+        answers = {agent: normalise(text) for agent in played.agents}
         grade = made.grade(played, Outcome(answers))
         success, partial = grade["success"], grade["partial"]
         assert success is not None and partial is not None and 0 <= success <= partial <= 1, text

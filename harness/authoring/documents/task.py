@@ -317,18 +317,18 @@ class DatasetTask(QuestionTask):
             raise DataError(f"the right answer {text!r:.60} is none of the choices", hint=f"They are: {choices:.300}.")
         return [LETTERS[place] if self._form.letters else options[place]]
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """`question` (with examples before it and options below it), `choices` (None where there are none),
-        `instruction` (how the answer is to be written), `name` of the seat and `n` seats."""
+        `instruction` (how the answer is to be written), `name` of the agent and `n` agents."""
         return {
-            "name": seat,
-            "n": len(case.seats),
+            "name": agent,
+            "n": len(case.agents),
             "question": case.public["question"],
             "choices": case.public["choices"],
             "instruction": self._form.instruction if self.instruction is None else self.instruction,
         }
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """The declared form."""
         return self._form.reply(case.public["choices"])
 

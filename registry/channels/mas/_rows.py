@@ -22,7 +22,7 @@ class Rows(Board):
 
     def __init__(self, case: Case, max_chars: int) -> None:
         super().__init__(case, max_chars)
-        self._unread: dict[str, list[Letter]] = {seat: [] for seat in case.seats}
+        self._unread: dict[str, list[Letter]] = {agent: [] for agent in case.agents}
         self._due: dict[int, list[tuple[str, Letter]]] = {}
 
     def insert(self, letter: Letter, receivers: list[str]) -> None:
@@ -35,9 +35,9 @@ class Rows(Board):
             else:
                 self._put(rows)
 
-    def receive(self, seat: str) -> str:
-        """The seat's unread rows in order of insertion, joined by " | "; they are read then."""
-        letters, self._unread[seat] = self._unread[seat], []
+    def receive(self, agent: str) -> str:
+        """The agent's unread rows in order of insertion, joined by " | "; they are read then."""
+        letters, self._unread[agent] = self._unread[agent], []
         self.learn(letters)
         return (
             " | ".join(f"{self.word} {letter.sender}: {_in_a_row(letter)}" for letter in letters) or "no new messages"

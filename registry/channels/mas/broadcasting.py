@@ -36,25 +36,25 @@ class OpenBroadcasting(Rows):
     word = "broadcast from"
     verbs = (Verb("receive_messages"), Verb("broadcast_message", (), "content"), Verb("list_agents"))
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """receive_messages, broadcast_message or list_agents."""
         if call["call"] == "receive_messages":
-            return self.receive(seat)
+            return self.receive(agent)
         if call["call"] == "list_agents":
-            return ", ".join(self.seats)
+            return ", ".join(self.agents)
         text = self.checked(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
-        self.note(seat, "*", text)
-        return f"delivered ({', '.join(self._all_others(seat, text))})"
+        self.note(agent, "*", text)
+        return f"delivered ({', '.join(self._all_others(agent, text))})"
 
-    def submitted(self, seat: str, text: str) -> str:
+    def submitted(self, agent: str, text: str) -> str:
         """All others get the announcement."""
-        announcement = f"{seat} submitted result {text}"
+        announcement = f"{agent} submitted result {text}"
         self.announced += len(announcement)
-        return f"broadcasted to {', '.join(self._all_others(seat, announcement))}"
+        return f"broadcasted to {', '.join(self._all_others(agent, announcement))}"
 
-    def _all_others(self, seat: str, text: str) -> list[str]:
-        others = [other for other in self.seats if other != seat]
-        self.insert(Letter(seat, text, self.round, self.known[seat]), others)
+    def _all_others(self, agent: str, text: str) -> list[str]:
+        others = [other for other in self.agents if other != agent]
+        self.insert(Letter(agent, text, self.round, self.known[agent]), others)
         return others

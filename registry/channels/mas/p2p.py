@@ -40,26 +40,26 @@ class OpenPeerToPeer(Rows):
         super().__init__(case, max_chars)
         self._offline: set[str] = set()
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """receive_messages or send_message."""
         if call["call"] == "receive_messages":
-            return self.receive(seat)
+            return self.receive(agent)
         receiver = self.find(call["target_id"])
         if receiver is None:
-            last = self.seats[-1]
-            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.seats[0]} to {last}")
-        if receiver == seat:
+            last = self.agents[-1]
+            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.agents[0]} to {last}")
+        if receiver == agent:
             raise RefusedError("a message to yourself is not sent; you know its content already")
         if receiver in self._offline:
             raise RefusedError(f"{receiver} has submitted its result and is offline; the message was not delivered")
         text = self.checked(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
-        self.note(seat, receiver, text)
-        self.insert(Letter(seat, text, self.round, self.known[seat]), [receiver])
+        self.note(agent, receiver, text)
+        self.insert(Letter(agent, text, self.round, self.known[agent]), [receiver])
         return f"delivered to {receiver}"
 
-    def submitted(self, seat: str, text: str) -> str:
+    def submitted(self, agent: str, text: str) -> str:
         """The agent is offline from now on; others do not learn of it."""
-        self._offline.add(seat)
+        self._offline.add(agent)
         return ""

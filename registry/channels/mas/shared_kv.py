@@ -46,7 +46,7 @@ class Row:
 
 
 class OpenSharedKV(Board):
-    """The rows, and what each seat has seen of them."""
+    """The rows, and what each agent has seen of them."""
 
     kind = "shared_kv"
     keeps_keys = True
@@ -63,12 +63,12 @@ class OpenSharedKV(Board):
         self._next = 0
         self._before: dict[str, tuple[str | None, str | None]] = {}  # changed key → value and last writer a round ago
         self._changed_by: dict[str, str] = {}
-        self._seen: dict[str, dict[str, str]] = {}  # seat → key → the value that its decisions rest on
+        self._seen: dict[str, dict[str, str]] = {}  # agent → key → the value that its decisions rest on
         self._reading: dict[str, dict[str, str]] = {}  # the same for what was read in this round
         self._due: dict[int, list[tuple[str, str, Letter | None]]] = {}
         self.reads: dict[str, dict[str, int]] = {}
 
-    def do(self, seat: str, call: Call) -> str:
+    def do(self, agent: str, call: Call) -> str:
         """list_files, read_file, write_file or delete_file."""
         if call["call"] == "list_files":
             prefix = call.get("prefix", "").strip("\"'")
@@ -76,40 +76,40 @@ class OpenSharedKV(Board):
         path = path_of(call["path"])
         if call["call"] == "write_file":
             text = self.checked(call["content"], "content")
-            self.note(seat, "*", text)
-            self._change(seat, path, text)
+            self.note(agent, "*", text)
+            self._change(agent, path, text)
             return f"wrote {path} len={len(text)} preview={peer_text(text[:PREVIEW])}"
         row = self._rows.get(path)
         if row is None:
             raise RefusedError(f"there is no file {path!r}")
         if call["call"] == "delete_file":
-            self._change(seat, path, None)
+            self._change(agent, path, None)
             return f"removed {path}"
-        self._reading.setdefault(seat, {})[path] = row.letter.text
-        if row.letter.sender != seat:
+        self._reading.setdefault(agent, {})[path] = row.letter.text
+        if row.letter.sender != agent:
             self.learn((row.letter,))
             readers = self.reads.setdefault(row.letter.sender, {})
-            readers[seat] = readers.get(seat, 0) + 1
+            readers[agent] = readers.get(agent, 0) + 1
         return f"content={row.letter.shown['text']}"
 
-    def submitted(self, seat: str, text: str) -> str:
-        """A marker tells who reads it that the seat is offline, and what it submitted."""
-        path = f"{seat}_submission.txt"
-        self._change(seat, path, text)
+    def submitted(self, agent: str, text: str) -> str:
+        """A marker tells who reads it that the agent is offline, and what it submitted."""
+        path = f"{agent}_submission.txt"
+        self._change(agent, path, text)
         self.announced += len(text)
         return f"wrote_file={path}"
 
-    def stale(self, seat: str) -> list[str]:
-        """Keys whose value another seat had changed or deleted, by the end of the last round, since this one read it
+    def stale(self, agent: str) -> list[str]:
+        """Keys whose value another agent had changed or deleted, by the end of the last round, since this one read it
         (Section 5.3, stale K-V reads)."""
         found = []
-        for path, text in self._seen.get(seat, {}).items():
+        for path, text in self._seen.get(agent, {}).items():
             if path in self._before:
                 value, writer = self._before[path]
             else:
                 row = self._rows.get(path)
                 value, writer = row.letter.text if row else None, self._changed_by.get(path)
-            if value != text and writer != seat:
+            if value != text and writer != agent:
                 found.append(path)
         return found
 
@@ -117,29 +117,29 @@ class OpenSharedKV(Board):
         """What was read and changed in the last round is what decisions rest on now."""
         for change in self._due.pop(self.round, []):
             self._apply(*change)
-        for seat, texts in self._reading.items():
-            self._seen.setdefault(seat, {}).update(texts)
+        for agent, texts in self._reading.items():
+            self._seen.setdefault(agent, {}).update(texts)
         self._reading, self._before = {}, {}
 
     def facts(self) -> dict[str, object]:
         """The accounts, and `reads`: writer → reader → how often it read what the writer had written last."""
         return {**super().facts(), "reads": self.reads}
 
-    def _change(self, seat: str, path: str, text: str | None) -> None:
+    def _change(self, agent: str, path: str, text: str | None) -> None:
         """A new value, or None to delete the key; it may come late or never where the channel is made unreliable."""
-        letter = None if text is None else Letter(seat, text, self.round, self.known[seat])
+        letter = None if text is None else Letter(agent, text, self.round, self.known[agent])
         if self.courier.lost((path,)):
             return
         for late in self.courier.delays():
             if late:
-                self._due.setdefault(self.round + late, []).append((seat, path, letter))
+                self._due.setdefault(self.round + late, []).append((agent, path, letter))
             else:
-                self._apply(seat, path, letter)
+                self._apply(agent, path, letter)
 
-    def _apply(self, seat: str, path: str, letter: Letter | None) -> None:
+    def _apply(self, agent: str, path: str, letter: Letter | None) -> None:
         row = self._rows.get(path)
         self._before.setdefault(path, (row.letter.text if row else None, self._changed_by.get(path)))
-        self._changed_by[path] = seat
+        self._changed_by[path] = agent
         if letter is None:
             self._rows.pop(path, None)
         elif row:

@@ -25,9 +25,9 @@ class Agent(ABC):
 
     deliveries: ClassVar[int] = 1
 
-    def __init__(self, brief: Facts, rng: random.Random) -> None:
-        self.name: str = brief["name"]
-        self.neighbors: list[str] = list(brief["neighbors"])
+    def __init__(self, context: Facts, rng: random.Random) -> None:
+        self.name: str = context["name"]
+        self.neighbors: list[str] = list(context["neighbors"])
 
     @abstractmethod
     def hear(self, inbox: Mapping[str, str]) -> None:

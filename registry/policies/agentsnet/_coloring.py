@@ -16,9 +16,9 @@ class Coloring(Agent):
 
     deliveries = 2
 
-    def __init__(self, brief: Facts, rng: random.Random) -> None:
-        super().__init__(brief, rng)
-        self.groups: int = brief["groups"]
+    def __init__(self, context: Facts, rng: random.Random) -> None:
+        super().__init__(context, rng)
+        self.groups: int = context["groups"]
         self.color: int | None = None
         self.trial: int | None = None
         self.taken: set[int] = set()

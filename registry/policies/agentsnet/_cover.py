@@ -15,8 +15,8 @@ class VertexCover(Agent):
     neighbors drew smaller ones, and says so; their neighbors stay out. An agent outside the set is a
     coordinator: each edge has one, and each coordinator has a neighbor in the set."""
 
-    def __init__(self, brief: Facts, rng: random.Random) -> None:
-        super().__init__(brief, rng)
+    def __init__(self, context: Facts, rng: random.Random) -> None:
+        super().__init__(context, rng)
         self.number: int | None = None
         self.independent: bool | None = None
 

@@ -13,8 +13,8 @@ from ._agent import Agent, claims
 class Consensus(Agent):
     """Draws 0 or 1, then keeps the minimum of its own and its neighbors' values."""
 
-    def __init__(self, brief: Facts, rng: random.Random) -> None:
-        super().__init__(brief, rng)
+    def __init__(self, context: Facts, rng: random.Random) -> None:
+        super().__init__(context, rng)
         self.value = rng.choice("01")
 
     def hear(self, inbox: Mapping[str, str]) -> None:
@@ -30,8 +30,8 @@ class Consensus(Agent):
 class LeaderElection(Agent):
     """Passes on the first name in lexicographic order that it has heard of; the leader is who bears it."""
 
-    def __init__(self, brief: Facts, rng: random.Random) -> None:
-        super().__init__(brief, rng)
+    def __init__(self, context: Facts, rng: random.Random) -> None:
+        super().__init__(context, rng)
         self.first = self.name
 
     def hear(self, inbox: Mapping[str, str]) -> None:

@@ -14,8 +14,8 @@ class Matching(Agent):
     """Each phase, every single agent proposes to one random neighbor it does not know to be taken; two who
     propose to each other are a pair, and say from then on that they are taken. The others answer None."""
 
-    def __init__(self, brief: Facts, rng: random.Random) -> None:
-        super().__init__(brief, rng)
+    def __init__(self, context: Facts, rng: random.Random) -> None:
+        super().__init__(context, rng)
         self.partner: str | None = None
         self.proposal: str | None = None
         self.single = list(self.neighbors)

@@ -45,18 +45,18 @@ class Classical(Policy):
             PluginError: if the turn is not one of AgentsNet's.
         """
         agent = self._agent = self._agent or self._enter(turn, rng)
-        agent.hear(turn.view["inbox"])
+        agent.hear(turn.observation["inbox"])
         if turn.reply.options is not None:
             return agent.answer(rng)
-        phase, step = divmod(turn.view["round"] - 1, self.deliveries_per_phase or agent.deliveries)
-        fits = turn.view["rounds_left"] >= (self.deliveries_per_phase or agent.deliveries)
+        phase, step = divmod(turn.observation["round"] - 1, self.deliveries_per_phase or agent.deliveries)
+        fits = turn.observation["rounds_left"] >= (self.deliveries_per_phase or agent.deliveries)
         wanted = self.max_phases is None or phase < self.max_phases
         return agent.say(step == 0 and fits and wanted, rng)
 
     def _enter(self, turn: Turn, rng: random.Random) -> Agent:
-        problem = str(turn.brief.get("problem"))
+        problem = str(turn.context.get("problem"))
         if problem not in ALGORITHMS:
             raise PluginError(
                 f"agentsnet/classical has no algorithm for the problem {problem!r}", hint=near(problem, ALGORITHMS)
             )
-        return ALGORITHMS[problem](turn.brief, rng)
+        return ALGORITHMS[problem](turn.context, rng)

@@ -27,19 +27,19 @@ class Saboteur(Policy):
         return self._answer(turn, rng) if turn.reply.options else turn.reply.noop
 
     def _lie(self, turn: Turn, rng: random.Random) -> str:
-        group = rng.randint(1, int(turn.brief.get("groups", 1)))
+        group = rng.randint(1, int(turn.context.get("groups", 1)))
         letters = "".join(rng.choices("abcdefghij", k=3))
         lies = {
             "coloring": (f"took {group}",),
             "consensus": ("value 0", "value 1"),
-            "leader_election": (f"leader A{letters}", f"leader {turn.brief.get('name')}"),
+            "leader_election": (f"leader A{letters}", f"leader {turn.context.get('name')}"),
             "matching": ("pair", "taken"),
             "vertex_cover": ("independent", f"number {rng.randrange(10**12)}"),
         }
-        return rng.choice(lies.get(str(turn.brief.get("problem")), (f"yes {letters}", f"no {letters}")))
+        return rng.choice(lies.get(str(turn.context.get("problem")), (f"yes {letters}", f"no {letters}")))
 
     def _answer(self, turn: Turn, rng: random.Random) -> Action:
-        inbox: Mapping[str, str] = turn.view.get("inbox", {})
+        inbox: Mapping[str, str] = turn.observation.get("inbox", {})
         options = turn.reply.options or ()
         groups = [f"Group {claim}" for claim in claims(inbox, "took").values()]
         values = Counter(claims(inbox, "value").values())
@@ -48,5 +48,5 @@ class Saboteur(Policy):
             "consensus": [min("01", key=lambda value: values[value])],
             "leader_election": ["Yes"],
         }
-        wanted = against.get(str(turn.brief.get("problem")), [])
+        wanted = against.get(str(turn.context.get("problem")), [])
         return rng.choice([answer for answer in wanted if answer in options] or options)

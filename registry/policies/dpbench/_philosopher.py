@@ -33,8 +33,8 @@ class Philosopher(Policy):
         Raises:
             PluginError: if the turn is not one of DPBench's.
         """
-        if "left_available" not in turn.view or "left" not in turn.brief:
-            known = ", ".join((*turn.brief, *turn.view))
+        if "left_available" not in turn.observation or "left" not in turn.context:
+            known = ", ".join((*turn.context, *turn.observation))
             problem = f"{type(self).__name__} plays at the dining table, and this turn has no forks; it shows {known}"
             raise PluginError(problem, hint="Use it with the task dpbench/dining_table.")
         message = self.say(turn)
@@ -56,19 +56,19 @@ def number(name: str) -> int:
     return int(found[1])
 
 
-def missing(view: Facts) -> list[str]:
+def missing(observation: Facts) -> list[str]:
     """The sides on which the philosopher holds no fork."""
-    return [side for side in SIDES if not view[f"holds_{side}"]]
+    return [side for side in SIDES if not observation[f"holds_{side}"]]
 
 
-def in_order(view: Facts, first: str) -> str:
+def in_order(observation: Facts, first: str) -> str:
     """Take the fork on the side `first`, then the other one, each as soon as it is free; never lay one down."""
-    wanted = sorted(missing(view), key=lambda side: side != first)
-    if view["state"] == "EATING" or not wanted or not view[f"{wanted[0]}_available"]:
+    wanted = sorted(missing(observation), key=lambda side: side != first)
+    if observation["state"] == "EATING" or not wanted or not observation[f"{wanted[0]}_available"]:
         return WAIT
     return GRAB[wanted[0]]
 
 
 def lower_first(turn: Turn) -> str:
     """The side on which the fork with the lower number lies: only for the last philosopher it is the right one."""
-    return RIGHT if number(turn.brief["name"]) == turn.brief["philosophers"] - 1 else LEFT
+    return RIGHT if number(turn.context["name"]) == turn.context["philosophers"] - 1 else LEFT

@@ -15,4 +15,4 @@ class AlwaysLeft(Philosopher):
 
     def act(self, turn: Turn, rng: random.Random) -> str:
         """Left, then right; waits while the fork is taken."""
-        return in_order(turn.view, LEFT)
+        return in_order(turn.observation, LEFT)

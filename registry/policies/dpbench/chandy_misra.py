@@ -87,25 +87,25 @@ class ChandyMisra(Philosopher):
         if not _talks(turn):
             return None
         if not self._ways:
-            self._ways = {side: Way(_starts(turn.brief, side)) for side in SIDES}
+            self._ways = {side: Way(_starts(turn.context, side)) for side in SIDES}
         for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):  # my left fork is my left neighbor's right one
-            heard = _words(turn.view["inbox"], turn.brief[side])
+            heard = _words(turn.observation["inbox"], turn.context[side])
             self._ways[side].unheard += 1
             if heard is not None:
                 self._ways[side].hear(*heard[other])
-        eating = turn.view["state"] == "EATING"
+        eating = turn.observation["state"] == "EATING"
         for way in self._ways.values():
             way.dirty = way.dirty or eating
-            if way.mine and way.dirty and way.asked and (eating or len(missing(turn.view)) == 2):
+            if way.mine and way.dirty and way.asked and (eating or len(missing(turn.observation)) == 2):
                 way.give()
         return "; ".join(f"{side}: {_word(way, eating)} {way.passed}" for side, way in self._ways.items())
 
     def act(self, turn: Turn, rng: random.Random) -> str:
         """Take the forks with the right of way for both, else none."""
         if not _talks(turn):
-            return in_order(turn.view, lower_first(turn))
-        wanted = missing(turn.view)
-        free = [side for side in wanted if turn.view[f"{side}_available"]]
+            return in_order(turn.observation, lower_first(turn))
+        wanted = missing(turn.observation)
+        free = [side for side in wanted if turn.observation[f"{side}_available"]]
         leave = all(way.mine or way.stranger for way in self._ways.values())
         blocked = any(self._ways[side].stranger for side in wanted if side not in free)
         if not wanted:
@@ -120,9 +120,9 @@ def _talks(turn: Turn) -> bool:
     return isinstance(line, MessageLine) and (line.max_chars is None or line.max_chars >= LONGEST)
 
 
-def _starts(brief: Facts, side: str) -> bool:
+def _starts(context: Facts, side: str) -> bool:
     """Whether the right of way for the fork on `side` is this philosopher's at the start."""
-    own, neighbor = number(brief["name"]), number(brief[side])
+    own, neighbor = number(context["name"]), number(context[side])
     return (own % 2, own) < (neighbor % 2, neighbor)
 
 

@@ -18,4 +18,4 @@ class OddEven(Philosopher):
 
     def act(self, turn: Turn, rng: random.Random) -> str:
         """The fork of its parity, then the other one; waits while the fork is taken."""
-        return in_order(turn.view, RIGHT if number(turn.brief["name"]) % 2 else LEFT)
+        return in_order(turn.observation, RIGHT if number(turn.context["name"]) % 2 else LEFT)

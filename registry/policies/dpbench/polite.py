@@ -30,12 +30,12 @@ class Polite(Philosopher):
 
     def act(self, turn: Turn, rng: random.Random) -> str:
         """Reach for the drawn fork, complete the pair, or give way."""
-        view, wanted = turn.view, missing(turn.view)
+        observation, wanted = turn.observation, missing(turn.observation)
         if not wanted:
             return WAIT
         if len(wanted) == 1:
             self._first = None  # the next draw is a new one
-            return GRAB[wanted[0]] if view[f"{wanted[0]}_available"] else RELEASE
+            return GRAB[wanted[0]] if observation[f"{wanted[0]}_available"] else RELEASE
         self._first = self._first or rng.choice(SIDES)
-        free = view[f"{self._first}_available"]
+        free = observation[f"{self._first}_available"]
         return GRAB[self._first] if free and rng.random() >= self.hesitation else WAIT

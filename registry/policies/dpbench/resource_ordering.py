@@ -19,4 +19,4 @@ class ResourceOrdering(Philosopher):
 
     def act(self, turn: Turn, rng: random.Random) -> str:
         """The lower fork, then the higher one; waits while the fork is taken."""
-        return in_order(turn.view, lower_first(turn))
+        return in_order(turn.observation, lower_first(turn))

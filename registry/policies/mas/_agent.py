@@ -14,10 +14,10 @@ _FROM = re.compile(r"(?:broadcast )?from Agent-\d+: ")
 class Commander(Agent):
     """A scripted agent of sharded tasks who sees what its commands return."""
 
-    def _texts(self, view: Facts) -> list[str]:
+    def _texts(self, observation: Facts) -> list[str]:
         """Messages and values that it has just been given."""
         texts = []
-        for result in view["results"]:
+        for result in observation["results"]:
             if result["ok"] and result["call"] == "receive_messages":
                 texts += _FROM.split(result["text"])
             elif result["ok"] and result["call"] == "read_file":

@@ -34,13 +34,13 @@ class Oracle(Commander):
         Raises:
             PluginError: if there is no such plan for the channel or the task, or no such hub.
         """
-        kind = self.brief["channel"]["kind"]
+        kind = self.context["channel"]["kind"]
         plans = PLANS.get(kind, ())
         plan = self.plan if self.plan != "best" else plans[0] if plans else ""
         if self.n > 1 and plan not in plans:
             raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"There are: {', '.join(plans)}.")
-        if plan == "chain" and self.brief["problem"] != "prefix_sum":
-            raise PluginError(f"there is no plan chain for {self.brief['problem']}", hint="It is for prefix_sum.")
+        if plan == "chain" and self.context["problem"] != "prefix_sum":
+            raise PluginError(f"there is no plan chain for {self.context['problem']}", hint="It is for prefix_sum.")
         self._hub = self.n - 1 if self.hub is None else self.hub
         if self._hub >= self.n:
             raise PluginError(f"hub is {self.hub}, and there are agents 0 to {self.n - 1}")

@@ -26,9 +26,9 @@ class StaleReader(Commander):
 
     def act(self, turn: Turn) -> list[Call]:
         """Write a draft, read, correct, perhaps read again, submit."""
-        if self.brief["channel"]["kind"] != "shared_kv":
+        if self.context["channel"]["kind"] != "shared_kv":
             raise PluginError("stale_reader needs the channel mas/shared_kv")
-        match turn.view["round"]:
+        match turn.observation["round"]:
             case 1:
                 return [self._write(json.dumps([0] * len(json.loads(self.shards[self.id]))))]
             case 2:

@@ -67,23 +67,23 @@ class Agent(Policy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """The calls of this round; or the answer itself, where who holds the whole input is asked for nothing else."""
-        asked_alone = "results" not in turn.view
-        if "shard" not in turn.brief or (asked_alone and turn.brief["n"] > 1):
+        asked_alone = "results" not in turn.observation
+        if "shard" not in turn.context or (asked_alone and turn.context["n"] > 1):
             raise PluginError(
                 f"{type(self).__name__} plays sharded tasks in rounds of calls, and this turn is of something else",
                 hint="Use it with a task such as silo/* and the protocol action_rounds.",
             )
         if not hasattr(self, "id"):
-            self.id, self.n = turn.brief["id"], turn.brief["n"]
-            self.shards = {self.id: turn.brief["shard"]}
+            self.id, self.n = turn.context["id"], turn.context["n"]
+            self.shards = {self.id: turn.context["shard"]}
             self.answers: dict[int, str] = {}
-            self.brief = turn.brief
+            self.context = turn.context
             if not asked_alone:
                 self.start()
         if asked_alone:
             answer = normalise(self.local())
             return answer if turn.reply.allows(answer) else turn.reply.noop
-        for text in self._texts(turn.view):
+        for text in self._texts(turn.observation):
             self.learn(_letter(text))
         if turn.name == "plan":
             return [{"call": "wait"}]
@@ -107,27 +107,27 @@ class Agent(Policy):
     def solve(self, shards: Mapping[int, str] | None = None) -> Sequence[str]:
         """Every agent's answer, from all shards (or from those given, the agents being fewer)."""
         given = self.shards if shards is None else shards
-        known = json.dumps(self.brief["known"])
-        return _solved(self.brief["module"], tuple(given[i] for i in sorted(given)), known)
+        known = json.dumps(self.context["known"])
+        return _solved(self.context["module"], tuple(given[i] for i in sorted(given)), known)
 
     def local(self) -> str:
         """What the agent comes to from its own shard, as if that were all there is."""
         try:
             return self.solve({0: self.shards[self.id]})[0]
         except (LookupError, ValueError, ArithmeticError):  # some problems make no sense of a single part
-            form = problem(self.brief["module"]).form
+            form = problem(self.context["module"]).form
             texts = ("0", "[]", "{}", "false", *form.schema.get("enum", ()))
             return str(next(text for text in texts if form.fits(normalise(text))))
 
     @property
     def segmented(self) -> bool:
         """Whether every agent has an answer of its own."""
-        return problem(self.brief["module"]).segmented(self.brief["known"])
+        return problem(self.context["module"]).segmented(self.context["known"])
 
-    def _texts(self, view: Facts) -> list[str]:
+    def _texts(self, observation: Facts) -> list[str]:
         """What others have written and this agent has just been shown, in any of the channels."""
-        texts = [letter["text"] for letter in view["inbox"]]
-        for result in view["results"]:
+        texts = [letter["text"] for letter in observation["inbox"]]
+        for result in observation["results"]:
             if result["ok"] and result["call"] == "receive_messages":
                 texts += [line.partition(": ")[2] for line in result["text"].splitlines() if line.startswith("[round ")]
             elif result["ok"] and result["call"] == "read_file":

@@ -183,7 +183,7 @@ class Flag(Plan):
         if self.told():
             return self.told()
         answer = me.local()
-        if answer != problem(me.brief["module"]).written(True):
+        if answer != problem(me.context["module"]).written(True):
             return []
         return [*(tell(i, written(answer=answer)) for i in range(me.n) if i != me.id), submit(answer)]
 

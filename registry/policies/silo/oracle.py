@@ -37,7 +37,7 @@ class Oracle(Agent):
         Raises:
             PluginError: if there is no such plan for the channel.
         """
-        kind = self.brief["channel"]["kind"]
+        kind = self.context["channel"]["kind"]
         if self.n == 1:
             kind = "alone"
         known = PLANS.get(kind, {})
@@ -47,16 +47,16 @@ class Oracle(Agent):
         if made is None:
             raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"There are: {', '.join(known)}.")
         self._steps = made(self)
-        self.pull = self.brief["channel"].get("inbox") == "pull"
+        self.pull = self.context["channel"].get("inbox") == "pull"
 
     def act(self, turn: Turn) -> list[Call]:
         """What the plan says for this round; in pull mode also fetch what has come."""
         if self.mistake == "early":
             return [submit(self.local())]
-        calls = list(self._steps.step(turn.view["round"]))
+        calls = list(self._steps.step(turn.observation["round"]))
         done = bool(calls) and calls[-1]["call"] == "submit_result"
         if done and (self.mistake == "all" or (self.mistake == "one" and self.id == self.n - 1)):
-            calls[-1] = submit(wrong(calls[-1]["answer"], problem(self.brief["module"]).form))
+            calls[-1] = submit(wrong(calls[-1]["answer"], problem(self.context["module"]).form))
         if self.pull and not done:
             calls.append({"call": "receive_messages"})
         return calls

@@ -29,5 +29,5 @@ class Silent(Agent):
 
     def act(self, turn: Turn) -> list[Call]:
         """Submit a guess."""
-        prior = PRIOR.get(self.brief["problem"]) if self.guess == "prior" else None
+        prior = PRIOR.get(self.context["problem"]) if self.guess == "prior" else None
         return [submit(prior or self.local())]

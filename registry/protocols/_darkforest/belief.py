@@ -28,13 +28,13 @@ class Theta:
     """The frozen parameters Θ of the score (Section 3.4). The defaults favor no agent.
 
     Attributes:
-        alpha: seat → α, its reliability; 1 where it is not named.
+        alpha: agent → α, its reliability; 1 where it is not named.
         patterns: supporters in the panel's order → R, the reliability of their agreement, where it is known.
         fallback: R of all other patterns.
         confidence: whether φ(c) = 0.5 + c counts; else φ = 1.
         c_miss: c of who stated none.
         lambda_mal: ρ of an answer that is not in the form asked for.
-        gamma: pairs of correlated seats, both ways round → γ.
+        gamma: pairs of correlated agents, both ways round → γ.
     """
 
     alpha: Mapping[str, float] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Cluster:
     Attributes:
         candidate: z.
         answer: it, as its first supporter wrote it.
-        seats: S_z in the panel's order, which is the pattern π_z.
+        agents: S_z in the panel's order, which is the pattern π_z.
         score: s(z).
         posterior: P(z | O).
         reliability: R of the pattern, and whether it is `calibrated` or the fallback.
@@ -73,7 +73,7 @@ class Cluster:
 
     candidate: str
     answer: Action
-    seats: tuple[str, ...]
+    agents: tuple[str, ...]
     score: float
     posterior: float
     reliability: float
@@ -125,7 +125,7 @@ def believe(
     for opinion in opinions:
         if opinion.candidate is not None:
             behind.setdefault(opinion.candidate, []).append(opinion)
-    patterns = {candidate: tuple([o.seat for o in supporters]) for candidate, supporters in behind.items()}
+    patterns = {candidate: tuple([o.agent for o in supporters]) for candidate, supporters in behind.items()}
     scores = {
         candidate: max(0.0, theta.patterns.get(patterns[candidate], theta.fallback) * evidence(supporters, theta))
         for candidate, supporters in behind.items()
@@ -144,13 +144,13 @@ def believe(
         for candidate, pattern in patterns.items()
     ]
     if len(clusters) > 1:
-        places = rank or {opinion.seat: place for place, opinion in enumerate(opinions)}
+        places = rank or {opinion.agent: place for place, opinion in enumerate(opinions)}
 
         def standing(cluster: Cluster) -> tuple[float | str, ...]:
             keys: dict[Tie, float | str] = {
-                "support": -len(cluster.seats),
-                "alpha": -round(sum(theta.alpha.get(seat, 1.0) for seat in cluster.seats), 12),
-                "order": places.get(cluster.seats[0], len(places)),
+                "support": -len(cluster.agents),
+                "alpha": -round(sum(theta.alpha.get(agent, 1.0) for agent in cluster.agents), 12),
+                "order": places.get(cluster.agents[0], len(places)),
                 "candidate": cluster.candidate,
             }
             return (-round(cluster.posterior, 12), *(keys[tie] for tie in ties), keys["order"])
@@ -163,13 +163,13 @@ def evidence(supporters: Sequence[Opinion], theta: Theta) -> float:
     """Σ α ρ δ φ(c) over a cluster's supporters, in the panel's order."""
     total = 0.0
     for place, opinion in enumerate(supporters):
-        share = theta.alpha.get(opinion.seat, 1.0)
+        share = theta.alpha.get(opinion.agent, 1.0)
         if opinion.malformed:
             share *= theta.lambda_mal
         if theta.confidence:
             share *= 0.5 + stated(opinion, theta)
         if theta.gamma and place:
-            share *= independence(opinion.seat, [other.seat for other in supporters[:place]], theta)
+            share *= independence(opinion.agent, [other.agent for other in supporters[:place]], theta)
         total += share
     return total
 
@@ -180,12 +180,12 @@ def stated(opinion: Opinion, theta: Theta) -> float:
     return min(max(found, 0.0), 1.0)
 
 
-def independence(seat: str, before: Sequence[str], theta: Theta) -> float:
+def independence(agent: str, before: Sequence[str], theta: Theta) -> float:
     """δ_i: the product of γ over the supporters before it in the panel's order that it is correlated with.
 
     The paper gives γ for one pair; with one pair this is its rule: the second of the two is discounted.
     """
     product = 1.0
     for other in before:
-        product *= theta.gamma.get((other, seat), 1.0)
+        product *= theta.gamma.get((other, agent), 1.0)
     return product

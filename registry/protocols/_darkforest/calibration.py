@@ -51,18 +51,18 @@ class Counts:
     """What calibration counted.
 
     Attributes:
-        seats: the panel, in order.
+        agents: the panel, in order.
         episodes: how many questions.
-        agents: seat → its outputs.
+        tallies: agent → its outputs.
         patterns: supporters in the panel's order → the candidates they gave together, once each.
         unstated: outputs that state no confidence.
         malformed, formed: outputs that are not, and that are, in the form asked for.
-        labels: label of cases → its value → seat → outputs.
+        labels: label of cases → its value → agent → outputs.
     """
 
-    seats: tuple[str, ...]
+    agents: tuple[str, ...]
     episodes: int = 0
-    agents: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
     patterns: dict[tuple[str, ...], Tally] = field(default_factory=dict)
     unstated: Tally = field(default_factory=Tally)
     malformed: Tally = field(default_factory=Tally)
@@ -80,24 +80,24 @@ class Counts:
             valid = opinion.candidate is not None
             if opinion.candidate is not None:
                 behind.setdefault(opinion.candidate, []).append(place)
-            tallies = [self.agents.setdefault(opinion.seat, Tally())]
+            tallies = [self.tallies.setdefault(opinion.agent, Tally())]
             tallies.append(self.malformed if opinion.malformed or not valid else self.formed)
             if opinion.confidence is None:
                 tallies.append(self.unstated)
             for label, value in labels.items():
                 values = self.labels.setdefault(label, {})
-                tallies.append(values.setdefault(str(value), {}).setdefault(opinion.seat, Tally()))
+                tallies.append(values.setdefault(str(value), {}).setdefault(opinion.agent, Tally()))
             for tally in tallies:
                 tally.add(valid, right)
         for places in behind.values():
-            pattern = tuple(opinions[place].seat for place in places)
+            pattern = tuple(opinions[place].agent for place in places)
             self.patterns.setdefault(pattern, Tally()).add(True, correct[places[0]])
 
     # --------------------------------------------------------------------------------- parameters
 
     def theta(self, rules: Rules) -> Theta:
         """The frozen parameters Θ; terms that the rules leave out are still in it."""
-        alpha = {seat: tally.smoothed(rules.alpha_over) for seat, tally in self.agents.items()}
+        alpha = {agent: tally.smoothed(rules.alpha_over) for agent, tally in self.tallies.items()}
         patterns = {
             pattern: tally.smoothed("all")
             for pattern, tally in self.patterns.items()
@@ -118,15 +118,15 @@ class Counts:
             gamma,
         )
 
-    def ordered(self, seats: Iterable[str]) -> tuple[str, ...]:
-        """Seats in the panel's order."""
-        return tuple(sorted(seats, key=self.seats.index))
+    def ordered(self, agents: Iterable[str]) -> tuple[str, ...]:
+        """Agents in the panel's order."""
+        return tuple(sorted(agents, key=self.agents.index))
 
     def alpha_by(self, label: str) -> Mapping[str, Mapping[str, float]]:
-        """Value of a label → seat → its reliability over all its outputs there."""
+        """Value of a label → agent → its reliability over all its outputs there."""
         values = self.labels.get(label, {})
         return {
-            value: {seat: tally.smoothed("all") for seat, tally in seats.items()} for value, seats in values.items()
+            value: {agent: tally.smoothed("all") for agent, tally in agents.items()} for value, agents in values.items()
         }
 
     # --------------------------------------------------------------------------------------- JSON
@@ -135,11 +135,11 @@ class Counts:
         """As JSON, with what follows under these rules."""
         theta = self.theta(rules)
         return {
-            "seats": list(self.seats),
+            "agents": list(self.agents),
             "episodes": self.episodes,
-            "agents": {seat: vars_of(tally) for seat, tally in self.agents.items()},
+            "tallies": {agent: vars_of(tally) for agent, tally in self.tallies.items()},
             "patterns": [
-                {"seats": list(pattern), "correct": tally.correct, "count": tally.all}
+                {"agents": list(pattern), "correct": tally.correct, "count": tally.all}
                 for pattern, tally in sorted(self.patterns.items(), key=lambda item: (-len(item[0]), item[0]))
             ],
             "unstated": vars_of(self.unstated),
@@ -147,7 +147,8 @@ class Counts:
             "formed": vars_of(self.formed),
             "labels": {
                 label: {
-                    value: {seat: vars_of(tally) for seat, tally in seats.items()} for value, seats in values.items()
+                    value: {agent: vars_of(tally) for agent, tally in agents.items()}
+                    for value, agents in values.items()
                 }
                 for label, values in self.labels.items()
             },
@@ -180,7 +181,7 @@ def independence(pattern: float | None, alpha: Mapping[str, float], pair: Sequen
     """γ = clip((R_ij - max α) / (1 - max α)), what the pair's agreement adds; the default where R_ij is not known."""
     if pattern is None:
         return rules.gamma
-    best = max(alpha[seat] for seat in pair)
+    best = max(alpha[agent] for agent in pair)
     return clip((pattern - best) / (1 - best), rules.gamma_min, 1.0)
 
 
@@ -201,17 +202,17 @@ def counts_of(parameters: Any) -> Counts:
     """The counts of a calibration file.
 
     Raises:
-        PluginError: for what is missing, no count, or cannot be: more right ones than answers, seats there are not.
+        PluginError: for what is missing, no count, or cannot be: more right ones than answers, agents there are not.
     """
     found = _mapping(parameters, "the calibration")
-    listed = found.get("seats")
-    if not isinstance(listed, list) or not listed or not all(isinstance(seat, str) and seat for seat in listed):
-        raise _wrong("seats", listed, "a list of seats")
+    listed = found.get("agents")
+    if not isinstance(listed, list) or not listed or not all(isinstance(agent, str) and agent for agent in listed):
+        raise _wrong("agents", listed, "a list of agents")
     if len(set(listed)) != len(listed):
-        raise _wrong("seats", listed, "a list of different seats")
+        raise _wrong("agents", listed, "a list of different agents")
     counts = Counts(tuple(listed), _count(found, "episodes"))
-    counts.agents = _tallies(found.get("agents"), "agents", counts.seats)
-    lacking = [seat for seat in counts.seats if seat not in counts.agents]
+    counts.tallies = _tallies(found.get("tallies"), "tallies", counts.agents)
+    lacking = [agent for agent in counts.agents if agent not in counts.tallies]
     if lacking:
         raise PluginError(f"the calibration counts nothing of {lacking[0]}", hint=HINT, at=("calibration",))
     patterns = found.get("patterns")
@@ -226,30 +227,30 @@ def counts_of(parameters: Any) -> Counts:
         setattr(counts, name, _tally(found.get(name), name))
     for label, values in _mapping(found.get("labels", {}), "labels").items():
         counts.labels[str(label)] = {
-            str(value): _tallies(seats, f"labels.{label}.{value}", counts.seats)
-            for value, seats in _mapping(values, f"labels.{label}").items()
+            str(value): _tallies(agents, f"labels.{label}.{value}", counts.agents)
+            for value, agents in _mapping(values, f"labels.{label}").items()
         }
     return counts
 
 
 def _pattern(entry: Any, where: str, counts: Counts) -> tuple[tuple[str, ...], Tally]:
     found = _mapping(entry, where)
-    seats = found.get("seats")
-    known = isinstance(seats, list) and seats and all(isinstance(s, str) and s in counts.seats for s in seats)
-    if not isinstance(seats, list) or not known or list(counts.ordered(set(seats))) != seats:
-        raise _wrong(f"{where}.seats", seats, f"some of {', '.join(counts.seats)}, in this order")
+    agents = found.get("agents")
+    known = isinstance(agents, list) and agents and all(isinstance(s, str) and s in counts.agents for s in agents)
+    if not isinstance(agents, list) or not known or list(counts.ordered(set(agents))) != agents:
+        raise _wrong(f"{where}.agents", agents, f"some of {', '.join(counts.agents)}, in this order")
     correct, count = _count(found, "correct", where), _count(found, "count", where)
     if correct > count:
         raise _wrong(f"{where}.correct", correct, f"at most the count, {count}")
-    return tuple(seats), Tally(correct, count, count)
+    return tuple(agents), Tally(correct, count, count)
 
 
-def _tallies(found: Any, where: str, seats: Sequence[str]) -> dict[str, Tally]:
+def _tallies(found: Any, where: str, agents: Sequence[str]) -> dict[str, Tally]:
     made = {}
-    for seat, tally in _mapping(found, where).items():
-        if seat not in seats:
-            raise _wrong(where, seat, f"one of {', '.join(seats)}")
-        made[seat] = _tally(tally, f"{where}.{seat}")
+    for agent, tally in _mapping(found, where).items():
+        if agent not in agents:
+            raise _wrong(where, agent, f"one of {', '.join(agents)}")
+        made[agent] = _tally(tally, f"{where}.{agent}")
     return made
 
 

@@ -113,8 +113,8 @@ class _Evidence:
             return ()
         clusters = list(self.belief.clusters)
         if not self.policy.leading:
-            places = {opinion.seat: place for place, opinion in enumerate(self.opinions)}
-            clusters.sort(key=lambda cluster: places[cluster.seats[0]])
+            places = {opinion.agent: place for place, opinion in enumerate(self.opinions)}
+            clusters.sort(key=lambda cluster: places[cluster.agents[0]])
         return clusters[: self.policy.clusters]
 
     def candidates(self) -> Iterator[str]:
@@ -123,7 +123,7 @@ class _Evidence:
             return
         yield "Candidate answers" + (", most believed first:" if self.policy.leading else ":")
         for place, cluster in enumerate(listed):
-            notes = [f"given by {', '.join(cluster.seats)}"]
+            notes = [f"given by {', '.join(cluster.agents)}"]
             if self.has("posterior"):
                 notes.append(f"posterior {self.number(cluster.posterior)}")
             if self.has("score"):
@@ -188,13 +188,13 @@ class _Evidence:
             notes.append(f"error: {in_a_line(error, 200)}")
         number = self._number(opinion)
         if self.has("answer") and opinion.answer is not None and number is None:
-            yield from _said(f"- {opinion.seat}: ", opinion.answer, notes)
+            yield from _said(f"- {opinion.agent}: ", opinion.answer, notes)
         elif notes or number is not None:
-            yield f"- {opinion.seat}: " + ", ".join([*([number] if number else []), *notes])
+            yield f"- {opinion.agent}: " + ", ".join([*([number] if number else []), *notes])
         for field, text in (("reasoning", self._excerpt(opinion)), ("trace", self._trace(opinion))):
             if text:
                 what = "reasoning" if field == "reasoning" else "whole reply"
-                yield f"  {opinion.seat}'s {what}: {peer_text(text, indent='    ')}"
+                yield f"  {opinion.agent}'s {what}: {peer_text(text, indent='    ')}"
 
     def _notes(self, opinion: Opinion) -> Iterator[str]:
         if self.has("option") and (text := _option(opinion.answer, self.options)):

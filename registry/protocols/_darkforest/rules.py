@@ -1,6 +1,6 @@
 """DarkForest's choices as values: those of the paper, and by name those of its public artifact where they differ.
 
-A preset is a mapping and nothing else: whatever it says can be said in YAML, one parameter at a time. Seats stand for
+A preset is a mapping and nothing else: whatever it says can be said in YAML, one parameter at a time. Agents stand for
 the artifact's models in the order of its panels.
 """
 
@@ -178,22 +178,22 @@ def rules_of(preset: str, given: Mapping[str, Any]) -> Rules:
     for pair in rules.correlated:
         if len(set(pair)) != 2 or len(pair) != 2:
             hint = "Write correlated: [[Agent-0, Agent-1]]; three alike are three pairs."
-            raise PluginError(f"correlated has {list(pair)}, which is no pair of seats", hint=hint, at=("correlated",))
+            raise PluginError(f"correlated has {list(pair)}, which is no pair of agents", hint=hint, at=("correlated",))
     if rules.unusable == "anchor" and not rules.anchor:
-        raise PluginError("unusable: anchor, but there is no anchor", hint="Name a seat: anchor.", at=("unusable",))
+        raise PluginError("unusable: anchor, but there is no anchor", hint="Name an agent: anchor.", at=("unusable",))
     return rules
 
 
 def names(rules: Rules) -> tuple[tuple[str, str], ...]:
-    """(parameter, seat) for every member of the panel that the rules name."""
+    """(parameter, agent) for every member of the panel that the rules name."""
     listed: dict[str, tuple[str, ...]] = {
-        "correlated": tuple(seat for pair in rules.correlated for seat in pair),
+        "correlated": tuple(agent for pair in rules.correlated for agent in pair),
         "priority": rules.priority,
         "compared": rules.compared,
         "anchor": (rules.anchor,) if rules.anchor else (),
-        "patterns": tuple(seat for pattern in rules.patterns for seat in pattern),
+        "patterns": tuple(agent for pattern in rules.patterns for agent in pattern),
     }
-    return tuple(dict.fromkeys((parameter, seat) for parameter, seats in listed.items() for seat in seats))
+    return tuple(dict.fromkeys((parameter, agent) for parameter, agents in listed.items() for agent in agents))
 
 
 def _frozen(value: Any) -> Any:

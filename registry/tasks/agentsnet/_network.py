@@ -82,7 +82,7 @@ class AgentsNetTask(NetworkTask):
         Raises:
             DataError: if the network is not connected, so that it has no diameter.
         """
-        n = len(case.seats)
+        n = len(case.agents)
         if n > 16 or self.is_global:
             return super().rounds(case)
         return 4 if n <= 4 else 5 if n <= 8 else 6

@@ -24,11 +24,11 @@ class Coloring(AgentsNetTask):
     problem = "coloring"
     grades = ("solved", "score")
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """The shared facts, and `groups`: how many groups there are."""
-        return {**super().brief(case, seat), "groups": case.public["max_degree"] + 1}
+        return {**super().context(case, agent), "groups": case.public["max_degree"] + 1}
 
-    def reply(self, case: Case, seat: str) -> Choice:
+    def reply(self, case: Case, agent: str) -> Choice:
         """Group 1 … Group Δ+1."""
         return Choice(_groups(case.public["max_degree"] + 1), FINAL_ANSWER)
 

@@ -22,7 +22,7 @@ class Consensus(AgentsNetTask):
     grades = ("solved", "score")
     is_global = True
 
-    def reply(self, case: Case, seat: str) -> Choice:
+    def reply(self, case: Case, agent: str) -> Choice:
         """0 or 1."""
         return Choice(("0", "1"), FINAL_ANSWER)
 

@@ -22,7 +22,7 @@ class LeaderElection(AgentsNetTask):
     grades = ("solved", "score")
     is_global = True
 
-    def reply(self, case: Case, seat: str) -> Choice:
+    def reply(self, case: Case, agent: str) -> Choice:
         """Yes or No."""
         return Choice(("Yes", "No"), FINAL_ANSWER)
 

@@ -20,24 +20,24 @@ class Matching(AgentsNetTask):
     `score` is 1 - I/n, I being the agents whose answer is inconsistent: it is missing or invalid, or it names a
     neighbor who does not name them, or it is None while a neighbor also says None. `solved` is I = 0.
 
-    With byzantine seats the paper does not say what naming one of them is worth. `solved` and `score` count it as
-    consistent if that seat named the agent back; `solved_honest` and `score_honest` never do. Without such seats
+    With byzantine agents the paper does not say what naming one of them is worth. `solved` and `score` count it as
+    consistent if that agent named the agent back; `solved_honest` and `score_honest` never do. Without such agents
     the two readings are the same.
     """
 
     problem = "matching"
     grades = ("solved", "score", "solved_honest", "score_honest")
 
-    def reply(self, case: Case, seat: str) -> Choice:
+    def reply(self, case: Case, agent: str) -> Choice:
         """A neighbor, in graph order, or None."""
-        return Choice((*topology_of(case)[seat], NOBODY), FINAL_ANSWER)
+        return Choice((*topology_of(case)[agent], NOBODY), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """The four grades; None if nobody is scored."""
         team = honest(self, case, outcome)
         if not team.agents:
             return dict.fromkeys(self.grades)
-        everybody = {seat: valid(self, case, outcome, seat) for seat in case.seats}
+        everybody = {agent: valid(self, case, outcome, agent) for agent in case.agents}
         peers = team.neighbors()
 
         def inconsistent(agent: str, answers: Mapping[str, str | None]) -> bool:

@@ -25,7 +25,7 @@ class VertexCover(AgentsNetTask):
     problem = "vertex_cover"
     grades = ("solved", "score")
 
-    def reply(self, case: Case, seat: str) -> Choice:
+    def reply(self, case: Case, agent: str) -> Choice:
         """Yes or No."""
         return Choice(("Yes", "No"), FINAL_ANSWER)
 

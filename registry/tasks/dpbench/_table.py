@@ -24,7 +24,7 @@ class Table(World):
     eat is hungry. Forks are conserved whatever happens, but by the rules "dpbench-0.2".
 
     Attributes:
-        seats: the philosophers' names; N ≥ 2.
+        agents: the philosophers' names; N ≥ 2.
         forks: for each fork the number of the philosopher who holds it, or None.
         eating: for each philosopher whether it eats. An eater holds both its forks; in its next turn its choice has
             no effect and it gives both back.
@@ -34,7 +34,7 @@ class Table(World):
         phantoms: (philosopher, fork) of those who hold a fork that lies on the table all the same (release 0.2 only).
     """
 
-    seats: tuple[str, ...]
+    agents: tuple[str, ...]
     forks: tuple[int | None, ...]
     eating: tuple[bool, ...]
     meals: tuple[int, ...]
@@ -42,30 +42,30 @@ class Table(World):
     phantoms: frozenset[tuple[int, int]] = frozenset()
 
     @classmethod
-    def laid(cls, seats: tuple[str, ...], rules: Rules = "paper") -> Table:
+    def laid(cls, agents: tuple[str, ...], rules: Rules = "paper") -> Table:
         """All forks on the table, everybody hungry."""
-        n = len(seats)
-        return cls(seats, (None,) * n, (False,) * n, (0,) * n, rules)
+        n = len(agents)
+        return cls(agents, (None,) * n, (False,) * n, (0,) * n, rules)
 
     def fork(self, i: int, side: str) -> int:
         """The number of philosopher i's fork on a side: GRAB_LEFT or GRAB_RIGHT."""
-        return i if side == GRAB_LEFT else (i + 1) % len(self.seats)
+        return i if side == GRAB_LEFT else (i + 1) % len(self.agents)
 
     def holds(self, i: int) -> tuple[bool, bool]:
         """Whether philosopher i holds its left and its right fork."""
-        left, right = i, (i + 1) % len(self.seats)
+        left, right = i, (i + 1) % len(self.agents)
         return (
             self.forks[left] == i or (i, left) in self.phantoms,
             self.forks[right] == i or (i, right) in self.phantoms,
         )
 
-    def view(self, seat: str) -> Facts:
+    def observation(self, agent: str) -> Facts:
         """Local facts only: `state`, `meals`, `holds_left`, `holds_right`, `left_available`, `right_available`.
 
         A fork in one's own hand is shown as available, as the released code does.
         """
-        i = self.seats.index(seat)
-        left, right = self.forks[i], self.forks[(i + 1) % len(self.seats)]
+        i = self.agents.index(agent)
+        left, right = self.forks[i], self.forks[(i + 1) % len(self.agents)]
         holds_left, holds_right = self.holds(i)
         return {
             "state": "EATING" if self.eating[i] else "HUNGRY",
@@ -76,7 +76,7 @@ class Table(World):
             "right_available": right in (None, i),
         }
 
-    def reply(self, seat: str) -> Reply:
+    def reply(self, agent: str) -> Reply:
         """One of the four actions; whoever does nothing waits."""
         return REPLY
 
@@ -91,7 +91,7 @@ class Table(World):
         until the eater, in its turn by number, puts both back on the table; a lower number then still holds one: a
         phantom.
         """
-        acting = {i: actions[seat] for i, seat in enumerate(self.seats) if seat in actions}
+        acting = {i: actions[agent] for i, agent in enumerate(self.agents) if agent in actions}
         choices = {i: action for i, action in acting.items() if not self.eating[i]}
         forks = list(self.forks)
         if self.rules == "dpbench-0.1":
@@ -141,17 +141,17 @@ class Table(World):
     @property
     def deadlock(self) -> bool:
         """All are hungry and each holds exactly one fork (Section 3.1)."""
-        return not any(self.eating) and all(sum(self.holds(i)) == 1 for i in range(len(self.seats)))
+        return not any(self.eating) and all(sum(self.holds(i)) == 1 for i in range(len(self.agents)))
 
     def freed(self) -> Table:
         """All forks back on the table."""
-        return replace(self, forks=(None,) * len(self.seats), phantoms=frozenset())
+        return replace(self, forks=(None,) * len(self.agents), phantoms=frozenset())
 
-    def backoff(self, seat: str) -> Action:
+    def backoff(self, agent: str) -> Action:
         """Whoever is hungry and holds a fork can be made to release it."""
-        i = self.seats.index(seat)
+        i = self.agents.index(agent)
         return RELEASE if not self.eating[i] and any(self.holds(i)) else None
 
     def facts(self) -> Facts:
         """`eaten`: philosopher → meals."""
-        return {"eaten": dict(zip(self.seats, self.meals, strict=True))}
+        return {"eaten": dict(zip(self.agents, self.meals, strict=True))}

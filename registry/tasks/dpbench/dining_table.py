@@ -35,18 +35,18 @@ class DiningTable(SteppedTask):
         n = self.philosophers
         names = tuple(f"P{i}" for i in range(n))
         around = {name: tuple(dict.fromkeys((names[i - 1], names[(i + 1) % n]))) for i, name in enumerate(names)}
-        case = Case(id=f"n{n}", seats=names, topology=around, labels={"philosophers": n})
+        case = Case(id=f"n{n}", agents=names, topology=around, labels={"philosophers": n})
         return [case][:limit]
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """`name`, its `number`, `philosophers`, and who sits `left` and `right`, which prompts do not tell."""
-        i, n = case.seats.index(seat), len(case.seats)
-        around = {"left": case.seats[i - 1], "right": case.seats[(i + 1) % n]}
-        return {"name": seat, "number": i, "philosophers": n, **around}
+        i, n = case.agents.index(agent), len(case.agents)
+        around = {"left": case.agents[i - 1], "right": case.agents[(i + 1) % n]}
+        return {"name": agent, "number": i, "philosophers": n, **around}
 
     def world(self, case: Case, rng: random.Random) -> Table:
         """All forks on the table."""
-        return Table.laid(case.seats, self.rules)
+        return Table.laid(case.agents, self.rules)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """`meals` and `deadlock`; None for an outcome that is not of a stepped game."""

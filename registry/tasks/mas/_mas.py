@@ -73,13 +73,13 @@ class MasTask(ShardedTask):
             values[place] = value
         return [values[i * k : (i + 1) * k] for i in range(n)], {}
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """What every sharded task tells, with the number of `items`, the `goal` in a word and the `checker`."""
-        return {**super().brief(case, seat), "items": self.items, "goal": self.goal, "checker": self.checker}
+        return {**super().context(case, agent), "items": self.items, "goal": self.goal, "checker": self.checker}
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """As many integers as the right answer has."""
-        return Integers(len(case.target[case.seats.index(seat)]))
+        return Integers(len(case.target[case.agents.index(agent)]))
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """SR (`success`, Section 3.4), CHECK (Appendix F.2), and what went wrong (Section 5.3), 0 or 1 for the run.
@@ -92,8 +92,8 @@ class MasTask(ShardedTask):
         answer, and None where they cannot be told. `elements` is N·K, `inversion_rate` ρ (equation 3).
         """
         graded = super().grade(case, outcome)
-        shards = [case.private[seat]["shard"] for seat in case.seats]
-        given = [_list(outcome.answers.get(seat)) for seat in case.seats]
+        shards = [case.private[agent]["shard"] for agent in case.agents]
+        given = [_list(outcome.answers.get(agent)) for agent in case.agents]
         wrong = {
             i: answer
             for i, (answer, truth) in enumerate(zip(given, case.target, strict=True))
@@ -111,7 +111,7 @@ class MasTask(ShardedTask):
             "hallucination": self._hallucination(shards, wrong, informed)
             if knew is not None and self.from_input
             else None,
-            "stale": None if stale is None else _any(stale.get(case.seats[i]) for i in wrong),
+            "stale": None if stale is None else _any(stale.get(case.agents[i]) for i in wrong),
             "elements": sum(map(len, shards)),
             "inversion_rate": inversion_rate(list(chain.from_iterable(shards))),
         }

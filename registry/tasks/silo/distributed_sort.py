@@ -53,9 +53,9 @@ class DistributedSort(ShardedTask):
         """As `sort_output` says."""
         return bool(known["output"] == "segment")
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """As for every sharded task; who holds the whole input is asked for the whole sequence in any case."""
-        told = super().brief(case, seat)
+        told = super().context(case, agent)
         if self.whole or not self.segmented(case.public["known"]):
             return told
         return {**told, "task": told["task"].replace(_WHOLE, _CHUNK.format(items=self.items))}

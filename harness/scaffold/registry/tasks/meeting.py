@@ -44,21 +44,21 @@ class Meeting(NetworkTask):
         case, week = super().case(network, seed), DAYS[: self.days]
         shared = rng.choice(week)
         # Every other day is taken by at least one person, so that the shared day is the only answer.
-        busy = {day: {rng.choice(case.seats)} for day in week if day != shared}
-        free = {s: [d for d in week if d == shared or (s not in busy[d] and rng.random() < 0.7)] for s in case.seats}
-        return replace(case, private={seat: {"free": days} for seat, days in free.items()}, target=shared)
+        busy = {day: {rng.choice(case.agents)} for day in week if day != shared}
+        free = {s: [d for d in week if d == shared or (s not in busy[d] and rng.random() < 0.7)] for s in case.agents}
+        return replace(case, private={agent: {"free": days} for agent, days in free.items()}, target=shared)
 
-    def brief(self, case: Case, seat: str) -> Facts:
+    def context(self, case: Case, agent: str) -> Facts:
         """Own name, own free days, and whom one can write to. Not the answer."""
-        return {"name": seat, "free": case.private[seat]["free"], "people": len(case.seats)}
+        return {"name": agent, "free": case.private[agent]["free"], "people": len(case.agents)}
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         """The final answer is the name of a day."""
         return Choice(DAYS[: self.days], marker="### Final Answer ###")
 
     def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
         """`solved`: all name the right day. `consent`: the share that names the most popular day."""
-        said = [str(outcome.answers.get(seat)) for seat in case.seats]
+        said = [str(outcome.answers.get(agent)) for agent in case.agents]
         valid = [day for day in said if day in DAYS]
         most = max((valid.count(day) for day in set(valid)), default=0)
         return {"solved": float(all(day == case.target for day in said)), "consent": most / len(said)}

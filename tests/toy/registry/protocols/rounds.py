@@ -16,9 +16,9 @@ class Rounds(Protocol):
     facts = ("rounds",)
 
     rounds: Annotated[int, Range(ge=1)] = 2
-    repairs: Annotated[int, Range(ge=0)] = 1
+    parse_retries: Annotated[int, Range(ge=0)] = 1
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         heard: dict[str, str | None] = {}
         draw = rng.random()
         for r in range(self.rounds):
@@ -28,10 +28,10 @@ class Rounds(Protocol):
                     "say",
                     {"round": r, "heard": dict(heard), "draw": draw},
                     task.reply(case, s),
-                    task.brief(case, s),
-                    self.repairs,
+                    task.context(case, s),
+                    self.parse_retries,
                 )
-                for s in seats
+                for s in agents
             ]
-            heard = {m.seat: m.action for m in moves}
+            heard = {m.agent: m.action for m in moves}
         return Outcome(heard, facts={"rounds": self.rounds})

@@ -31,10 +31,10 @@ class Pick(Task):
 
     grades = ("agreed",)
 
-    seats: Annotated[int, Range(ge=1, le=50)] = 3
+    agents: Annotated[int, Range(ge=1, le=50)] = 3
     letters: Literal["ab", "abc"] = "ab"
     cases_made: int = 4
-    broken: Literal["", "cases", "brief", "grade"] = ""
+    broken: Literal["", "cases", "context", "grade"] = ""
     data_dir: str | None = None
 
     def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
@@ -48,19 +48,19 @@ class Pick(Task):
     def _case(self, i: int) -> Case:
         if self.broken == "cases":
             raise RuntimeError("no cases today")
-        names = tuple(f"S{k}" for k in range(self.seats))
-        return Case(id=f"c{i}", seats=names, public={"number": i}, target="a", labels={"number": i})
+        names = tuple(f"S{k}" for k in range(self.agents))
+        return Case(id=f"c{i}", agents=names, public={"number": i}, target="a", labels={"number": i})
 
-    def brief(self, case: Case, seat: str) -> Facts:
-        if self.broken == "brief" and seat == "S1":
-            raise RuntimeError("no brief for S1")
-        return {"name": seat, "number": case.public["number"]}
+    def context(self, case: Case, agent: str) -> Facts:
+        if self.broken == "context" and agent == "S1":
+            raise RuntimeError("no context for S1")
+        return {"name": agent, "number": case.public["number"]}
 
-    def reply(self, case: Case, seat: str) -> Reply:
+    def reply(self, case: Case, agent: str) -> Reply:
         return Letter(tuple(self.letters))
 
     def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
         if self.broken == "grade":
             raise RuntimeError("cannot grade")
-        said = {str(outcome.answers.get(s)) for s in case.seats if s not in case.unscored}
+        said = {str(outcome.answers.get(s)) for s in case.agents if s not in case.unscored}
         return {"agreed": float(len(said) == 1 and said <= set(self.letters))}

@@ -9,26 +9,26 @@ from .._numbers import calls, fact, total
 
 
 @plugin
-class Crossing(Metric):
+class PeerText(Metric):
     """Communication: tokens, or characters, of others' texts that agents see.
 
-    Each text counts once for every seat that is shown it, when it is shown first; in DarkForest that is T_cross, the
+    Each text counts once for every agent that is shown it, when it is shown first; in DarkForest that is T_cross, the
     tokens of the evidence (Section 3.5). `over: run` adds episodes up instead of averaging them.
 
-    Tokens are counted by the tokenizer of the model that reads them. Missing where something crossed and no engine
-    could count it; where only some of the models can, it is a lower bound.
+    Tokens are counted by the tokenizer of the model that reads them. Missing where no engine could
+    count them; where only some of the models can, it is a lower bound.
     """
 
     of: Literal["tokens", "characters"] = "tokens"
     over: Literal["episode", "run"] = "episode"
 
-    needs = ("crossed",)
+    needs = ("peer_characters",)
 
     def measure(self, episode: Episode) -> float | None:
-        characters = fact(episode, "crossed")
+        characters = fact(episode, "peer_characters")
         if self.of == "characters" or not characters:
             return characters
-        counts = [call.crossing_tokens for call in calls(episode) if call.crossing_tokens is not None]
+        counts = [call.peer_tokens for call in calls(episode) if call.peer_tokens is not None]
         return float(sum(counts)) if counts else None
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:

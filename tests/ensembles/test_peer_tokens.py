@@ -19,16 +19,16 @@ BUILTIN = builtin()
 
 @plugin
 class Hearsay(Protocol):
-    """The second seat hears the first."""
+    """The second agent hears the first."""
 
-    def seats(self, case: Case) -> tuple[str, ...]:
+    def possible_agents(self, case: Case) -> tuple[str, ...]:
         return ("A", "B")
 
-    def play(self, task: Task, case: Case, seats: Sequence[str], rng: random.Random) -> Play:
-        reply, brief = task.reply(case, "A"), {**task.brief(case, "A"), "confidence": "none"}
-        [said] = yield [Turn("A", "answer", {}, reply, brief)]
+    def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
+        reply, context = task.reply(case, "A"), {**task.context(case, "A"), "confidence": "none"}
+        [said] = yield [Turn("A", "answer", {}, reply, context)]
         text = said.text or ""
-        [heard] = yield [Turn("B", "answer", {}, reply, brief, repairs=2, crossing=(text, "and more"))]
+        [heard] = yield [Turn("B", "answer", {}, reply, context, parse_retries=2, peer_texts=(text, "and more"))]
         return Outcome(group=heard.action)
 
 
@@ -49,8 +49,8 @@ def test_tokens_of_others_are_counted_with_the_first_call_of_a_turn() -> None:
         return next(told)
 
     alone, heard = asyncio.run(calls(Gate(Mock(function=answer), 4)))
-    assert [call.crossing_tokens for call in alone] == [None]
-    assert [call.crossing_tokens for call in heard] == [6, None], "four words and two; the re-ask shows nothing new"
+    assert [call.peer_tokens for call in alone] == [None]
+    assert [call.peer_tokens for call in heard] == [6, None], "four words and two; the re-ask shows nothing new"
 
 
 def test_an_engine_that_cannot_count_says_nothing() -> None:
@@ -59,7 +59,7 @@ def test_an_engine_that_cannot_count_says_nothing() -> None:
             return None
 
     _, heard = asyncio.run(calls(Mute(text="The answer is 3")))
-    assert heard[0].crossing_tokens is None
+    assert heard[0].peer_tokens is None
 
 
 def test_a_server_counts_nothing_unless_a_tokenizer_is_named() -> None:
