@@ -10,7 +10,7 @@ from harness.errors import PluginError
 
 
 def calls(episode: Episode) -> Iterable[Completion]:
-    """Every model call of the episode, parse_retries included."""
+    """Every model call of the episode, retries included."""
     return (call for move in episode.moves() for call in move.calls)
 
 

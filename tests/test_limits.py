@@ -36,7 +36,7 @@ CASE = TASK.example()
 def run(
     folder: Path, limits: dict[str, Any], model: Any = None, overrides: tuple[str, ...] = (), **more: Any
 ) -> harness.Run:
-    """The toy run: two or three agents, three rounds, one re-ask; every call of the dice takes 11 tokens."""
+    """The toy run: two or three agents, three rounds, one retry; every call of the dice takes 11 tokens."""
     written = f"limits={json.dumps(limits)}"
     return harness.evaluate("toy", model, overrides=(written, *overrides), output_path=folder, project=TOY, **more)
 

@@ -1,4 +1,4 @@
-"""Agents: re-asks, failures as data, and conversations rebuilt from recorded moves."""
+"""Agents: retries, failures as data, and conversations rebuilt from recorded moves."""
 
 import asyncio
 from collections.abc import Callable

@@ -106,7 +106,7 @@ def plan(options: argparse.Namespace) -> int:
         print(f"input           {line}")
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
-    print(f"model calls     {figures.turns:,} without re-asks, at most {figures.calls:,}")
+    print(f"model calls     {figures.turns:,} without retries, at most {figures.calls:,}")
     print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
     print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
     print(f"spec digest     {resolved.digest[:16]}")

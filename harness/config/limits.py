@@ -23,7 +23,7 @@ _Limit = Annotated[int | str, Range(ge=1, le=LARGEST)]
 class LimitsEntry(TypedDict, total=False):
     """A spec's `limits:` in YAML."""
 
-    calls_per_episode: Annotated[_Limit, "model calls of all agents, re-asks among them"]
+    calls_per_episode: Annotated[_Limit, "model calls of all agents, retries among them"]
     tokens_per_episode: Annotated[_Limit, "input and output tokens of all agents' calls"]
     calls_per_agent: Annotated[_Limit, "model calls of each agent in an episode"]
     tokens_per_agent: Annotated[_Limit, "input and output tokens of each agent's calls in an episode"]
@@ -90,7 +90,7 @@ class Meter:
         """Agent → what its turn of a batch may take.
 
         The calls that the episode has left go to the turns in their order: first one each, then, where some are left,
-        one more each for a re-ask. What is not needed is there again for the next batch.
+        one more each for a retry. What is not needed is there again for the next batch.
         """
         limits = self.limits
         wanted = [1 + turn.parse_retries for turn in turns]

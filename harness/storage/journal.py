@@ -30,7 +30,7 @@ from harness.errors import DataError, Place, StorageError
 
 from .files import DAMAGED, json_object, no_link
 
-SCHEMA = 3
+SCHEMA = 4
 JOURNAL = "journal.jsonl"
 UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""

@@ -297,7 +297,7 @@ class _Episode:
         form: Reply | None = None,
         tries: int = 1,
     ) -> Turn:
-        """A turn in a new conversation. With a `form` of its own it is not the question that is answered, and a re-ask
+        """A turn in a new conversation. With a `form` of its own it is not the question that is answered, and a retry
         says nothing of how answers are written."""
         new = []
         for opinion in shown:

@@ -79,7 +79,7 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     code, out, _ = invoke(capsys, "plan", "--spec", "toy")
     assert code == 0
     assert "conditions      2" in out and "episodes        8" in out
-    assert "60 without re-asks, at most 120" in out  # (2 + 3 agents) · 4 cases · 3 rounds
+    assert "60 without retries, at most 120" in out  # (2 + 3 agents) · 4 cases · 3 rounds
     code, out, _ = invoke(capsys, "show", "--spec", "toy_loud")
     assert code == 0 and "prompts: toy/loud" in out and "extends" not in out
     code, out, _ = invoke(capsys, "show", "--spec", "toy_loud", "--case", "1", "--agent", "S1", "--round", "1")

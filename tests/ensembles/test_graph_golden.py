@@ -1,4 +1,4 @@
-"""Graph-of-Agents through real players: every prompt of a whole episode, what a re-ask says, what is counted."""
+"""Graph-of-Agents through real players: every prompt of a whole episode, what a retry says, what is counted."""
 
 import asyncio
 import json

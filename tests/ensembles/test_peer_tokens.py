@@ -50,7 +50,7 @@ def test_tokens_of_others_are_counted_with_the_first_call_of_a_turn() -> None:
 
     alone, heard = asyncio.run(calls(Gate(Mock(function=answer), 4)))
     assert [call.peer_tokens for call in alone] == [None]
-    assert [call.peer_tokens for call in heard] == [6, None], "four words and two; the re-ask shows nothing new"
+    assert [call.peer_tokens for call in heard] == [6, None], "four words and two; the retry shows nothing new"
 
 
 def test_an_engine_that_cannot_count_says_nothing() -> None:
