@@ -66,7 +66,7 @@ def played(folder: Path, players: dict[str, Any], *methods: str, **more: Any) ->
         ({"correlated": [{"agents": ["Agent-1", "Agent2"], "correlation": 0.5}]}, "correlated names 'Agent2'", "Ag"),
     ],
 )  # fmt: skip
-def test_a_simulated_panel_names_no_agent_that_nobody_has(
+def test_a_simulated_panel_names_only_agents_it_has(
     tmp_path: Path, players: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(PluginError, match=message) as caught:

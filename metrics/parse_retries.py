@@ -4,7 +4,7 @@ from harness.api import Episode, Metric, plugin
 
 
 @plugin
-class Reasks(Metric):
+class ParseRetries(Metric):
     """Calls per episode beyond the first of their turn: how often an unreadable reply was asked for again."""
 
     def measure(self, episode: Episode) -> float | None:

@@ -4,7 +4,7 @@ from harness.api import Episode, Metric, plugin
 
 
 @plugin
-class Reasks(Metric):
+class ParseRetries(Metric):
     """Re-asks in the episode."""
 
     def measure(self, episode: Episode) -> float | None:
