@@ -18,7 +18,7 @@ from .choice import Choice
 from .code import Code, assemble
 from .commands import Commands
 from .equivalence import math_equal
-from .fields import confidence, json_fields
+from .fields import json_fields
 from .freetext import FreeText
 from .label import Label, canonical_label
 from .labelled import Labelled
@@ -27,7 +27,7 @@ from .mathematics import math_canonical
 from .messages import Messages
 from .number import Number
 from .pattern import Pattern
-from .with_confidence import AnswerWithConfidence, split_confidence
+from .with_confidence import AnswerWithConfidence, confidence, split_confidence
 from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 from harness.api import Action, Parsed, Reply
 
 from ._lines import Line, logical
 from ._text import valid
+from .literals import NoValueError, value_at
 
 _FENCE = re.compile(r"^([^\n`~]{0,400}+)(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^\n`]*+$", re.MULTILINE)
 _WIDEST = 12
@@ -20,7 +19,6 @@ _WIDEST = 12
 _PYTHON = {"", "python", "py", "python3", "python2", "py3", "ipython", "code", "text", "plaintext"}
 _KEYS = ("completion", "code", "answer", "solution")
 _OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
-_JSON = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)  # numbers are of no interest, long ones dear
 
 _NAME = r"[^\W\d]\w*+"
 _TARGET = rf"[(\[*]*+{_NAME}(?:\.{_NAME}|\[[^\]]{{0,200}}\])*+[)\]]*+"
@@ -129,10 +127,10 @@ def _from_json(text: str) -> str | None:
     if start is None:
         return None
     try:
-        data: Any = _JSON.raw_decode(text, start.end() - 1)[0]
-    except (ValueError, RecursionError):
+        members, _ = value_at(text, start.end() - 1)
+    except NoValueError:
         return None
-    return next((data[key] for key in _KEYS if isinstance(data, dict) and isinstance(data.get(key), str)), None)
+    return next((members[key] for key in _KEYS if isinstance(members.get(key), str)), None)
 
 
 def _without_prose(text: str, entry_point: str | None) -> str | None:

@@ -1,13 +1,15 @@
-"""Text → JSON value: JSON as it is, else a Python literal rewritten token by token into JSON.
+"""Values in text that a model wrote: JSON, and what models write instead of it.
 
-One pass over the text with patterns that never go back, so that the time is linear whatever a model wrote; Python's
-own literal parser can be made to take far more of both time and memory.
+The parser accepts single quotes, trailing commas, raw line breaks in strings, tuples, and Python's words and numbers.
+It takes linear time: Python's own literal parser can be made to take far more of both time and memory.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 MAX_TEXT = 4_000_000
@@ -20,18 +22,17 @@ MAX_DIGITS = 400
 NOTHING = object()
 """What `read` gives for a text that is no value."""
 
-_TOKEN = re.compile(
-    r"""\s*+(?:
-      (?P<mark>[\[\](){},:])
-    | (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
-    | (?P<number>[+-]?+(?:0[xXoObB][0-9a-fA-F_]++
-        |(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)(?:[eE][+-]?+[0-9]++)?+))(?![\w.])
-    | (?P<word>true|false|none|null|nan)(?!\w)
-    )""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+_SCALAR = re.compile(
+    r"""\s*+(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)'|([^\s\[\](){},:"']++))""",
+    re.DOTALL,
 )
-_WORDS = {"true": "true", "false": "false", "none": "null", "null": "null", "nan": "NaN"}
-_PAIRS = {"]": "[", "}": "{", ")": "("}
+_NUMBER = re.compile(
+    r"[+-]?+(?:0[xob][0-9a-f_]++|(?:[0-9][0-9_]*+(?:\.[0-9_]*+)?+|\.[0-9][0-9_]*+)(?:e[+-]?+[0-9]++)?+)", re.IGNORECASE
+)
+_WORDS = {"true": True, "false": False, "none": None, "null": None, "nan": "NaN"}
+_BLANKS = re.compile(r"\s*+")
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_OBJECT = re.compile(r"\{\s*+[\"'}]")
 _ESCAPE = re.compile(r'\\.|"', re.DOTALL)
 _ESCAPED = {'"': '\\"', "\\'": "'"}
 
@@ -40,6 +41,13 @@ _JSON = json.JSONDecoder(
     parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else digits,
     parse_constant=str,  # "NaN" and "Infinity" are no numbers: as text they are never right
 )
+
+
+class NoValueError(Exception):
+    """What stands in the text is no value; `at` is how far the parser has read."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
 
 
 def read(text: str) -> Any:
@@ -55,91 +63,105 @@ def read(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return _JSON.decode(_as_json(text))
-    except (ValueError, RecursionError):
+        value, end = value_at(f"({text})", 0, depth=MAX_DEPTH + 1)  # in brackets, because 1, 2 is a tuple
+    except NoValueError:
         return NOTHING
+    return value if end == len(text) + 2 and text.strip() else NOTHING
 
 
-class _Open:
-    """A bracket that is not closed yet: which, where it stands in the output, whether it has had a comma."""
+def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """The outermost objects in `text`, from left to right, as (start, end, value).
 
-    __slots__ = ("at", "comma", "mark")
+    Linear: objects do not overlap, and the characters that failed attempts read are paid from a budget proportional to
+    the length of `text`; the search ends when it is used up.
+    """
+    budget, at = 16 * len(text) + 4096, 0
+    while budget > 0 and (brace := _OBJECT.search(text, at)):
+        start = brace.start()
+        try:
+            value, at = value_at(text, start, unescape)
+        except NoValueError as error:
+            budget, at = budget - (error.at - start) - 1, start + 1
+        else:
+            yield start, at, value
 
-    def __init__(self, mark: str, at: int) -> None:
-        self.mark, self.at, self.comma = mark, at, False
 
+def value_at(
+    text: str, at: int, unescape: Callable[[str], str] | None = None, depth: int = MAX_DEPTH
+) -> tuple[Any, int]:
+    """The value that begins at `at`, and where it ends.
 
-def _as_json(text: str) -> str:
-    """A Python literal as JSON.
+    Args:
+        text: where it stands.
+        at: where it begins; blanks may come first.
+        unescape: makes a string of what stands between its quotes; None for JSON's rules.
+        depth: brackets within brackets that are read.
 
     Raises:
-        ValueError: if it is none; not all that it lets pass is JSON.
+        NoValueError: if there is none.
     """
-    out: list[str] = []
-    outermost = _Open("", 0)
-    opened = [outermost]
-    at, end, valued = 0, len(text.rstrip()), False
-    while at < end:
-        token = _TOKEN.match(text, at, end)
-        if token is None or (valued and not token["mark"]):  # two values side by side: soon told, however many follow
-            raise ValueError(f"no literal at {at}")
-        at, valued = token.end(), not token["mark"]
-        if token["mark"]:
-            _mark(token["mark"], out, opened)
-        elif token["string"]:
-            out.append(_string(token["string"]))
+    scalar = _SCALAR.match(text, at)
+    if scalar is not None:
+        try:
+            if scalar[3] is not None:
+                return _scalar(scalar[3]), scalar.end()
+            return (unescape or _unescape)(scalar[scalar.lastindex or 0]), scalar.end()
+        except ValueError:
+            raise NoValueError(scalar.end()) from None
+    at = _skip(text, at)
+    opening = text[at : at + 1]
+    if opening not in _CLOSING or not depth:
+        raise NoValueError(len(text) if opening in ("'", '"') else at)  # to the end for a closing quote
+    closing = _CLOSING[opening]
+    items: list[Any] = []
+    members: dict[str, Any] = {}
+    at = _skip(text, at + 1)
+    comma = False
+    while text[at : at + 1] != closing:
+        if opening == "{":
+            key, at = value_at(text, at, unescape, 0)
+            at = _skip(text, at)
+            if text[at : at + 1] != ":":
+                raise NoValueError(at)
+            value, at = value_at(text, at + 1, unescape, depth - 1)
+            members[key if isinstance(key, str) else json.dumps(key)] = value
         else:
-            out.append(_WORDS[token["word"].lower()] if token["word"] else _number(token["number"]))
-    if len(opened) > 1:
-        raise ValueError("a bracket stays open")
-    if outermost.comma:  # 1, 2 is a tuple
-        _close(out, "[", "]", 0)
-    return " ".join(out)
+            value, at = value_at(text, at, unescape, depth - 1)
+            items.append(value)
+        at = _skip(text, at)
+        comma = text[at : at + 1] == ","
+        if comma:
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != closing:
+            raise NoValueError(at)
+    if opening == "(" and len(items) == 1 and not comma:  # (5) is 5
+        return items[0], at + 1
+    return members if opening == "{" else items, at + 1
 
 
-def _mark(mark: str, out: list[str], opened: list[_Open]) -> None:
-    inner = opened[-1]
-    if mark in "[{(":
-        if len(opened) > MAX_DEPTH:
-            raise ValueError("too many brackets within brackets")
-        opened.append(_Open(mark, len(out)))
-        out.append("")
-    elif mark == ",":
-        inner.comma = True
-        out.append(",")
-    elif mark == ":":
-        if out and not out[-1].startswith('"'):
-            out[-1] = f'"{out[-1]}"'
-        out.append(":")
-    elif inner.mark != _PAIRS[mark]:
-        raise ValueError(f"{mark} closes nothing")
-    else:
-        opened.pop()
-        alone = mark == ")" and not inner.comma and len(out) > inner.at + 1  # (5) is 5
-        opening, closing = ("", "") if alone else ("{", "}") if mark == "}" else ("[", "]")
-        out[inner.at] = opening
-        if not alone:
-            _close(out, "", closing, inner.at)
+def _skip(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks else at
 
 
-def _close(out: list[str], opening: str, closing: str, start: int) -> None:
-    """Write the brackets around what stands from `start`; a comma at its end goes."""
-    if out[-1] == "," and len(out) > start + 1:
-        out.pop()
-    out[start : start + 1] = [opening + out[start]]
-    out.append(closing)
+def _unescape(inner: str) -> str:
+    """A string of what stands between its quotes, by JSON's rules. Raises `ValueError` for other escapes."""
+    if "\\" not in inner:
+        return inner
+    string: str = _JSON.decode(f'"{_ESCAPE.sub(lambda escape: _ESCAPED.get(escape[0], escape[0]), inner)}"')
+    return string
 
 
-def _string(token: str) -> str:
-    if token[0] == '"':
-        return token.replace("\\'", "'") if "\\'" in token else token
-    return '"' + _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[0], escape[0]), token[1:-1]) + '"'
-
-
-def _number(token: str) -> str:
+def _scalar(token: str) -> Any:
+    """A number or a word such as `true`; a number beyond floats stays text. Raises `ValueError` for any other."""
+    if token.lower() in _WORDS:
+        return _WORDS[token.lower()]
+    if not _NUMBER.fullmatch(token):
+        raise ValueError
     if len(token) > MAX_DIGITS:
-        return json.dumps(token)
+        return token
     try:
-        return str(int(token, 0))
+        return int(token, 0)
     except ValueError:
-        return json.dumps(float(token))
+        number = float(token)
+        return number if math.isfinite(number) else token

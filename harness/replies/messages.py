@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from json import JSONDecodeError
 from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._text import BLANK, Parsing, end_of, valid
+from ._text import Parsing, valid
+from .literals import objects
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched for messages: the last ones, where they should be."""
-MAX_DEPTH = 64
-"""Objects nested deeper than this are refused; any interpreter's own limit is far above."""
-
-_OPENING = re.compile(r'\{[ \t\r\n]*["}]')  # nothing else can begin a JSON object
 _FENCE = " \t\r\n`"
-_LOOSE = json.JSONDecoder(strict=False, parse_int=lambda digits: int(digits) if len(digits) < 400 else digits)
-_STRICT = json.JSONDecoder()
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+_MEMBER = rf"[ \t\r\n]*+{_STRING}[ \t\r\n]*+:[ \t\r\n]*+{_STRING}[ \t\r\n]*+"
+_FLAT = re.compile(rf"\{{(?:{_MEMBER}(?:,{_MEMBER})*+|[ \t\r\n]*+)\}}")
+"""A JSON object of strings. Two that end at the same place would differ in which quotes open a string: so at most one
+matches, and attempts from many places take linear time together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +78,11 @@ class Messages(Reply):
     def _exact(self, text: str) -> dict[str, str] | None:
         text = text.replace("\\n", "\n")
         end = text.rfind("}") + 1
-        known = {*self.known, *self.to}
-        budget, at = _budget(text), 0
-        while budget > 0 and (brace := _OPENING.search(text, at, end)):
-            value = None
-            try:
-                value, stop = _STRICT.raw_decode(text, brace.start())
-            except (ValueError, RecursionError) as error:
-                stop = _reach(error, text)
-            if value is not None and stop == end and known.issuperset(value) and _all_strings(value):
-                return {name: value[name] for name in value if name in self.to}
-            budget, at = budget - _cost(brace.start(), stop), brace.start() + 1
+        for brace in re.finditer(r"\{", text):
+            if _FLAT.fullmatch(text, brace.start(), end):
+                value = json.loads(text[brace.start() : end])
+                known = {*self.known, *self.to}
+                return {name: value[name] for name in value if name in self.to} if known.issuperset(value) else None
         return None
 
     def _complaint(self) -> str:
@@ -104,15 +97,21 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
     messages: dict[str, str] | None = None
     names: set[str] = set()  # to which the set has written, or said that it does not
     dropped = 0
-    for outer, alone in _objects(text):
+    end_of_text = len(text.rstrip(_FENCE))
+    for start, end, outer in objects(text):
+        alone = end == end_of_text and not text[text.rfind("\n", 0, start) + 1 : start].strip(_FENCE)
         if not outer and (alone or messages is None):
             dropped, messages, names = dropped + len(messages or ()), {}, set()
         stack: list[Any] = [outer]
         while stack:  # an object without a neighbor's name may hold one that has
             value = stack.pop()
-            named = {key: known.get(key) or known.get(key.strip().casefold()) for key in _keys(value)}
+            if isinstance(value, list):
+                stack.extend(reversed(value))
+            if not isinstance(value, dict):
+                continue
+            named = {key: known.get(key) or known.get(key.strip().casefold()) for key in value}
             if not any(named.values()):
-                stack.extend(reversed(_children(value)))
+                stack.extend(reversed(value.values()))
                 continue
             addressed = {name for name in named.values() if name}
             if not names.isdisjoint(addressed):
@@ -122,82 +121,6 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
             messages = {**(messages or {}), **sent}
             dropped += sum(name is None and value[key] is not None for key, name in named.items())
     return messages, dropped
-
-
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], bool]]:
-    """The outermost JSON objects in `text`, from left to right, trailing commas forgiven; and whether each stands alone
-    at the end: on a line of its own, with nothing below it but the end of a fence.
-
-    Linear: decoded objects do not overlap, and the characters that failed attempts go over are paid from a
-    budget proportional to the length of `text`; when it is used up, the search ends.
-    """
-    budget, at, end = _budget(text), 0, len(text.rstrip(_FENCE))
-    while budget > 0 and (brace := _OPENING.search(text, at)):
-        start = brace.start()
-        try:
-            value, at = _LOOSE.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:
-            budget, at = budget - _cost(start, _reach(error, text)), start + 1
-            comma = _trailing_comma(text, error)
-            if comma is not None:
-                text, at = f"{text[:comma]} {text[comma + 1 :]}", start
-        else:
-            if not _too_deep(value):
-                yield value, at == end and not text[text.rfind("\n", 0, start) + 1 : start].strip(_FENCE)
-
-
-def _budget(text: str) -> int:
-    return 16 * len(text) + 4096
-
-
-def _cost(start: int, reach: int) -> int:
-    """What an attempt from `start` to `reach` takes: the decoding, and the counting of line breaks and
-    copying of the text that come with an error, which are 64 times as fast or more."""
-    return 1 + max(reach - start, 0) + reach // 64
-
-
-def _reach(error: Exception, text: str) -> int:
-    """How far a failed attempt may have read."""
-    exact = isinstance(error, JSONDecodeError) and not error.msg.startswith("Unterminated string")
-    return error.pos if isinstance(error, JSONDecodeError) and exact else len(text)
-
-
-def _trailing_comma(text: str, error: Exception) -> int | None:
-    """Where the comma stands that `error` is about: before (Python 3.13: at) the place of the error."""
-    if not isinstance(error, JSONDecodeError) or error.pos >= len(text):
-        return None
-    at = error.pos
-    if text[at] == ",":
-        after = end_of(BLANK, text, at + 1)
-        return at if text[after : after + 1] in ("}", "]") else None
-    if text[at] not in "}]":
-        return None
-    while at and text[at - 1] in " \t\r\n":
-        at -= 1
-    return at - 1 if at and text[at - 1] == "," else None
-
-
-def _keys(value: Any) -> Iterable[str]:
-    return value if isinstance(value, dict) else ()
-
-
-def _children(value: Any) -> Sequence[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else ()
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return False
-    return True
-
-
-def _all_strings(value: dict[str, Any]) -> bool:
-    return all(isinstance(item, str) for item in value.values())
 
 
 def _as_text(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from harness.api import Action, Parsed
 
 from ._text import says_nothing
-from .fields import confidence, json_fields
+from .fields import json_fields
 from .wrapped import WrappedReply
 
 Style = Literal["none", "line", "json"]
@@ -22,8 +22,11 @@ _LINE = re.compile(
     r"(?:^ {0,3}|(?<=[.,;|)] ))[>*_#-]{0,4} ?\(?confidence[ *_]{0,4}:[ *_]{0,4}([^\n]{0,40})$",
     re.IGNORECASE | re.MULTILINE,
 )
-_PLAIN = re.compile(r"[01]?\.?\d{1,6}%?|100%?|\d,\d{1,6}")
-_SCALE = re.compile(r"(\S+\s*(?:/|out of|of)\s*\d+)")
+_STATED = re.compile(
+    r"[~≈ ]*(\d{1,4}(?:[.,]\d{1,20})?|\.\d{1,20})"
+    r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"=|\S\s+\S+\s+\S+\s+\S")
 _TAIL = 4_000
 """Characters at the end of a reply in which the line with the confidence is looked for."""
@@ -125,7 +128,7 @@ def _taken_out(text: str) -> tuple[float | None, str]:
     start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
     pieces, at, stated = [], 0, None
     for line in _LINE.finditer(text, start):
-        value = _number(line[1])
+        value = _first_confidence(line[1])
         if value is None and _SENTENCE.search(line[1]):
             continue  # something that is said about confidence
         stated = stated if value is None else value
@@ -134,13 +137,36 @@ def _taken_out(text: str) -> tuple[float | None, str]:
     return stated, "".join([*pieces, text[at:]]).rstrip() if pieces else text
 
 
-def _number(text: str) -> float | None:
+def confidence(value: Any) -> float | None:
+    """Return a stated confidence as a number from 0 to 1; None if it is none.
+
+    A number, or text with one. Up to 1 it is taken as it is; from 10 to 100 it is a percentage (85 → 0.85), and with a
+    percent sign it always is (1% → 0.01); "8/10" and "8 out of 10" are shares. Numbers between 1 and 10 are ambiguous
+    and count as none; so do negative ones, those above 100, nan and truth values.
+
+    >>> [confidence(c) for c in (0.9, "85%", 85, "1%", "8/10", "0,85", 1.2, "nan", -0.1, True)]
+    [0.9, 0.85, 0.85, 0.01, 0.8, 0.85, None, None, None, None]
+    """
+    percent = whole = None
+    if isinstance(value, str):
+        match = _STATED.fullmatch(value.strip())
+        if match is None:
+            return None
+        value, percent, whole = match[1].replace(",", "."), match[2], match[3]
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    if whole:
+        number /= float(whole)
+    elif percent or 10 <= number <= 100:
+        number /= 100
+    return number if 0 <= number <= 1 else None
+
+
+def _first_confidence(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
-    bare = text.strip("*_`\"'()[] \t\r").rstrip(".")
-    number = confidence(bare)
-    words = bare.split()
-    if number is not None or not words:  # all sorts of blanks, and nothing else
-        return number
-    scale = _SCALE.match(bare)
-    first = scale[1] if scale else words[0].rstrip(",;.*")
-    return confidence(first) if scale or _PLAIN.fullmatch(first) else None
+    match = _STATED.match(text.lstrip("*_`\"'()[] \t\r"))
+    return confidence(match[0]) if match else None
