@@ -121,13 +121,13 @@ def test_the_cost_lies_between_all_input_and_all_output(tokens: list[tuple[int, 
     ("entry", "problem"),
     [
         ({"cost": {"cost": {"input": "tokens_inptu"}}}, "cost: unknown metric 'tokens_inptu'. Did you mean tokens_in"),
-        ({"cost": {"cost": {"inptu": "tokens_input"}}}, "cost must be a mapping of new names"),
-        ({"cost": {"cost": {}}}, "cost must be a mapping of new names"),
-        ({"cost": {"cost": ["tokens_input"]}}, "cost must be a mapping of new names"),
+        ({"cost": {"cost": {"inptu": "tokens_input"}}}, "cost: unknown key 'inptu'. Did you mean input"),
+        ({"cost": {"cost": {}}}, "cost: 'cost' must not be empty"),
+        ({"cost": {"cost": ["tokens_input"]}}, "cost: 'cost' must be a mapping, found a list"),
         ({"cost": {"cost": {"input": "tokens_input"}, "more": {"input": "tokens_input"}}}, "cost: cell does not use"),
         (
             {"cost": {"cost": {"input": "tokens_input"}}, "ratio": {"cost": ["tokens_input", "tokens_total"]}},
-            "'cost' is both a ratio and a cost",
+            "'cost' is derived twice",
         ),
     ],
 )
@@ -188,7 +188,7 @@ def test_prices_merge_are_set_by_any_models_name_and_define_no_benchmark(tmp_pat
         (
             "tables: [{title: t, rows: model, cell: agreed, compare: {label: agents, base: 2, wiht: 3}}]",
             "unknown key 'wiht'. Did you mean with",
-            "s.yaml:3:81",
+            "s.yaml:3:82",
         ),
     ],
 )

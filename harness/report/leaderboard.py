@@ -47,7 +47,8 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     tables = []
     for entry in runs[0].tables:
         table = build(entry, scores, runs[0].metrics, published, prices_by_name)
-        further = (disputed if entry.costs else None, differences)
+        has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
+        further = (disputed if has_costs else None, differences)
         tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
     return tables
 

@@ -144,7 +144,7 @@ def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequen
 
 
 def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> None:
-    parts = [part for pair in table.derived.values() for part in pair]
+    parts = [part for derived in table.derived.values() for part in derived.metrics]
     for name in [*(name for name in table.cells if name not in table.derived), *parts]:
         if name not in metrics:
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
@@ -175,14 +175,15 @@ def _cell(
         scores = [s for key, group in row.items() if at is None or key[at] == slot.metric for s in group]
         how = table.overall or table.aggregate
     failed = sum(score.failed for score in scores)
-    if name in table.ratios:
-        cell = _ratio(table, scores, name, failed)
-    elif name in table.losses:
-        cell = _loss(scores, [(part, metrics[part]) for part in table.losses[name]], how, failed)
-    elif name in table.costs:
-        cell = cost(scores, table.costs[name], prices, failed)
-    else:
+    derived = table.derived.get(name)
+    if derived is None:
         cell = _statistic(table, metrics[name], scores, name, how, failed)
+    elif derived.kind == "ratio":
+        cell = _ratio(table, scores, name, derived.metrics, failed)
+    elif derived.kind == "loss":
+        cell = _loss(scores, [(part, metrics[part]) for part in derived.metrics], how, failed)
+    else:
+        cell = cost(scores, derived, prices, failed)
     return replace(cell, uses_ground_truth=any(score.uses_ground_truth for score in scores))
 
 
@@ -199,10 +200,10 @@ def _statistic(
     return _spread(cell, kind, values, metric.bounds)
 
 
-def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, failed: int) -> Cell:
+def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: Sequence[str], failed: int) -> Cell:
     """Sum over sum, of the episodes that have both numbers."""
-    over, under = table.ratios[name]
-    pairs = [(a, b) for s in scores if (a := s.number(over)) is not None and (b := s.number(under)) is not None]
+    top, bottom = parts
+    pairs = [(a, b) for s in scores if (a := s.number(top)) is not None and (b := s.number(bottom)) is not None]
     values = linearised(pairs)
     stat = stats.mean(values)
     missing = len(scores) - failed - len(pairs)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 from harness.api import Range
 
 from .scores import EpisodeScore, finite
-from .spec import TableSpec
+from .spec import Derived, TableSpec
 from .table import Cell, text
 
 _USD = Annotated[float, Range(ge=0, le=1_000_000)]
@@ -43,16 +43,16 @@ def read_prices(entry: Mapping[str, Any] | None) -> dict[str, Price]:
     return {text(model): Price(price["input"], price["output"]) for model, price in (entry or {}).items()}
 
 
-def cost(scores: Sequence[EpisodeScore], parts: Mapping[str, str], prices: Prices, failed: int) -> Cell:
+def cost(scores: Sequence[EpisodeScore], derived: Derived, prices: Prices, failed: int) -> Cell:
     """USD: the sum over all episodes of tokens × price of the episode's model / 10⁶. A total, it has no error.
 
     Args:
         scores: the episodes; those that lack one of the numbers are left out and counted as missing.
-        parts: "input" and "output", or one of them → the metric that counts the tokens billed at that price.
+        derived: which metrics count the tokens, and the price of each.
         prices: where one of the models has none, the cell has no value: part of a sum would pass for all of it.
         failed: how many of the episodes failed.
     """
-    billed = [(score.model, tokens) for score in scores if (tokens := _tokens(score, parts)) is not None]
+    billed = [(score.model, tokens) for score in scores if (tokens := _tokens(score, derived)) is not None]
     value = None
     if billed and all(model in prices for model, _ in billed):
         value = math.fsum(x * getattr(prices[model], kind) for model, tokens in billed for kind, x in tokens) / 1e6
@@ -64,11 +64,13 @@ def cost_notes(table: TableSpec, scores: Sequence[EpisodeScore], prices: Prices)
     played = [score for score in scores if score.error is None]
     models: dict[str, None] = {}
     short = []
-    for name, parts in table.costs.items():
-        billed = [score for score in played if _tokens(score, parts) is not None]
+    for name, derived in table.derived.items():
+        if derived.kind != "cost":
+            continue
+        billed = [score for score in played if _tokens(score, derived) is not None]
         models |= dict.fromkeys(score.model for score in billed)
         if len(billed) < len(played):
-            lacking = " or ".join(parts.values())
+            lacking = " or ".join(derived.metrics)
             short.append(f"{name} leaves out {len(played) - len(billed)} of {len(played)} episodes: no {lacking}.")
     if priced := [f"{model} {prices[model]}" for model in models if model in prices]:
         yield f"Prices in USD per million tokens: {'; '.join(priced)}."
@@ -80,8 +82,8 @@ def cost_notes(table: TableSpec, scores: Sequence[EpisodeScore], prices: Prices)
     yield from short
 
 
-def _tokens(score: EpisodeScore, parts: Mapping[str, str]) -> list[tuple[str, float]] | None:
+def _tokens(score: EpisodeScore, derived: Derived) -> list[tuple[str, float]] | None:
     """(price's name, tokens) of an episode; None if it lacks one."""
-    counts = [(kind, score.number(metric)) for kind, metric in parts.items()]
-    present = [(kind, x) for kind, x in counts if x is not None]
-    return present if len(present) == len(counts) else None
+    counts = zip(derived.prices, map(score.number, derived.metrics), strict=True)
+    present = [(price, count) for price, count in counts if count is not None]
+    return present if len(present) == len(derived.metrics) else None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 from harness.api import Range
 from harness.errors import SpecError, near
-from harness.parameters import Keywords, fields, problems
+from harness.parameters import KEY, Keywords, problems
 
 from .table import DIGITS, Digits, ErrorKind, Errors, ErrorStyle, Figure, Unit, Units, text
 
@@ -37,13 +37,13 @@ CompareEntry = TypedDict(
 )
 
 
-class _Needed(TypedDict):
+class _TableKeys(TypedDict):
     title: Annotated[_Name, "a text: the table's heading"]
     rows: Annotated[_Names, "a label or a list of distinct labels: what makes a row"]
     cell: Annotated[_Names, "a metric or a list of distinct metrics: what stands in a cell"]
 
 
-class TableEntry(_Needed, total=False):
+class TableEntry(_TableKeys, total=False):
     """One entry of a spec's `tables:` in YAML."""
 
     columns: Annotated[_Names, "a label or a list of distinct labels: what makes a column"]
@@ -115,24 +115,35 @@ class Compare:
     paired_by: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A cell that is made of metrics, as the keys of `TableEntry` say. It has no error.
+
+    Attributes:
+        kind: "ratio", "loss" or "cost".
+        metrics: what it is made of, in the order of the entry.
+        prices: of a cost, the price ("input" or "output") at which each metric's tokens are billed.
+    """
+
+    kind: Literal["ratio", "loss", "cost"]
+    metrics: tuple[str, ...]
+    prices: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
     """What a table shows; `TableEntry` describes the fields as they are written in YAML.
 
     Label values are kept as text. The label "metric" stands for the metrics of `cells`: name it in rows or columns to
-    place it, else it becomes the last column level when there are several. A name in `ratios` stands for the sum of
-    one metric over the sum of another, over all episodes of a cell that have both, whatever `aggregate` says; one in
-    `losses` for 1 − mean of the second over mean of the first, as `aggregate` takes means; one in `costs` for what the
-    tokens that its metrics count cost at the prices "input" and "output". None of them has an error.
+    place it, else it becomes the last column level when there are several. A ratio is taken over all episodes of a cell
+    that have both numbers, whatever `aggregate` says; a loss takes means as `aggregate` does.
     """
 
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...] = ()
     cells: tuple[str, ...]
-    ratios: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    costs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    derived: Mapping[str, Derived] = field(default_factory=dict)
     compare: Compare | None = None
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     aggregate: Means = "mean_of_conditions"
@@ -156,12 +167,7 @@ class TableSpec:
         if name.casefold() == self.title.casefold():
             return True
         words = _words(name)
-        return bool(words) and any(words <= _words(name_there) for name_there in (*self.paper, *self.published))
-
-    @property
-    def derived(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of cells that are no metrics: ratios, losses and costs, with the metrics they are made of."""
-        return {**self.ratios, **self.losses, **{name: tuple(parts.values()) for name, parts in self.costs.items()}}
+        return bool(words) and any(words <= _words(number) for number in (*self.paper, *self.published))
 
     @classmethod
     def parse(cls, entry: Any) -> TableSpec:
@@ -170,9 +176,9 @@ class TableSpec:
         Raises:
             SpecError: naming every problem there is.
         """
-        spec, problems = _read(entry)
+        spec, mistakes = _read(entry)
         if spec is None:
-            raise SpecError("; ".join(problems))
+            raise SpecError("; ".join(mistakes))
         return spec
 
 
@@ -197,33 +203,31 @@ def check(
         published: the ids of the published tables there are; None if unknown.
     """
     if not isinstance(entry, TableSpec):
-        entry, problems = _read(entry)
+        entry, mistakes = _read(entry)
         if entry is None:
-            return problems
-    names = {"model", "metric", *labels}
-    values = labels if isinstance(labels, Mapping) else {}
+            return mistakes
+    compare = entry.compare
+    compared = {compare.label: (compare.base, *compare.others)} if compare else {}
+    paired_by = dict.fromkeys(compare.paired_by, ()) if compare else {}
+    values_of = labels if isinstance(labels, Mapping) else {}
     mistakes = []
-    for key, used in (("rows", entry.rows), ("columns", entry.columns), ("where", entry.where), ("order", entry.order)):
-        mistakes += [f"{key}: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
-    compared: dict[str, tuple[str, ...]] = {}
-    if entry.compare:
-        compared = {entry.compare.label: (entry.compare.base, *entry.compare.others)}
-        used = (entry.compare.label, *entry.compare.paired_by)
-        mistakes += [f"compare: unknown label {label!r}. {near(label, names)}" for label in used if label not in names]
-    for key, named in (("where", entry.where), ("order", entry.order), ("compare", compared)):
-        for label, values_named in named.items():
-            values_there = list(map(text, values.get(label, ())))
-            mistakes += [
-                f"{key}: {label} is never {v!r}. {near(v, values_there)}"
-                for v in values_named
-                if values_there and v not in values_there
-            ]
+    for key, values_by_label in (
+        ("rows", dict.fromkeys(entry.rows, ())),
+        ("columns", dict.fromkeys(entry.columns, ())),
+        ("where", entry.where),
+        ("order", entry.order),
+        ("compare", {**compared, **paired_by}),
+    ):
+        for label, values in values_by_label.items():
+            if label not in (names := {"model", "metric", *labels}):
+                mistakes.append(f"{key}: unknown label {label!r}. {near(label, names)}")
+            possible = list(map(text, values_of.get(label, ())))
+            absent = [value for value in values if possible and value not in possible]
+            mistakes += [f"{key}: {label} is never {value!r}. {near(value, possible)}" for value in absent]
     choices = list(metrics)
-    asked = [("cell", name) for name in entry.cells if name not in entry.derived]
-    asked += [("ratio", part) for pair in entry.ratios.values() for part in pair]
-    asked += [("loss", part) for pair in entry.losses.values() for part in pair]
-    asked += [("cost", part) for parts in entry.costs.values() for part in parts.values()]
-    mistakes += [f"{key}: unknown metric {name!r}. {near(name, choices)}" for key, name in asked if name not in choices]
+    needed = [("cell", name) for name in entry.cells if name not in entry.derived]
+    needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
+    mistakes += [f"{key}: unknown metric {x!r}. {near(x, choices)}" for key, x in needed if x not in choices]
     if published is not None:
         ids = list(published)
         mistakes += [f"published: unknown table {i!r}. {near(i, ids)}" for i in entry.published if i not in ids]
@@ -232,36 +236,45 @@ def check(
 
 def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     """The spec, or None and every reason why there is none."""
-    if problems := _shape_problems(entry):
-        return None, problems
-    figure = entry.get("figure")
+    try:
+        entry = json.loads(json.dumps(entry))  # what a Python caller gives, as YAML would give it
+    except (TypeError, ValueError, RecursionError) as error:
+        return None, [f"a table is plain data: {error}"]
+    wrong = (
+        f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what for path, what in problems(entry, TableEntry)
+    )
+    if mistakes := list(dict.fromkeys(wrong)):
+        return None, mistakes
+    derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
+    costs = entry.get("cost", {}).items()
+    derived += [(name, Derived("cost", tuple(parts.values()), tuple(parts))) for name, parts in costs]
+    figure, compare = entry.get("figure"), entry.get("compare")
     spec = TableSpec(
-        **{k: v for k, v in entry.items() if k in _AS_IS and v is not None},
+        **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
         rows=_tuple(entry["rows"]),
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
-        ratios={name: tuple(pair) for name, pair in entry.get("ratio", {}).items()},
-        losses={name: tuple(pair) for name, pair in entry.get("loss", {}).items()},
-        costs={name: dict(parts) for name, parts in entry.get("cost", {}).items()},
-        compare=_compare(entry["compare"]) if "compare" in entry else None,
+        derived=dict(derived),
+        compare=_compare(compare) if compare else None,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
-        labels={text(value): shown for value, shown in entry.get("labels", {}).items()},
         order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
         figure="bar" if figure is True else figure or None,
     )
-    problems = _sense_problems(spec)
-    if spec.compare:
+    mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
+    mistakes += _sense_problems(spec)
+    if compare:
         if entry.get("aggregate", "pooled") != "pooled":
-            problems.append("compare: a test is one of episodes, not of conditions: aggregate can only be pooled")
+            mistakes.append("compare: a test is one of episodes, not of conditions: aggregate can only be pooled")
         spec = replace(spec, aggregate="pooled")
-    return (None if problems else spec), problems
+    return (None if mistakes else spec), mistakes
 
 
+_PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
 _BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
-    {"title", "aggregate", "overall", "overall_title", "error", "error_style", "digits", "unit", "hide_empty", "note"}
+    {"title", "aggregate", "overall", "overall_title", "error_style", "hide_empty", "note", "labels", *_BY_METRIC}
 )
 
 
@@ -274,27 +287,6 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _shape_problems(entry: Any) -> list[str]:
-    """Unknown keys, missing keys and values of the wrong form."""
-    if not isinstance(entry, Mapping):
-        return [f"a table is a mapping with title, rows and cell, found {_short(entry)}"]
-    keys = fields(TableEntry)
-    about = {name: field.hint.__metadata__[-1] for name, field in keys.items()}
-    mistakes = [f"unknown key {key!r}. {near(str(key), keys)}" for key in entry if key not in keys]
-    mistakes += [
-        f"{name} is missing: {about[name]}" for name, field in keys.items() if field.required and name not in entry
-    ]
-    for key, value in entry.items():
-        if key in keys and next(problems(value, keys[key].hint), None):
-            mistakes.append(f"{key} must be {about[key]}, found {_short(value)}")
-        elif key in ("where", "order") or (key in _BY_METRIC and isinstance(value, Mapping)):
-            what = "metric" if key in _BY_METRIC else "label"
-            mistakes += [
-                f"{key}: a {what} is a name, found {_short(name)}" for name in value if not isinstance(name, str)
-            ]
-    return mistakes
-
-
 def _sense_problems(spec: TableSpec) -> list[str]:
     """Values that are fine alone and wrong together."""
     mistakes = []
@@ -303,12 +295,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes += [f"label {label!r} is both in rows and in columns" for label in spec.rows if label in spec.columns]
     mistakes += [f"a table cannot group by {label!r}: the name is taken" for label in placed if label in reserved]
     mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
-    derived = {"ratio": spec.ratios, "loss": spec.losses, "cost": spec.costs}
-    mistakes += [
-        f"{key}: cell does not use {x!r}" for key, names in derived.items() for x in names if x not in spec.cells
-    ]
-    for (one, names), (other, others) in combinations(derived.items(), 2):
-        mistakes += [f"{x!r} is both a {one} and a {other}" for x in names if x in others]
+    unused = {name: derived for name, derived in spec.derived.items() if name not in spec.cells}
+    mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
     if spec.compare:
         return mistakes + _compare_problems(spec, spec.compare)
     for key in _BY_METRIC:
@@ -336,9 +324,8 @@ def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
     label, base = compare.label, compare.base
     mistakes = [f"compare: {key} cannot stand beside it: {why}" for key, why in _BESIDE.items() if getattr(spec, key)]
     mistakes += [
-        f"compare: {name!r} is a {kind}, which episodes have no numbers of: compare its metrics"
-        for kind, names in (("ratio", spec.ratios), ("loss", spec.losses), ("cost", spec.costs))
-        for name in names
+        f"compare: {name!r} is a {derived.kind}, which episodes have no numbers of: compare its metrics"
+        for name, derived in spec.derived.items()
         if name in spec.cells
     ]
     if label in spec.rows:
@@ -364,8 +351,3 @@ _BESIDE: Final = {
     "error": "the tests say how sure a difference is",
 }
 _POOLED: Final = {"std": "standard deviation", "wilson": "Wilson interval", "t": "t interval"}
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "…"
