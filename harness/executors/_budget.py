@@ -88,14 +88,10 @@ class SharedBudget:
     Args:
         usage: what the run has used; it counts what workers report.
         workers: how many share what is left.
-
-    Attributes:
-        waiting: whether a worker got nothing since this was last set to False.
     """
 
     def __init__(self, usage: Usage, workers: int) -> None:
         self.usage, self.workers = usage, workers
-        self.waiting = False
         self._used: dict[int, Used] = {}
         self._limits: dict[int, Used] = {}
 
@@ -125,8 +121,6 @@ class SharedBudget:
                     for each, most in zip(left, LARGEST_SHARE, strict=True)
                 )
                 self._limits[worker] = used[0] + calls, used[1] + tokens
-            else:
-                self.waiting = True
         return self._limits.get(worker, (0, 0))
 
     def check(self) -> None:

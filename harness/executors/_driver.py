@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import __version__, storage
 from harness.api import Facts
@@ -23,10 +23,11 @@ from ._budget import SharedBudget, Used
 from ._scheduler import Scheduler
 from ._worker import Failure, Worker, WorkerConfig, WorkerUpdate
 
+if TYPE_CHECKING:
+    from .ray import Ray
+
 ENDING_TIMEOUT = 30.0
 """Seconds a worker may take to close its engines and journal before it is killed."""
-PING_TIMEOUT = 60.0
-"""Seconds after which a worker is given up that has not answered what takes it no time."""
 _log = logging.getLogger(__name__)
 
 
@@ -35,19 +36,14 @@ class Driver:
 
     Args:
         work: what is left of the run.
-        workers: how many there are to be.
-        needs: `num_cpus`, `num_gpus`, `resources` of each.
-        max_restarts: how often one that was lost is replaced.
-        start_timeout: seconds to wait for the cluster to have room for the first.
+        settings: how many workers there are to be, what each needs, and how long the driver waits for them.
     """
 
-    def __init__(
-        self, work: Work, workers: int, needs: Mapping[str, Any], max_restarts: int, start_timeout: float
-    ) -> None:
+    def __init__(self, work: Work, settings: Ray) -> None:
         import ray
 
-        self.ray, self.work, self.count, self.needs = ray, work, workers, needs
-        self.max_restarts, self.start_timeout = max_restarts, start_timeout
+        self.ray, self.work, self.settings, self.needs = ray, work, settings, settings.needs
+        workers = settings.workers
         self.config = _config(work)
         self.budget = SharedBudget(work.usage, workers)
         self.spent: BudgetSpentError | None = None
@@ -114,7 +110,7 @@ class Driver:
         if self.scheduler.done:
             return
         self._warn_of_room()
-        slots = {asyncio.create_task(self._run_slot()) for _ in range(self.count)}
+        slots = {asyncio.create_task(self._run_slot()) for _ in range(self.settings.workers)}
         waiting = set(slots)
         try:
             while waiting and not self.scheduler.done:
@@ -125,12 +121,12 @@ class Driver:
         finally:
             await _cancelled(slots)
         if not self.scheduler.done:
-            times = self.max_restarts + 1
+            times = self.settings.max_restarts + 1
             raise EngineFatalError(f"every worker was lost {times} times; the last: {self.lost[-1]}")
 
     async def _run_slot(self) -> None:
         """One worker after another in the same place, as they are lost."""
-        for _ in range(self.max_restarts + 1):
+        for _ in range(self.settings.max_restarts + 1):
             number = next(self.numbers)
             try:
                 await self._run_worker(number)
@@ -147,21 +143,20 @@ class Driver:
         actor = self.actors[number] = start_worker(self.ray, self.needs)
         await self._place(number, actor)
         here, root = str(Path.cwd()), str(self.work.plan.project.root)
-        failure = await actor.start.remote(number, here, root, self.config, self.spent)
-        if failure is not None:
-            raise failure
-        self.started[number] = {"worker": number, **self.placed[number], "episodes": 0}
-        self.scheduler.join(number)
-        changed, update, sent = self.changed, None, None
+        pings = asyncio.create_task(self._keep_pinging(actor))
+        update, sent = None, None
         try:
+            failure = await actor.start.remote(number, here, root, self.config, self.spent)
+            if failure is not None:
+                raise failure
+            self.started[number] = {"worker": number, **self.placed[number], "episodes": 0}
+            self.scheduler.join(number)
             while True:
-                ping, changed = changed.done(), self.changed
-                taken = self.scheduler.take(number)
-                limit = self.spent or (self._limit(number) if self.scheduler.active[number] else sent)
-                if limit is not None and (taken or ping or limit != sent):
+                changed, taken = self.changed, self.scheduler.take(number)
+                limit = self.spent or (self.budget.limit(number) if self.scheduler.active[number] else sent)
+                if limit is not None and (taken or limit != sent):
                     assigned = [(each.job[0].id, *each.job[1:], each.moves) for each in taken]
-                    added = actor.add.remote(assigned, limit)
-                    await (self._ping(actor, added) if ping else added)
+                    await actor.add.remote(assigned, limit)
                     sent = limit
                 update = update or asyncio.ensure_future(actor.updates.remote())
                 await asyncio.wait({update, changed}, return_when=asyncio.FIRST_COMPLETED)
@@ -169,30 +164,21 @@ class Driver:
                     self._keep(number, update.result())
                     update = None
         finally:
-            if update is not None:
-                await _cancelled([update])
+            await _cancelled([pings, *filter(None, [update])])
 
     async def _place(self, number: int, actor: Any) -> None:
         """Wait for the cluster to have room for the worker. With no worker at all the waiting has an end."""
         placed = asyncio.ensure_future(actor.place.remote())
         try:
-            await asyncio.wait({placed}, timeout=self.start_timeout)
+            await asyncio.wait({placed}, timeout=self.settings.start_timeout)
             if not placed.done() and not self.started:
-                within, wants = f"within {self.start_timeout:g} s", _words(self.needs)
+                within, wants = f"within {self.settings.start_timeout:g} s", _words(self.needs)
                 message = f"the cluster had no room {within} for a worker, which takes {wants}"
                 there = _words(self.ray.cluster_resources())
                 raise SetupError(message, hint=f"In all it has {there}. Ask for less, or raise start_timeout.")
             self.placed[number] = await placed
         finally:
             placed.cancel()
-
-    def _limit(self, number: int) -> Used:
-        """What a worker may use in all. Others, whose unused share it waits for, are to be there."""
-        waiting = self.budget.waiting
-        limit = self.budget.limit(number)
-        if self.budget.waiting and not waiting:
-            self._notify()
-        return limit
 
     def _keep(self, number: int, update: WorkerUpdate) -> None:
         """Note what a worker reports. Raises its failure."""
@@ -213,7 +199,7 @@ class Driver:
         if not self.scheduler.active.get(number):
             self.budget.release(number)
         self._check_budget()
-        if self.scheduler.done or (self.budget.waiting and self.budget.used_up(number)):
+        if self.scheduler.done or self.budget.used_up(number):  # others may use what it has not
             self._notify()
 
     def _check_budget(self) -> None:
@@ -226,7 +212,6 @@ class Driver:
 
     def _notify(self) -> None:
         """Let all workers' tasks look for what has changed."""
-        self.budget.waiting = False
         self.changed.set_result(None)
         self.changed = asyncio.get_running_loop().create_future()
 
@@ -237,13 +222,13 @@ class Driver:
         await asyncio.to_thread(_fence.wait, _fence.path_of(self.work.folder, number))
         if number not in self.scheduler.active:
             return
-        held = frozenset(self.scheduler.active[number] | self.scheduler.paused[number])
+        episodes = frozenset(self.scheduler.active[number] | self.scheduler.paused[number])
         journal = self.work.folder / storage.of_worker(storage.JOURNAL, number)
-        found = await asyncio.to_thread(storage.Progress, journal, only=held)
-        for name in self.scheduler.recover(number, found.ends, found.moves):
+        progress = await asyncio.to_thread(storage.Progress, journal, only=episodes)
+        for name in self.scheduler.recover(number, progress.ends, progress.moves):
             self.started[number]["episodes"] += 1
-            self.work.on_score(EpisodeScore(name, **found.ends[name]))
-        self._count(number, (found.calls, found.tokens))
+            self.work.on_score(EpisodeScore(name, **progress.ends[name]))
+        self._count(number, (progress.calls, progress.tokens))
         self._notify()
 
     async def _end(self, why: str | BudgetSpentError | None, now: bool = False) -> list[Failure]:
@@ -255,7 +240,7 @@ class Driver:
             self.ray.kill(self.actors.pop(number))
         workers = dict(self.actors)
         if why is not None:  # answers in flight may take long, but their worker has to be there
-            await asyncio.gather(*(self._ping(actor, actor.place.remote()) for actor in workers.values()))
+            await asyncio.gather(*map(self._ping, workers.values()))
         patience = ENDING_TIMEOUT if why is None else None
         ends = [asyncio.wait_for(_result(actor.end.remote(why, now)), patience) for actor in workers.values()]
         failures: list[Failure] = []
@@ -275,10 +260,16 @@ class Driver:
                 self.lost.append(f"worker {number}: {_line(update) or 'it did not end'}")
         return failures
 
-    async def _ping(self, actor: Any, reference: Any) -> None:
-        """Wait for a method that returns at once. A worker that does not answer is killed: its requests end with it."""
+    async def _keep_pinging(self, actor: Any) -> None:
+        while True:
+            await asyncio.sleep(self.settings.ping_timeout / 2)
+            await self._ping(actor)
+
+    async def _ping(self, actor: Any) -> None:
+        """Kill a worker that does not answer: its process may be frozen. What is asked of it ends with an error."""
+        ping = actor.place.options(concurrency_group="pings")  # answers also while a model is loaded
         try:
-            await asyncio.wait_for(_result(reference), PING_TIMEOUT)
+            await asyncio.wait_for(_result(ping.remote()), self.settings.ping_timeout)
         except (self.ray.exceptions.RayActorError, TimeoutError):
             self.ray.kill(actor)
 
@@ -289,13 +280,14 @@ class Driver:
         if not any(all(has.get(kind, 0) >= value for kind, value in needs.items()) for has in machines):
             wants, there = _words(self.needs), _words(self.ray.cluster_resources())
             message = "no machine of the cluster is large enough for a worker, which takes %s (in all there are %s): "
-            _log.warning(message + "waiting %g s for one that is", wants, there, self.start_timeout)
+            _log.warning(message + "waiting %g s for one that is", wants, there, self.settings.start_timeout)
 
 
 def start_worker(ray: Any, needs: Mapping[str, Any], now: bool = True) -> Any:
     """A worker's actor, or with `now=False` only its class. Raises `SetupError` for needs that Ray does not know."""
     try:
-        actor = ray.remote(Worker).options(**needs, max_restarts=0, scheduling_strategy="SPREAD")
+        more = {"max_restarts": 0, "scheduling_strategy": "SPREAD", "concurrency_groups": {"pings": 1}}
+        actor = ray.remote(**needs, **more)(Worker)
         return actor.remote() if now else actor
     except (ValueError, TypeError, OverflowError) as error:
         message = f"Ray cannot count num_cpus, num_gpus, resources of a worker: {error}"

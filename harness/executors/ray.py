@@ -31,10 +31,6 @@ _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: the cases assigned to a worker are the largest thing in it."""
 _REACHING = 10.0
 """Seconds in which a cluster's address has to answer at all; Ray itself would try for minutes."""
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_SETTINGS = 4
-_NO_SETTINGS = bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
-"""A frame: length (3 bytes), type, flags, stream (4 bytes)."""
 
 
 @dataclass(kw_only=True)
@@ -48,6 +44,7 @@ class Ray(Executor):
             cluster of this machine alone, for the time of the run.
         max_restarts: how often a worker that was lost is replaced.
         start_timeout: seconds to wait for the cluster to have room for the first worker.
+        ping_timeout: seconds after which a worker that answers no ping is replaced.
     """
 
     workers: Annotated[int, Range(ge=1)]
@@ -57,6 +54,7 @@ class Ray(Executor):
     address: str | None = None
     max_restarts: Annotated[int, Range(ge=0)] = 3
     start_timeout: Annotated[float, Range(gt=0)] = 600
+    ping_timeout: Annotated[float, Range(gt=0)] = 60
 
     def __post_init__(self) -> None:
         self._report: Facts | None = None
@@ -69,7 +67,7 @@ class Ray(Executor):
         if plan.share_calls:
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
-        start_worker(package(), self._needs(), now=False)
+        start_worker(package(), self.needs, now=False)
 
     async def play(self, work: Work) -> dict[str, Facts]:
         ray = package()
@@ -77,7 +75,7 @@ class Ray(Executor):
             if work.options.use_cache and sum(bool(node["Alive"]) for node in ray.nodes()) > 1:
                 message = "--use_cache keeps answers in a file that processes of one machine can share, not of several"
                 raise SetupError(message, hint="Leave --use_cache out; what is recorded is never asked again anyway.")
-            driver = Driver(work, self.workers, self._needs(), self.max_restarts, self.start_timeout)
+            driver = Driver(work, self)
             try:
                 return await driver.play()
             finally:
@@ -86,7 +84,9 @@ class Ray(Executor):
     def report(self) -> Facts | None:
         return self._report
 
-    def _needs(self) -> dict[str, Any]:
+    @property
+    def needs(self) -> dict[str, Any]:
+        """What each worker needs."""
         return {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus, "resources": self.resources}
 
     @contextlib.contextmanager
@@ -135,22 +135,11 @@ class Ray(Executor):
             ray.shutdown()
 
 
-def reach(address: str, patience: float = _REACHING) -> None:
-    """Raises `OSError` where nobody listens at host:port, or somebody who is no Ray: who does not answer HTTP/2, on
-    which gRPC stands, with settings (RFC 9113, 3.4 and 6.5). Of other kinds of addresses Ray itself knows at once."""
+def reach(address: str) -> None:
+    """Raises `OSError` where nothing listens at host:port. Of other kinds of addresses Ray itself knows at once."""
     host, _, port = address.rpartition(":")
-    if not (host and port.isdecimal()):
-        return
-    with socket.create_connection((host.strip("[]"), int(port)), timeout=patience) as reached:
-        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-            return
-        reached.sendall(_PREFACE + _NO_SETTINGS)
-        try:
-            frame = reached.makefile("rb").read(len(_NO_SETTINGS))
-        except TimeoutError:
-            raise ConnectionError(f"who listens there says nothing within {patience:g} s") from None
-    if len(frame) < len(_NO_SETTINGS) or frame[3] != _SETTINGS:
-        raise ConnectionError("who listens there is something else")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHING).close()
 
 
 def package() -> Any:

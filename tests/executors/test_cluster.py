@@ -95,6 +95,23 @@ def test_a_workers_death_changes_nothing(tmp_path: Path, calm: Path, capfd: pyte
     assert not list(folder.glob(".lock-*"))
 
 
+def test_a_frozen_worker_is_replaced(tmp_path: Path) -> None:
+    """Its process is there, and so is its connection; it only answers nothing any more."""
+    frozen = tmp_path / "frozen"
+
+    def answer(request: Request) -> str:
+        with contextlib.suppress(FileExistsError):
+            frozen.open("x").close()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return "ab"[request.seed % 2]
+
+    folder = tmp_path / "many" / "r"
+    done = run(folder, Mock(function=answer), {**RAY, "ping_timeout": 2})
+    run(tmp_path / "one" / "r", Mock(function=answer), "local")
+    assert results(folder) == results(tmp_path / "one" / "r")
+    assert len(done.meta["executor"]["lost"]) == 1 and not list(folder.glob(".lock-*"))
+
+
 def test_only_what_is_in_flight_in_a_dying_worker_is_asked_again(tmp_path: Path) -> None:
     """It dies when all that it was answered is on the disk. (Else there is also what came in during the last tenth of a
     second: how many answers those are is a matter of time and nothing else.)"""

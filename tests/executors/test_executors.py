@@ -1,12 +1,8 @@
 """Choosing where a run is played, and what a worker process does; no cluster is needed for either."""
 
 import asyncio
-import contextlib
-import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,6 @@ from harness.errors import EngineFatalError, RequestError, SetupError, SpecError
 from harness.executors import _fence, chosen
 from harness.executors._worker import Worker, WorkerUpdate
 from harness.executors.local import Local
-from harness.executors.ray import reach
 from harness.runtime.options import Options
 from harness.storage import locks
 from tests.executors.workers import NOTHING, Dice, Slow, assigned, plan, with_worker
@@ -272,48 +267,3 @@ def test_a_project_that_is_not_there_too(tmp_path: Path) -> None:
 def test_an_engine_that_cannot_start(tmp_path: Path) -> None:
     failure = with_worker(tmp_path, Dice(broken_start=True), nothing)
     assert isinstance(failure, SetupError) and "Buy some" in str(failure)
-
-
-# ------------------------------------------------------------------------------------------- addresses
-
-
-@contextlib.contextmanager
-def listening(says: bytes) -> Iterator[str]:
-    """Where somebody takes connections, says this and hangs up, or keeps silent."""
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            self.request.sendall(says)
-            if not says:
-                self.request.recv(1 << 10)
-                self.request.recv(1)  # until the other one hangs up
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    ("says", "told"),
-    [
-        (b"", r"says nothing within 0\.2 s"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "something else"),
-        (b"\0\0\0", "something else"),
-        (b"\0\0\0\7\0\0\0\0\0", "something else"),
-    ],
-)
-def test_who_listens_and_is_no_ray_is_found_out(says: bytes, told: str) -> None:
-    with listening(says) as address, pytest.raises(OSError, match=told):
-        reach(address, patience=0.2)
-
-
-def test_who_may_be_ray_is_left_to_ray() -> None:
-    with listening(b"\0\0\x18\4\0\0\0\0\0and more") as address:
-        reach(address)
-    reach("auto")
-    with pytest.raises(OSError):
-        reach(address)
