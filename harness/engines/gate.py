@@ -155,7 +155,9 @@ class Gate(Wrapper, Retries):
         await self._queue.enter(request.thread.age)
         try:
             self.stop.check()
-            shown = 0 if self.log is None else self.log.begin(request)
+            if self.log is not None:
+                self.log.check()
+            messages = len(request.thread.messages)
             try:
                 if self.switcher is not None:
                     await self.switcher.enter(self)
@@ -170,13 +172,13 @@ class Gate(Wrapper, Retries):
                         self.switcher.leave()
             except EngineError as error:
                 if self.log is not None:
-                    self.log.failed(self.model, request, shown, error)
+                    self.log.write(self.model, request, messages, error)
                 self._judge(error)
                 raise
             self._note(False)
             self.usage.answered(answer, self.inner)
             if self.log is not None:
-                self.log.answered(self.model, request, shown, answer)
+                self.log.write(self.model, request, messages, answer)
             return answer
         finally:
             self._queue.leave()
@@ -194,9 +196,9 @@ class Gate(Wrapper, Retries):
         allowed = round(self.max_error_rate * self.WINDOW, 6)  # .29 * 100 is a little less than 29
         dead = not self.answered and self._lost >= self.FIRST and not self.lenient
         if self._failed > allowed or dead:
-            found = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
+            summary = f"{self._failed} of the last {len(self._last)} requests to {self.model} failed, the last with: "
             bound = f"max_error_rate allows {allowed:g} in {self.WINDOW}" + ", but not all of them" * dead
-            self.stop.end(f"{found}{error} ({bound})")
+            self.stop.end(f"{summary}{error} ({bound})")
 
     def _note(self, failed: bool) -> None:
         if len(self._last) == self.WINDOW:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,46 +33,44 @@ class RequestLog:
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
 
-    def begin(self, request: Request) -> int:
-        """How many messages the engine sees: the thread may have grown when the answer is here. Raises `StorageError`
-        if the file can be written no more."""
-        self._raise_failure()
-        return len(request.thread.messages)
-
-    def answered(self, model: str, request: Request, shown: int, answer: Completion) -> None:
-        """An answer to the first `shown` messages. Where it cannot be written the next call raises that: this one has
-        its answer, which can be recorded as a move."""
-        try:
-            self._write(model, request, shown, {"completion": as_json(answer)})
-        except StorageError as failure:
-            self._failure = failure
-
-    def failed(self, model: str, request: Request, shown: int, error: EngineError) -> None:
-        """A call that failed. Raises `StorageError`."""
-        self._write(model, request, shown, {"error": str(error), "error_kind": error.kind})
-
-    def close(self) -> None:
-        """Close the file. Raises `StorageError` where a line was not written."""
-        self._journal.close()
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
+    def check(self) -> None:
+        """Raise `StorageError` if the file can be written no more."""
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
 
-    def _write(self, model: str, request: Request, shown: int, result: Mapping[str, Any]) -> None:
+    def write(self, model: str, request: Request, messages: int, result: Completion | EngineError) -> None:
+        """Log what became of a call. Where that fails the next `check` raises it: this call has its answer, which the
+        run can record as a move.
+
+        Args:
+            model: the model's name.
+            request: the request.
+            messages: how many messages the engine saw: the thread may have grown when the answer is here.
+            result: the answer, or why there is none.
+        """
         memo = request.thread.memo
         number, start = memo.get("request_log") or (next(self._threads), 0)
-        memo["request_log"] = (number, shown)
-        line = {
+        memo["request_log"] = (number, messages)
+        line: dict[str, Any] = {
             "id": request.id,
             "model": model,
             "sampling": dict(request.sampling),
             "seed": request.seed,
             "thread": number,
             "start": start,
-            "messages": request.thread.messages[start:shown],
-            **result,
+            "messages": request.thread.messages[start:messages],
         }
-        self._journal.append(line)
+        if isinstance(result, Completion):
+            line["completion"] = as_json(result)
+        else:
+            line |= {"error": str(result), "error_kind": result.kind}
+        try:
+            self._journal.append(line)
+        except StorageError as failure:
+            self._failure = failure
+
+    def close(self) -> None:
+        """Close the file. Raises `StorageError` where a line was not written."""
+        self._journal.close()
+        self.check()
