@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +16,8 @@ Messages = Sequence[dict[str, str]]
 Encode = Callable[[str], list[int]]
 Decode = Callable[[Sequence[int]], str]
 
-_KEPT = 4_000_000
-"""Characters of recent texts that are kept with their ids."""
+_RECENT = 1_000_000
+"""Token ids of recent texts that are kept."""
 
 _numbers = count()
 _SYSTEM = {"role": "system", "content": "Be brief."}
@@ -98,6 +97,8 @@ class ChatTokens:
         template_kwargs: dict[str, Any] | None = None,
         reasoning: Callable[[str], tuple[str | None, str]] | None = None,
     ) -> None:
+        from cachetools import LRUCache, cached
+
         self._tokenizer = tokenizer
         self._template, self._kwargs = template, dict(template_kwargs or {})
         self._reasoning = reasoning
@@ -109,7 +110,10 @@ class ChatTokens:
         self._opening = ""
         self.appended = self.encoded = 0
         self.encode, self.decode = _functions(tokenizer)
-        self._ids = _RecentIds(self.encode)
+        # A thread often opens like another one (in each repeat, for each member of an ensemble), and many protocols ask
+        # every agent the same in a later turn. (A tuple of numbers costs garbage collection nothing.)
+        recent: LRUCache[Any, tuple[int, ...]] = LRUCache(_RECENT, getsizeof=len)
+        self._ids = cached(recent)(lambda text: tuple(self.encode(text)))
         self._try_out()
 
     # ------------------------------------------------------------------------------ text → ids
@@ -133,11 +137,11 @@ class ChatTokens:
             if new is not None:
                 return self._append(history, new)
         self.encoded += 1
-        return Prompt(text, [*self._ids.of(text)])
+        return Prompt(text, [*self._ids(text)])
 
     def _append(self, history: _History, new: str) -> Prompt:
         self.appended += 1
-        return Prompt(history.text + new, [*history.prompt.ids, *history.ids, *self._ids.of(new)])
+        return Prompt(history.text + new, [*history.prompt.ids, *history.ids, *self._ids(new)])
 
     def _short(self, history: _History, messages: Messages) -> str | None:
         """The text behind the last reply, without rendering the history; None where that is uncertain."""
@@ -244,35 +248,6 @@ class ChatTokens:
             new = self._behind(before, whole)
             if new is not None and self.encode(before) + self.encode(new) != self.encode(whole):
                 self._appends = False
-
-
-class _RecentIds:
-    """The ids of texts, encoded once as long as they come again soon: a thread often opens like another one (in each
-    repeat, for each member of an ensemble), and many protocols ask every agent the same in a later turn.
-
-    Args:
-        encode: text → ids.
-        kept: characters of texts to keep; a text of more than an eighth of them is not kept.
-    """
-
-    def __init__(self, encode: Encode, kept: int = _KEPT) -> None:
-        self._encode, self._kept = encode, kept
-        self._known: OrderedDict[str, tuple[int, ...]] = OrderedDict()
-        self._characters = 0
-
-    def of(self, text: str) -> Sequence[int]:
-        """The ids of a text."""
-        known = self._known.get(text)
-        if known is not None:
-            self._known.move_to_end(text)
-            return known
-        ids = self._encode(text)
-        if len(text) <= self._kept // 8:
-            self._known[text] = tuple(ids)  # a tuple of numbers costs garbage collection nothing
-            self._characters += len(text)
-            while self._characters > self._kept:
-                self._characters -= len(self._known.popitem(last=False)[0])
-        return ids
 
 
 def _owner(kind: type, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.engine_api import Thread
-from harness.engines._tokens import ChatTokens, Prompt, _RecentIds
+from harness.engines._tokens import ChatTokens, Prompt
 from harness.errors import RequestError, SetupError
 from tests.helpers.tiny_model import TEMPLATE, make_tokenizer
 
@@ -193,24 +193,15 @@ def test_truncation_in_a_models_files_is_ignored(tokenizer: Any) -> None:
     assert ChatTokens(cutting).encode(text) == tokenizer.encode(text, add_special_tokens=False)
 
 
-def test_a_text_that_comes_again_soon_is_encoded_once() -> None:
-    texts = []
-
-    def encode(text: str) -> list[int]:
-        texts.append(text)
-        return list(text.encode())
-
-    recent = _RecentIds(encode, kept=32)  # eight texts of four characters
-    asked = ["1st.", "2nd.", "1st.", "", "", *(f"{n}th." for n in range(3, 9)), "1st."]
-    for text in asked:
-        assert list(recent.of(text)) == list(text.encode())
-    assert texts == list(dict.fromkeys(asked))
-    texts.clear()
-    for text in ("9th.", "1st.", "2nd.", "longer", "longer"):
-        recent.of(text)
-    assert texts == ["9th.", "2nd.", "longer", "longer"], (
-        "2nd. was the oldest; no text takes more than an eighth of the room"
-    )
+def test_a_text_that_comes_again_is_encoded_once(tokenizer: Any) -> None:
+    chat, texts = ChatTokens(tokenizer), []
+    encode = chat.encode
+    chat.encode = lambda text: texts.append(text) or encode(text)
+    for question in ("Who?", "Why?", "Who?"):
+        thread = Thread()
+        thread.add("user", question)
+        assert chat.prompt(thread).ids == encode(chat.prompt(thread).text)
+    assert len(texts) == 2
 
 
 def test_threads_that_open_alike_share_no_list(tokenizer: Any) -> None:
