@@ -172,7 +172,7 @@ async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str,
     arguments = AsyncEngineArgs(model=str(make(folder / "tiny")), disable_log_stats=True, **ARGUMENTS)
     engine = AsyncLLM.from_engine_args(arguments, stat_loggers=None if mode == "none" else [lambda *_: listener])
     if mode == "listen":
-        listen_only(engine, lean=True)
+        listen_only(engine)
     rng = random.Random(0)
     asked = []
     sampling = {"max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}

@@ -71,22 +71,21 @@ class Load:
     # ------------------------------------------------------------------------------ from the engine
 
     def observe(self, stats: Any, replica: int = 0) -> None:
-        """Take in one step's `SchedulerStats` of vLLM; what a version does not say counts as nothing."""
+        """Take in one step's `SchedulerStats` of vLLM."""
         now = self._clock()
         if self._flying:
             self._last = now
             self._integrate(now)
-        waiting = getattr(stats, "num_waiting_reqs", 0) + getattr(stats, "num_skipped_waiting_reqs", 0)
-        self._replicas[replica] = getattr(stats, "num_running_reqs", 0), waiting, getattr(stats, "kv_cache_usage", 0.0)
+        waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
+        self._replicas[replica] = stats.num_running_reqs, waiting, stats.kv_cache_usage
         self.running = sum(state[0] for state in self._replicas.values())
         self.waiting = sum(state[1] for state in self._replicas.values())
         self.kv_use = max(state[2] for state in self._replicas.values())
         for i, value in enumerate((self.running, self.waiting, self.kv_use)):
             self._most[i] = max(self._most[i], value)
         self._reports += 1
-        cache = getattr(stats, "prefix_cache_stats", None)
-        self._begun += getattr(cache, "requests", 0)
-        self._preempted += getattr(cache, "preempted_requests", 0)
+        self._begun += stats.prefix_cache_stats.requests
+        self._preempted += stats.prefix_cache_stats.preempted_requests
         # It may say so while a request that was just handed over has not reached it yet: that one has not begun.
         if not self.running and not self.waiting and self._begun >= self._handed and self._idle_since is None:
             self._idle_since = now
@@ -147,21 +146,15 @@ class Listener:
     def record_sleep_state(self, *_: Any) -> None: ...
 
 
-def listen_only(engine: Any, lean: bool) -> None:
+def listen_only(engine: Any) -> None:
     """Leave the scheduler's statistics on, and turn those off that this process would work out for every token.
 
     With a stat logger vLLM also keeps times of every request and updates its Prometheus metrics in every step: half as
-    much work again as all the rest of its client. There is no argument for one without the other. An engine that is
-    built otherwise than those that this was read from (0.32) is left as it is: right, and slower.
+    much work again as all the rest of its client. There is no argument for one without the other.
     """
-    handler, processor = getattr(engine, "output_handler", None), getattr(engine, "output_processor", None)
-    loggers = getattr(engine.logger_manager, "stat_loggers", None)
-    if not lean or loggers is None or processor is None:
-        return
-    if not hasattr(processor, "log_stats") or not hasattr(engine, "log_stats"):
-        return
-    if handler is not None:  # begun just now, and not run yet: the next request begins it anew
-        handler.cancel()
+    if engine.output_handler is not None:  # started just now, and not run yet: the next request starts it again
+        engine.output_handler.cancel()
         engine.output_handler = None
-    engine.log_stats = processor.log_stats = False
+    engine.log_stats = engine.output_processor.log_stats = False
+    loggers = engine.logger_manager.stat_loggers
     loggers[:] = [logger for logger in loggers if "Prometheus" not in type(logger).__name__]

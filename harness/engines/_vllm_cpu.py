@@ -7,12 +7,11 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _BIND, _THREADS, _CACHE = "VLLM_CPU_OMP_THREADS_BIND", "OMP_NUM_THREADS", "VLLM_CPU_KVCACHE_SPACE"
-_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -34,22 +33,9 @@ class Machine:
     compiler: bool = True
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Settings for what the user leaves open.
-
-    Attributes:
-        arguments: engine arguments.
-        environment: variables for vLLM's processes.
-        words: the same for people.
-    """
-
-    arguments: dict[str, Any] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
-
-
-def choose(asked: Mapping[str, Any], environment: Mapping[str, str], machine: Machine) -> Choice:
+def choose(
+    arguments: Mapping[str, Any], environment: Mapping[str, str], machine: Machine
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Settings with which vLLM works on this machine, wherever the user and the environment leave the choice.
 
     - Chunked prefill is off: a request with a seed (ours all have one) whose prompt is cut into chunks makes vLLM set
@@ -61,35 +47,31 @@ def choose(asked: Mapping[str, Any], environment: Mapping[str, str], machine: Ma
     - Threads: vLLM pins one to every core, whatever a container's quota is or `OMP_NUM_THREADS` says, and starts no
       second worker on one memory node. In these cases as many as there is time for, and not pinned.
     - No compilation where no compiler is.
+
+    Returns:
+        more engine arguments; variables for vLLM's processes.
     """
-    arguments: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     variables: dict[str, str] = {}
-    words: list[str] = []
-    workers = math.prod(int(asked.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
-    everywhere = workers * int(asked.get("data_parallel_size") or 1)
-    if asked.get("enable_chunked_prefill") is None:
-        arguments["enable_chunked_prefill"] = False
-        words.append("chunked prefill off")
-    chunked = asked.get("enable_chunked_prefill")
-    if asked.get("block_size") is None and not chunked:
-        arguments["block_size"] = 32
-        words.append("blocks of 32 tokens")
-    if not any(asked.get(name) for name in ("kv_cache_memory_bytes", "gpu_memory_utilization")) and (
+    workers = math.prod(int(arguments.get(f"{kind}_parallel_size") or 1) for kind in ("tensor", "pipeline"))
+    workers_everywhere = workers * int(arguments.get("data_parallel_size") or 1)
+    if arguments.get("enable_chunked_prefill") is None:
+        more["enable_chunked_prefill"] = False
+    if arguments.get("block_size") is None and not arguments.get("enable_chunked_prefill"):
+        more["block_size"] = 32
+    if not any(arguments.get(name) for name in ("kv_cache_memory_bytes", "gpu_memory_utilization")) and (
         not environment.get(_CACHE)
     ):
-        arguments["kv_cache_memory_bytes"] = machine.memory // 4 // everywhere
-        words.append(f"{arguments['kv_cache_memory_bytes'] / _GIB:.2g} GiB of key-value cache")
+        more["kv_cache_memory_bytes"] = machine.memory // 4 // workers_everywhere
     if not environment.get(_BIND):
         usable = min(machine.cores, machine.quota or machine.cores)
         if environment.get(_THREADS):
             variables[_BIND] = "nobind"
         elif usable < machine.cores or workers > machine.nodes:
-            variables |= {_BIND: "nobind", _THREADS: str(max(1, (usable - 1) // everywhere))}
-            words.append(f"{variables[_THREADS]} thread{'s' * (variables[_THREADS] != '1')} a worker")
-    if asked.get("enforce_eager") is None and not machine.compiler:
-        arguments["enforce_eager"] = True
-        words.append("nothing compiled (there is no C++ compiler)")
-    return Choice(arguments, variables, tuple(words))
+            variables |= {_BIND: "nobind", _THREADS: str(max(1, (usable - 1) // workers_everywhere))}
+    if arguments.get("enforce_eager") is None and not machine.compiler:
+        more["enforce_eager"] = True
+    return more, variables
 
 
 @contextlib.contextmanager

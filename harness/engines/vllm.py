@@ -165,18 +165,17 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         from vllm.v1.engine.async_llm import AsyncLLM
 
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
-        choice = _vllm_cpu.Choice()
+        more: dict[str, Any] = {}
+        environment: dict[str, str] = {}
         if current_platform.is_cpu():
-            choice = _vllm_cpu.choose(arguments, os.environ, _vllm_cpu.machine())
-        arguments |= choice.arguments
-        self._platform = {
-            "platform": current_platform.device_type,
-            "settings": {**choice.arguments, **choice.environment},
-        }
+            more, environment = _vllm_cpu.choose(arguments, os.environ, _vllm_cpu.machine())
+        arguments |= more
+        settings = {**more, **environment}
+        self._platform = {"platform": current_platform.device_type, "settings": settings}
         others = set(multiprocessing.active_children())
         self._reaper = ChildReaper()
         try:
-            with self._reaper.over_children(), _vllm_cpu.applied(choice.environment):
+            with self._reaper.over_children(), _vllm_cpu.applied(environment):
                 self._engine = AsyncLLM.from_engine_args(
                     AsyncEngineArgs(**arguments),
                     # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
@@ -185,8 +184,9 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
                 )
         finally:
             self._processes = [p for p in multiprocessing.active_children() if p not in others]
-        listen_only(self._engine, arguments["disable_log_stats"])
-        return choice.words
+        if arguments["disable_log_stats"]:
+            listen_only(self._engine)
+        return tuple(f"{name}={value}" for name, value in settings.items())
 
     def _why(self, error: Exception, killed: str | None) -> str:
         """The root cause of a failure, in one line: what the log says first, then which process was killed, then the
@@ -226,9 +226,6 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             self._engine.shutdown()
             for process in self._processes:  # vLLM kills a slow one, but leaves it a zombie
                 process.join(10)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
         await asyncio.sleep(0)  # lets the tasks end that this has cancelled
         with warnings.catch_warnings():
             # AsyncLLM sits in reference cycles; left to interpreter exit its destructor prints errors. Its ZMQ context

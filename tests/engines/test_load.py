@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +23,11 @@ class Clock:
 def stats(running: int, waiting: int = 0, kv: float = 0.0, begun: int = 0, preempted: int = 0) -> SimpleNamespace:
     cache = SimpleNamespace(requests=begun, preempted_requests=preempted)
     return SimpleNamespace(
-        num_running_reqs=running, num_waiting_reqs=waiting, kv_cache_usage=kv, prefix_cache_stats=cache
+        num_running_reqs=running,
+        num_waiting_reqs=waiting,
+        num_skipped_waiting_reqs=0,
+        kv_cache_usage=kv,
+        prefix_cache_stats=cache,
     )
 
 
@@ -147,23 +150,10 @@ def test_shares_are_shares_whatever_happens(events: list[tuple[str, int, float]]
             assert value <= 1.001
 
 
-def test_a_version_that_says_nothing_known_harms_nothing() -> None:
-    load = Load(4)
-    gate = PriorityGate(load.admits)
-    listener = Listener(load, gate, 0)
-    listener.record(scheduler_stats=SimpleNamespace(), iteration_stats=None, engine_idx=0)
-    listener.record(None, None)
-    listener.log_engine_initialized()
-    listener.record_sleep_state(1, 1)
-    listener.log()
-    assert load.admits(1) and (load.running, load.waiting, load.kv_use) == (0, 0, 0.0)
-
-
 class PrometheusStatLogger: ...
 
 
-@pytest.mark.parametrize("lean", [True, False])
-def test_only_the_schedulers_statistics_are_kept(lean: bool) -> None:
+def test_only_the_schedulers_statistics_are_kept() -> None:
     cancelled: list[bool] = []
     loggers = [Listener(Load(1), PriorityGate(lambda _: True), 0), PrometheusStatLogger()]
     engine: Any = SimpleNamespace(
@@ -172,20 +162,17 @@ def test_only_the_schedulers_statistics_are_kept(lean: bool) -> None:
         output_processor=SimpleNamespace(log_stats=True),
         logger_manager=SimpleNamespace(stat_loggers=loggers),
     )
-    listen_only(engine, lean)
-    if lean:
-        assert (engine.log_stats, engine.output_processor.log_stats, engine.output_handler) == (False, False, None)
-        assert len(loggers) == 1 and cancelled == [True]
-    else:  # the user wants vLLM's own
-        assert (engine.log_stats, engine.output_processor.log_stats) == (True, True)
-        assert len(loggers) == 2 and not cancelled
+    listen_only(engine)
+    assert (engine.log_stats, engine.output_processor.log_stats, engine.output_handler) == (False, False, None)
+    assert len(loggers) == 1 and cancelled == [True]
 
 
-def test_an_engine_built_otherwise_is_left_alone() -> None:
-    for engine in (
-        SimpleNamespace(logger_manager=None),
-        SimpleNamespace(logger_manager=SimpleNamespace(stat_loggers=[]), output_processor=SimpleNamespace()),
-    ):
-        before = dict(vars(engine))
-        listen_only(engine, lean=True)
-        assert vars(engine) == before
+def test_a_listener_lets_requests_through_as_the_scheduler_says() -> None:
+    load = Load(4)
+    listener = Listener(load, PriorityGate(load.admits), 0)
+    listener.record(scheduler_stats=stats(3), iteration_stats=None, engine_idx=0)
+    listener.record(None, None)
+    listener.log_engine_initialized()
+    listener.record_sleep_state(1, 1)
+    listener.log()
+    assert load.running == 3
