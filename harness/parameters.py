@@ -12,7 +12,7 @@ import itertools
 import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union, get_args, get_origin
 
 from harness import api
 from harness.engine_api import Engine
@@ -84,8 +84,11 @@ def fields(cls: Any) -> dict[str, Field]:
     """The fields of a dataclass or `TypedDict` that YAML may set, by name."""
     hints, missing = typing.get_type_hints(cls, include_extras=True), dataclasses.MISSING
     if typing.is_typeddict(cls):
-        bare = {n: get_args(hint)[0] if get_origin(hint) is NotRequired else hint for n, hint in hints.items()}
-        return {name: Field(hint, name in cls.__required_keys__) for name, hint in bare.items()}
+        required = {name: name in cls.__required_keys__ for name in hints}  # where annotations do not say it themselves
+        for name, hint in hints.items():
+            if get_origin(hint) in (typing.Required, typing.NotRequired):
+                hints[name], required[name] = get_args(hint)[0], get_origin(hint) is typing.Required
+        return {name: Field(hint, required[name]) for name, hint in hints.items()}
     found = {}
     for f in dataclasses.fields(cls):
         if f.init and not f.name.startswith("_"):

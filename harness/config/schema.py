@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.limits import LimitsEntry
@@ -14,14 +14,11 @@ _Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ 
 _Filled = Keywords(minItems=1)
 
 
-class _Use(TypedDict):
-    use: str
-
-
-class MetricEntry(_Use, total=False):
+class MetricEntry(TypedDict):
     """A metric with parameters, which stand beside these keys."""
 
-    name: Annotated[str, "what tables and result rows call it"]
+    use: str
+    name: NotRequired[Annotated[str, "what tables and result rows call it"]]
 
 
 class GroupEntry(TypedDict, total=False):
@@ -49,17 +46,14 @@ class FitEntry(TypedDict, total=False):
     limit: Annotated[_Number, "at most so many rows"]
 
 
-class _Needed(TypedDict):
-    name: Annotated[str, _Name, "ASCII letters, digits, '_', '.' and '-': it names the run's folder"]
-    task: Annotated[Plugin, "what is to be solved"]
-    protocol: Annotated[Plugin, "who acts when and who sees what"]
-    prompts: Annotated[str, "the prompt set"]
-    metrics: Annotated[list[str | Annotated[MetricEntry, OPEN]], _Filled]
-
-
-class SpecEntry(_Needed, total=False):
+class SpecEntry(TypedDict, total=False):
     """A spec."""
 
+    name: Required[Annotated[str, _Name, "ASCII letters, digits, '_', '.' and '-': it names the run's folder"]]
+    task: Required[Annotated[Plugin, "what is to be solved"]]
+    protocol: Required[Annotated[Plugin, "who acts when and who sees what"]]
+    prompts: Required[Annotated[str, "the prompt set"]]
+    metrics: Required[Annotated[list[str | Annotated[MetricEntry, OPEN]], _Filled]]
     description: str
     extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]
     agents: Annotated[

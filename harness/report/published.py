@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired, TypedDict
 
+from harness.api import Range
 from harness.config import spec, yamls
 from harness.config.project import Project
 from harness.config.spec import Spec
-from harness.errors import DataError, Place, UserError
+from harness.errors import DataError, UserError
+from harness.parameters import OPEN, fields, problems
 from harness.tables import Published, Record, text
 
-_RESERVED: Final = frozenset({"metric", "value", "stderr", "std", "n", "overall"})
+_Figure = Annotated[float, Range(ge=-1e15, le=1e15)]
+
+
+class RecordEntry(TypedDict):
+    """A published figure as YAML writes it; its labels stand beside these keys."""
+
+    metric: str
+    value: _Figure
+    stderr: NotRequired[Annotated[_Figure | None, "standard error, as printed"]]
+    std: NotRequired[Annotated[_Figure | None, "standard deviation, as printed"]]
+    n: NotRequired[Annotated[int | None, "observations behind it"]]
+    overall: NotRequired[Annotated[bool, "whether it is of a row's summary column"]]
+
+
+class PublishedEntry(TypedDict):
+    """A published table as YAML writes it (`harness.tables.Published`)."""
+
+    id: str
+    source: str
+    title: str
+    records: list[Annotated[RecordEntry, OPEN]]
+    covers: NotRequired[dict[str, list[Any]]]
+    warnings: NotRequired[list[str]]
+    profile: NotRequired[str | None]
+
+
+class PublishedFile(TypedDict):
+    """A file of `results/published`, which may say more about the publication."""
+
+    tables: list[Annotated[PublishedEntry, OPEN]]
 
 
 def load_published(path: Path) -> list[Published]:
@@ -24,22 +53,42 @@ def load_published(path: Path) -> list[Published]:
     A table's id is `<file name>/<id>`, e.g. "agentsnet/table2".
 
     Raises:
-        DataError: with file and table, for anything that is not what it should be.
+        DataError: with the place in the file, for anything that is not what it should be.
     """
     if not path.is_file():
         return [table for file in sorted(path.glob("*.yaml")) for table in load_published(file)]
     try:
-        document = yamls.read(path).data
+        document = yamls.read(path)
     except UserError as error:
         raise DataError(f"cannot read published figures: {error.message}", place=error.place) from error
-    try:
-        entries = _typed(_mapping(document, "the file").get("tables"), list, "tables")
-        tables = [_table(path.stem, entry) for entry in entries]
-        if repeated := _repeated([table.id for table in tables]):
-            raise DataError(f"two tables are called {repeated}")
-    except DataError as error:
-        raise DataError(error.message, place=Place(str(path))) from error
+    for where, what in problems(document.data, Annotated[PublishedFile, OPEN]):
+        raise DataError(what, place=document.place(*where))
+    ids: set[str] = set()
+    tables = []
+    for i, entry in enumerate(document.data["tables"]):
+        if entry["id"] in ids:
+            raise DataError(f"two tables are called {entry['id']!r}", place=document.place("tables", i, "id"))
+        ids.add(entry["id"])
+        own = {key: value for key, value in entry.items() if key in ("source", "title", "profile")}
+        records = [_record(record) for record in entry["records"]]
+        cells: set[str] = set()
+        for j, record in enumerate(records):
+            cell = text([record.metric, record.overall, dict(record.labels)])
+            if cell in cells:
+                message = f"two figures of {record.metric!r} for {text(dict(record.labels))}"
+                raise DataError(message, place=document.place("tables", i, "records", j))
+            cells.add(cell)
+        covers = {label: tuple(values) for label, values in entry.get("covers", {}).items()}
+        warnings = tuple(entry.get("warnings", ()))
+        table_id = f"{path.stem}/{entry['id']}"
+        tables.append(Published(id=table_id, records=tuple(records), covers=covers, warnings=warnings, **own))
     return tables
+
+
+def _record(entry: Mapping[str, Any]) -> Record:
+    known = fields(RecordEntry)
+    labels = {label: value for label, value in entry.items() if label not in known}
+    return Record(labels, **{key: value for key, value in entry.items() if key in known})
 
 
 def against(published: Iterable[Published], run: Spec, project: Project) -> list[Published]:
@@ -58,7 +107,7 @@ def against(published: Iterable[Published], run: Spec, project: Project) -> list
         if name is not None and name not in profiles:
             profiles[name] = spec.load(name, project)
         compared.append(
-            table if name is None else replace(table, differs=_differs(table, run, profiles[name], project))
+            table if name is None else dataclasses.replace(table, differs=_differs(table, run, profiles[name], project))
         )
     return compared
 
@@ -101,71 +150,12 @@ def _settings(data: Mapping[str, Any], metrics: Collection[str], project: Projec
         entry_of = data.get(key)
         own = dict(entry_of) if isinstance(entry_of, Mapping) else {"use": entry_of}
         plugin = project.load(kind, str(own["use"]))
-        take(key, {f.name: f.default for f in fields(plugin) if f.init and f.default is not MISSING} | own)
+        take(
+            key,
+            {f.name: f.default for f in dataclasses.fields(plugin) if f.init and f.default is not dataclasses.MISSING}
+            | own,
+        )
     for entry in data.get("metrics", []):
         if isinstance(entry, Mapping) and entry.get("name", entry.get("use")) in metrics:
             take(f"metric {entry.get('name', entry.get('use'))}", {k: v for k, v in entry.items() if k != "name"})
     return settings
-
-
-def _table(stem: str, entry: Any) -> Published:
-    fields = _mapping(entry, "a published table")
-    name = _typed(fields.get("id"), str, "id")
-    try:
-        records = tuple(_record(record) for record in _typed(fields.get("records"), list, "records"))
-        covers = _mapping(fields.get("covers", {}), "covers")
-        table = Published(
-            id=f"{stem}/{name}",
-            source=_typed(fields.get("source"), str, "source"),
-            title=_typed(fields.get("title"), str, "title"),
-            records=records,
-            covers={label: tuple(_typed(values, list, f"covers {label}")) for label, values in covers.items()},
-            warnings=tuple(_typed(w, str, "a warning") for w in _typed(fields.get("warnings", []), list, "warnings")),
-            profile=None if fields.get("profile") is None else _typed(fields["profile"], str, "profile"),
-        )
-        places = [(r.metric, r.overall, *sorted((k, text(v)) for k, v in r.labels.items())) for r in records]
-        if repeated := _repeated(places):
-            raise DataError(f"two figures for {repeated}")
-    except DataError as error:
-        raise DataError(f"{name}: {error.message}") from error
-    return table
-
-
-def _record(entry: Any) -> Record:
-    fields = _mapping(entry, "a record")
-    n, overall = fields.get("n"), fields.get("overall", False)
-    errors = {name: fields[name] for name in ("stderr", "std") if fields.get(name) is not None}
-    if isinstance(n, bool) or not isinstance(n, int | None) or not isinstance(overall, bool):
-        raise DataError(f"n of {entry!r:.120} is a whole number, overall is true or false")
-    return Record(
-        labels={label: value for label, value in fields.items() if label not in _RESERVED},
-        metric=_typed(fields.get("metric"), str, f"the metric of {entry!r:.120}"),
-        value=_number(fields.get("value"), f"the value of {entry!r:.120}"),
-        n=n,
-        overall=overall,
-        **{name: _number(error, f"the {name} of {entry!r:.120}") for name, error in errors.items()},
-    )
-
-
-def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise DataError(f"{what} is not a finite number")
-    return value
-
-
-def _mapping(value: Any, what: str) -> dict[str, Any]:
-    mapping: dict[str, Any] = _typed(value, dict, what)
-    return mapping
-
-
-def _typed(value: Any, kind: type, what: str) -> Any:
-    if not isinstance(value, kind):
-        raise DataError(f"{what} should be a {_KINDS[kind]}, found {value!r:.80}")
-    return value
-
-
-_KINDS: Final[dict[type, str]] = {dict: "mapping", list: "list", str: "text"}
-
-
-def _repeated(values: list[Any]) -> Any:
-    return next((value for value, count in Counter(values).items() if count > 1), None)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.errors import SpecError, near
@@ -37,15 +37,12 @@ CompareEntry = TypedDict(
 )
 
 
-class _TableKeys(TypedDict):
-    title: Annotated[_Name, "a text: the table's heading"]
-    rows: Annotated[_Names, "a label or a list of distinct labels: what makes a row"]
-    cell: Annotated[_Names, "a metric or a list of distinct metrics: what stands in a cell"]
-
-
-class TableEntry(_TableKeys, total=False):
+class TableEntry(TypedDict, total=False):
     """One entry of a spec's `tables:` in YAML."""
 
+    title: Required[Annotated[_Name, "a text: the table's heading"]]
+    rows: Required[Annotated[_Names, "a label or a list of distinct labels: what makes a row"]]
+    cell: Required[Annotated[_Names, "a metric or a list of distinct metrics: what stands in a cell"]]
     columns: Annotated[_Names, "a label or a list of distinct labels: what makes a column"]
     ratio: Annotated[
         dict[str, _Pair],
