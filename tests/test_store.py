@@ -153,8 +153,8 @@ def test_a_full_disk_lets_nobody_wait_for_ever() -> None:
     """More than may wait in memory, for a disk that takes nothing."""
     journal = storage.Journal(Path("/dev/full"))
     with pytest.raises(StorageError, match="No space left"):
-        for _ in range(40):
-            journal.append({"text": "x" * 10**6})
+        while True:
+            journal.append({"text": "x"})
     journal.close()
 
 

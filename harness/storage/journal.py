@@ -17,6 +17,7 @@ import dataclasses
 import errno
 import json
 import os
+import queue
 import stat
 import threading
 import time
@@ -36,7 +37,7 @@ UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""
 _GATHER = 0.02
 _SYNC = 1.0
-_MOST_WAITING = 1 << 24  # bytes
+_MOST_WAITING = 1000  # lines
 RESUME = "resume"
 """The `k` of the line with which a process begins that goes on writing a journal."""
 Line = dict[str, Any]
@@ -64,12 +65,10 @@ class Journal:
         lines a checksum. Raises `StorageError` for a file that cannot be written."""
         self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
-        self._waiting: list[bytes] = []
-        self._size = 0  # bytes appended and not yet written
-        self._ending = self._hurry = self._was_raised = False
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)  # None: there will be no more
+        self._hurry = threading.Event()
         self._failure: StorageError | None = None
-        self._change = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._was_raised = False
         try:
             self._file: IO[bytes] = open(path, "ab", buffering=0, opener=no_link)  # noqa: SIM115
             _cut_torn_line(path, self._file)
@@ -77,6 +76,8 @@ class Journal:
             self.resumes = self._length > 0
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
+        self._thread = threading.Thread(target=self._write_all, name=f"journal {path}", daemon=True)
+        self._thread.start()
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Hand over one line.
@@ -85,34 +86,21 @@ class Journal:
         """
         data = self._encode(line).encode("ascii")
         data = sealed(data) if self._seal else data + b"\n"
-        with self._change:
-            if self._size > _MOST_WAITING:
-                self._change.wait_for(lambda: self._size <= _MOST_WAITING or self._failure)
-            self._raise_failure()
-            if not self._waiting:
-                self._change.notify_all()
-            self._waiting.append(data)
-            self._size += len(data)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._write_all, name=f"journal {self.path}", daemon=True)
-                self._thread.start()
+        self._raise_failure()
+        self._waiting.put(data)
 
     def flush(self) -> None:
         """Wait until everything is with the operating system. Raises `StorageError`."""
-        with self._change:
-            self._hurry = True
-            self._change.notify_all()
-            self._change.wait_for(lambda: not self._size or self._failure)
-            self._hurry = False
-            self._raise_failure()
+        self._hurry.set()
+        self._waiting.join()
+        self._hurry.clear()
+        self._raise_failure()
 
     def close(self) -> None:
         """Write everything and close. Raises `StorageError` for a failure that no other call has raised."""
-        with self._change:
-            self._ending = self._hurry = True
-            self._change.notify_all()
-        if self._thread is not None:
-            self._thread.join()
+        self._hurry.set()
+        self._waiting.put(None)
+        self._thread.join()
         self._file.close()
         if not self._was_raised:
             self._raise_failure()
@@ -123,28 +111,23 @@ class Journal:
             raise self._failure.with_traceback(None)
 
     def _write_all(self) -> None:
-        """The thread: gather, write, wake those that wait."""
-        synced = time.monotonic()
-        while True:
-            with self._change:
-                self._change.wait_for(lambda: self._waiting or self._ending)
-                self._change.wait_for(lambda: self._hurry, _GATHER)
-                lines, self._waiting = self._waiting, []
-                ending = self._ending
+        """The thread: gather, write, let those go on that wait. After a failure it only takes what comes."""
+        synced, ending = time.monotonic(), False
+        while not ending:
+            lines = [self._waiting.get()]
+            self._hurry.wait(_GATHER)
+            lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
+            ending = None in lines
             try:
-                data = b"".join(lines)
-                self._write(data)
-                if ending or time.monotonic() - synced >= _SYNC:
-                    self._sync()
-                    synced = time.monotonic()
+                if self._failure is None:
+                    self._write(b"".join(filter(None, lines)))
+                    if ending or time.monotonic() - synced >= _SYNC:
+                        self._sync()
+                        synced = time.monotonic()
             except Exception as error:  # whatever it is: no call may wait for this thread for ever
                 self._fail(error)
-                return
-            with self._change:
-                self._size -= len(data)
-                self._change.notify_all()
-                if ending and not self._waiting:
-                    return
+            for _ in lines:
+                self._waiting.task_done()
 
     def _write(self, data: bytes) -> None:
         while data:  # a nearly full disk takes only a part
@@ -158,8 +141,8 @@ class Journal:
             raise OSError(errno.ENOENT, "something else has removed it")
         # Files without checksums may have several writers.
         if self._seal and stat.S_ISREG(status.st_mode) and status.st_size != self._length:
-            what = "cut it" if status.st_size < self._length else "written into it"
-            message = f"something else has {what}: {status.st_size:,} bytes are there, not {self._length:,}"
+            change = "cut it" if status.st_size < self._length else "written into it"
+            message = f"something else has {change}: {status.st_size:,} bytes are there, not {self._length:,}"
             raise OSError(errno.ESTALE, message)
         try:
             os.fsync(self._file.fileno())
@@ -169,13 +152,11 @@ class Journal:
 
     def _fail(self, error: Exception) -> None:
         # What stands there may be half a line: anything written after it would be damaged with it.
-        with self._change:
-            what = getattr(error, "strerror", None) or error or type(error).__name__
-            hint = "What was written is readable. Make room, or mend the disk; then give the same command again."
-            if getattr(error, "errno", None) == errno.ESTALE:
-                hint = "What is gone has to come from a copy, else the same command asks for it again."
-            self._failure = StorageError(f"cannot write {self.path}: {what}", hint=hint)
-            self._change.notify_all()
+        message = getattr(error, "strerror", None) or error or type(error).__name__
+        hint = "What was written is readable. Make room, or mend the disk; then give the same command again."
+        if getattr(error, "errno", None) == errno.ESTALE:
+            hint = "What is gone has to come from a copy, else the same command asks for it again."
+        self._failure = StorageError(f"cannot write {self.path}: {message}", hint=hint)
 
 
 def _cut_torn_line(path: Path, file: IO[bytes]) -> None:

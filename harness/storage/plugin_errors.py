@@ -62,10 +62,7 @@ def plugin_frames(error: BaseException) -> list[tuple[FrameType, int]]:
 
 def whole(error: BaseException) -> str:
     """The traceback as Python prints it, bounded in length."""
-    try:
-        text = "".join(traceback.format_exception(error))
-    except Exception:  # its message raises
-        text = "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
+    text = "".join(traceback.format_exception(error))
     half = _LONGEST_TRACEBACK // 2
     return text if len(text) <= 2 * half else f"{text[:half]}\n  …\n{text[-half:]}"
 
