@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 
 _REAPER = """
 import os, select, signal, sys
@@ -65,25 +66,26 @@ class ChildReaper:
                 self._process.stdin.flush()
 
     @contextlib.contextmanager
-    def over_children(self) -> Iterator[None]:
-        """Include every process that `multiprocessing` starts in this block, as soon as it exists."""
-        known, over = set(multiprocessing.active_children()), threading.Event()
+    def over_children(self) -> Iterator[list[BaseProcess]]:
+        """Include every process that `multiprocessing` starts in this block, as soon as it exists; gives their list."""
+        earlier, ended = set(multiprocessing.active_children()), threading.Event()
+        children: list[BaseProcess] = []
 
         def look() -> None:
-            for child in set(multiprocessing.active_children()) - known:
-                known.add(child)
+            for child in set(multiprocessing.active_children()) - earlier.union(children):
+                children.append(child)
                 self.add(child.pid or 0)
 
         def keep_looking() -> None:
-            while not over.wait(0.1):
+            while not ended.wait(0.1):
                 look()
 
         thread = threading.Thread(target=keep_looking, name="children", daemon=True)
         thread.start()
         try:
-            yield
+            yield children
         finally:
-            over.set()
+            ended.set()
             thread.join()
             look()
 

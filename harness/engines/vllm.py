@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import multiprocessing
 import os
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, fields
-from functools import cache
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Facts, Range, plugin
@@ -172,18 +169,14 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         arguments |= more
         settings = {**more, **environment}
         self._platform = {"platform": current_platform.device_type, "settings": settings}
-        others = set(multiprocessing.active_children())
         self._reaper = ChildReaper()
-        try:
-            with self._reaper.over_children(), _vllm_cpu.applied(environment):
-                self._engine = AsyncLLM.from_engine_args(
-                    AsyncEngineArgs(**arguments),
-                    # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
-                    usage_context=UsageContext.LLM_CLASS,
-                    stat_loggers=[lambda config, replica=0: Listener(self._load, self._gate, replica)],
-                )
-        finally:
-            self._processes = [p for p in multiprocessing.active_children() if p not in others]
+        with self._reaper.over_children() as self._processes, _vllm_cpu.applied(environment):
+            self._engine = AsyncLLM.from_engine_args(
+                AsyncEngineArgs(**arguments),
+                # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.
+                usage_context=UsageContext.LLM_CLASS,
+                stat_loggers=[lambda config, replica=0: Listener(self._load, self._gate, replica)],
+            )
         if arguments["disable_log_stats"]:
             listen_only(self._engine)
         return tuple(f"{name}={value}" for name, value in settings.items())
@@ -330,21 +323,22 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         finally:
             self._load.finished()
             self._gate.leave()
-        said = output.outputs[0]
-        if said.finish_reason == "abort":
+        reply = output.outputs[0]
+        if reply.finish_reason == "abort":
             raise RequestError("vLLM aborted the request")
-        cut = said.text if isinstance(said.stop_reason, str) else None  # at a stop string, which vLLM has taken off
-        reasoning, text = self._chat.read(request.thread, prompt, said.token_ids, cut, bool(request.constraint))
+        # Where vLLM stopped at a stop string it has taken that off the text, but not off the ids.
+        cut_text = reply.text if isinstance(reply.stop_reason, str) else None
+        reasoning, text = self._chat.read(request.thread, prompt, reply.token_ids, cut_text, bool(request.constraint))
         self._counts["requests"] += 1
         self._counts["prompt_tokens"] += len(prompt.ids)
         self._counts["cached_tokens"] += getattr(output, "num_cached_tokens", None) or 0
-        self._counts["output_tokens"] += len(said.token_ids)
+        self._counts["output_tokens"] += len(reply.token_ids)
         return Completion(
             text=text,
             reasoning=reasoning,
-            finish_reason=said.finish_reason,
+            finish_reason=reply.finish_reason,
             input_tokens=len(prompt.ids),
-            output_tokens=len(said.token_ids),
+            output_tokens=len(reply.token_ids),
             cached_tokens=getattr(output, "num_cached_tokens", None),
             latency=time.perf_counter() - began,
         )
@@ -357,17 +351,19 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
 
     async def _generate(self, request: Request, prompt: Prompt, room: int) -> Any:
         """vLLM's final output for one prompt."""
-        vllm = _vllm()
+        from vllm.inputs import tokens_input
+        from vllm.v1.engine.exceptions import EngineDeadError
+
         number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
         output: Any = None
         try:
             parameters = _parameters(request, room)
             rank = self._replica(request.thread)
             async for some in self._engine.generate(
-                vllm.tokens_input(prompt.ids), parameters, number, data_parallel_rank=rank
+                tokens_input(prompt.ids), parameters, number, data_parallel_rank=rank
             ):
                 output = some  # the only one: FINAL_ONLY
-        except vllm.EngineDeadError as error:
+        except EngineDeadError as error:
             why = self._why(error, killed_process("", self._processes))
             hint = advice(why)
             raise EngineFatalError(
@@ -377,10 +373,10 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             raise
         except Exception as error:
             self._output.forget()
-            said = f"{type(error).__name__}: {one_line(str(error.__cause__ or error), 1000)}"
-            if "maximum model length" in said or "max_model_len" in said:
-                raise ContextLengthError(said) from error
-            raise (RefusedError if isinstance(error, ValueError | TypeError) else RequestError)(said) from error
+            why = f"{type(error).__name__}: {one_line(str(error.__cause__ or error), 1000)}"
+            if "maximum model length" in why or "max_model_len" in why:
+                raise ContextLengthError(why) from error
+            raise (RefusedError if isinstance(error, ValueError | TypeError) else RequestError)(why) from error
         if output is None:
             raise RequestError("vLLM gave no output")
         return output
@@ -399,34 +395,17 @@ PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
 """Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""
 
 
-@cache
-def _vllm() -> Any:
-    """What every request takes of vLLM, imported when it is first needed."""
-    from vllm.inputs import tokens_input
-    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
-    from vllm.v1.engine.exceptions import EngineDeadError
-
-    return SimpleNamespace(
-        tokens_input=tokens_input,
-        RequestOutputKind=RequestOutputKind,
-        SamplingParams=SamplingParams,
-        StructuredOutputsParams=StructuredOutputsParams,
-        EngineDeadError=EngineDeadError,
-    )
-
-
 def _parameters(request: Request, room: int) -> Any:
     """The request's SamplingParams; never more tokens than there is `room` for."""
-    vllm = _vllm()
+    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
+
     words = normalise(request.sampling)
     words["max_tokens"] = min(words.get("max_tokens", room), room)
     if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
         words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
     if request.constraint:
-        words["structured_outputs"] = vllm.StructuredOutputsParams(**request.constraint)
+        words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
     # Turning ids into text while they come costs more than all else; only stop strings need it.
     words["detokenize"] = bool(words.get("stop"))
     # Made for this one request, so vLLM need not copy it.
-    return vllm.SamplingParams(
-        seed=request.seed, output_kind=vllm.RequestOutputKind.FINAL_ONLY, skip_clone=True, **words
-    )
+    return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)
