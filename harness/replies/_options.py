@@ -1,13 +1,14 @@
-"""The rule that all forms with options share: a single unambiguous option is read, in whatever frame it is said."""
+"""The rule that all forms with options share: a single unambiguous option is read, in whatever frame it stands."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 from ._statements import last_line
-from ._text import end_of
+from ._text import BLANK, DECORATION, WRAPPING, end_of
 from .fields import json_fields
 
 T = TypeVar("T")
@@ -36,6 +37,96 @@ _JOINED = re.compile(
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[\s*_`\"'”’)\]]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
+_JOINT = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
+"""What joins the words of an option, such as the underscore of GRAB_LEFT."""
+_BEFORE = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
+
+
+class Options:
+    """Finds options in text: the longest, between the borders of words ("Group 12" is not "Group 1", 1.0 not 1).
+
+    Case is ignored unless options differ in nothing else. The words of an option may be joined in any way: GRAB_LEFT,
+    grab left, Grab-Left, GRABLEFT.
+
+    Attributes:
+        pattern: matches an option.
+    """
+
+    def __init__(self, by_name: Mapping[str, str]) -> None:
+        """Take the names under which options stand in text, and the options that they mean."""
+        self._fold = len({_plain(name).casefold() for name in by_name}) == len(by_name)
+        self._by_name = {self._key(_JOINT.sub("", name)): option for name, option in by_name.items()}
+        self._by_name |= {self._key(name): option for name, option in by_name.items()}
+        names = "|".join(map(_name_pattern, sorted(by_name, key=len, reverse=True)))
+        self.pattern = re.compile(
+            rf"(?<![^\W_])(?<!\w-)(?<!\d\.)(?:{names})(?![^\W_]|%|\.\d|[_'’-][^\W_])",
+            re.IGNORECASE if self._fold else 0,
+        )
+
+    def named(self, match: re.Match[str]) -> str:
+        """The option that a match of `pattern` means."""
+        joined = self._key(match[0].replace("\\", ""))
+        return self._by_name.get(joined) or self._by_name[self._key(_JOINT.sub("", joined))]
+
+    def exactly(self, text: str) -> str | None:
+        """The option that `text` is and nothing besides, but for marks around it."""
+        for bare in (text.strip(), text.strip(WRAPPING + ",;:$")):
+            if match := self.pattern.fullmatch(bare):
+                return self.named(match)
+        return None
+
+    def after(self, text: str, start: int) -> str | None:
+        """The option that stands behind `start` and marks there; None for one of several."""
+        for marks in (_BEFORE, BLANK):
+            match = self.pattern.match(text, end_of(marks, text, start))
+            if match:
+                return None if another_follows(text, match.end(), self.pattern) else self.named(match)
+        return None
+
+    def _key(self, name: str) -> str:
+        return _plain(name).casefold() if self._fold else _plain(name)
+
+
+@lru_cache(maxsize=512)
+def options_of(names: tuple[str, ...]) -> Options:
+    """The finder of these options."""
+    return Options({name: name for name in names})
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _name_pattern(name: str) -> str:
+    words = [r"\s+".join(map(re.escape, part.split())) for part in _JOINT.split(name.strip())]
+    return r"[\s_\\-]{0,3}".join(words)
+
+
+@lru_cache(maxsize=64)
+def marker_pattern(marker: str) -> re.Pattern[str]:
+    """What finds a marker's words in any case with bold or blanks between them, and two hashes before it if it has
+    hashes."""
+    parts = [re.escape(part) for part in re.findall(r"\w+|[^\w\s#]", marker)] or [re.escape(marker)]
+    parts = ["[:：]" if part == ":" else part for part in parts]
+    edge = r"(?<!\w)" if parts[0][0].isalnum() else ""
+    hashes = r"[ \t*_`]*+#*" if marker.endswith("#") else ""
+    return re.compile(edge + r"[ \t*_`]*+".join(parts) + hashes, re.IGNORECASE)
+
+
+def read_option(text: str, options: tuple[str, ...], marker: str | None) -> str | None:
+    """The option behind the last marker that one follows; else the whole text; else `plain_option`."""
+    finder, option = options_of(options), None
+    hashes = (marker or "").startswith("#")
+    for match in marker_pattern(marker).finditer(text) if marker else ():
+        if not hashes or text.endswith("##", 0, _back_over_blanks(text, match.start())):
+            option = finder.after(text, match.end()) or option
+    return option or finder.exactly(text) or plain_option(text, finder.exactly)
+
+
+def _back_over_blanks(text: str, end: int) -> int:
+    while end and text[end - 1] in " \t*_`":
+        end -= 1
+    return end
 
 
 def plain_option(
@@ -56,7 +147,7 @@ def plain_option(
     """
     announced, text = announced or exactly, text[-_TAIL:]
     if "{" in text:
-        values = [v for v in json_fields(text, KEYS).values() if isinstance(v, (str, int)) and not isinstance(v, bool)]
+        values = [value for value in json_fields(text, KEYS).values() if isinstance(value, (str, int))]
         options = {option for value in values if (option := announced(str(value))) is not None}
         if len(options) == 1:
             return options.pop()

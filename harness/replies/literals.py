@@ -75,7 +75,7 @@ def objects(text: str, unescape: Callable[[str], str] | None = None) -> Iterator
     Linear: objects do not overlap, and the characters that failed attempts read are paid from a budget proportional to
     the length of `text`; the search ends when it is used up.
     """
-    budget, at = 16 * len(text) + 4096, 0
+    budget, at = 2 * len(text) + 4096, 0
     while budget > 0 and (brace := _OBJECT.search(text, at)):
         start = brace.start()
         try:

@@ -9,8 +9,9 @@ from typing import Any
 
 from harness.api import Action, Parsed, Reply
 
+from ._options import marker_pattern
 from ._text import WRAPPING, Parsing, literal, valid
-from .labelled import Labelled, label
+from .labelled import Labelled
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
@@ -67,7 +68,7 @@ class MessageLine(Reply):
         if self.parsing == "reference":
             match = re.search(rf"{re.escape(self.label)}:\s*", text, re.IGNORECASE)
             return (match.end(), self.line_end(text, match.end(), match.end() + 1)) if match else (-1, -1)
-        matches = list(label(self.label).finditer(text))
+        matches = list(marker_pattern(f"{self.label}:").finditer(text))
         if not matches:
             return -1, -1
         last = matches[-1]
@@ -139,7 +140,7 @@ class ActionWithMessage(Reply):
         else:
             rest = f"{text[:start]}\n{text[end:]}"
             act = self.act.parse(rest)
-            single = isinstance(self.act, Labelled) and not label(self.act.label).search(rest)
+            single = isinstance(self.act, Labelled) and not marker_pattern(f"{self.act.label}:").search(rest)
             if act.error is not None and single:
                 end = self.line.line_end(text, start, start)
                 act = self.act.parse(text[end:])
