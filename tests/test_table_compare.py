@@ -100,8 +100,8 @@ def test_pairs_are_scipys_over_what_both_sides_have() -> None:
     assert table.notes[2:] == (
         "paired p: two-sided paired t tests (n = 4 pairs); a pair has equal agents, and the mean of its episodes "
         "where a side has several.",
-        "paired p (Holm): paired p after Holm's correction for the one such test in this table.",
         "1 of 5 combinations of agents have numbers on one side only and are in no pair.",
+        "paired p (Holm): paired p after Holm's correction for the one such test in this table.",
     )
 
 

@@ -232,7 +232,7 @@ def _spread(
         interval = stats.t_interval(values, within=bounds)
     else:
         interval = stats.wilson(values.count(1), len(values)) if all(x in (0, 1) for x in values) else None
-    return replace(cell, low=interval.low, high=interval.high) if interval else cell
+    return replace(cell, low=interval[0], high=interval[1]) if interval else cell
 
 
 def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means) -> Statistic:

@@ -17,7 +17,7 @@ from .scores import EpisodeScore, all_parts, finite, numbers
 from .spec import Compare, TableSpec
 from .table import Cell, Column, Form, Row, Table, text
 
-_WELCH: Final[dict[str, tuple[str, Form]]] = {
+_COLUMNS: Final[dict[str, tuple[str, Form]]] = {
     "base": ("base", "quantity"),
     "with": ("with", "quantity"),
     "difference": ("difference", "quantity"),
@@ -25,13 +25,12 @@ _WELCH: Final[dict[str, tuple[str, Form]]] = {
     "df": ("df", "plain"),
     "p": ("p", "pvalue"),
     "p_holm": ("p (Holm)", "pvalue"),
-}
-_PAIRED: Final[dict[str, tuple[str, Form]]] = {
     "pairs": ("pairs", "count"),
     "paired_difference": ("paired difference", "quantity"),
     "paired_p": ("paired p", "pvalue"),
     "paired_p_holm": ("paired p (Holm)", "pvalue"),
 }
+"""Statistic → its column's title and form. Those from "pairs" on are only there with `paired_by`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,12 @@ def compare(table: TableSpec, asked: Compare, scores: Sequence[EpisodeScore]) ->
     table = replace(table, order={**table.order, asked.label: asked.others})
     rows = Axis(_row_labels(table, asked, selected), table)
     tests = _tests(table, asked, rows, selected)
-    statistics = {**_WELCH, **(_PAIRED if asked.paired_by else {})}
+    names = list(_COLUMNS) if asked.paired_by else [name for name in _COLUMNS if "pair" not in name]
     adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
     rows_filled = []
     for test, welch, paired in zip(tests, *adjusted, strict=True):
         cells = _cells(test, welch, paired)
-        values = tuple(cells[name] for name in statistics)
+        values = tuple(cells[name] for name in names)
         rows_filled.append(Row(rows.values(test.key), tuple(map(rows.shown, test.key)), values, test.metric))
     titles = {"base": rows.shown(asked.base)}
     if len(asked.others) == 1:
@@ -86,8 +85,8 @@ def compare(table: TableSpec, asked: Compare, scores: Sequence[EpisodeScore]) ->
         row_labels=rows.labels,
         column_labels=("statistic",),
         columns=tuple(
-            Column({"statistic": name}, (titles.get(name) or rows.shown(title),), form=form)
-            for name, (title, form) in statistics.items()
+            Column({"statistic": name}, (titles.get(name) or rows.shown(_COLUMNS[name][0]),), form=_COLUMNS[name][1])
+            for name in names
         ),
         rows=tuple(rows_filled),
         row_names=tuple(rows.shown(label) for label in rows.labels),
@@ -169,26 +168,22 @@ def _holm(tests: Sequence[stats.Comparison]) -> list[float | None]:
 
 def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mapping[str, Cell]:
     base, other = _mean(test.base, test.metric), _mean(test.other, test.metric)
-    n = sum(test.counts)
+    welch, paired, n = test.welch, test.paired, sum(test.counts)
+    values = {
+        "difference": (welch.difference, n),
+        "t": (welch.statistic, n),
+        "df": (welch.df, n),
+        "p": (welch.pvalue, n),
+        "p_holm": (holm, n),
+        "pairs": (test.pairs if all(test.counts) else None, test.pairs),
+        "paired_difference": (paired.difference, test.pairs),
+        "paired_p": (paired.pvalue, test.pairs),
+        "paired_p_holm": (paired_holm, test.pairs),
+    }
     failed, missing = base.failed + other.failed, base.missing + other.missing
-    cells: dict[str, Cell] = {"base": base, "with": other}
-    welch, paired = test.welch, test.paired
-    for name, value in (
-        ("difference", welch.difference),
-        ("t", welch.statistic),
-        ("df", welch.df),
-        ("p", welch.pvalue),
-        ("p_holm", holm),
-    ):
-        cells[name] = Cell(finite(value), None, n, failed, missing)
-    for name, value in (
-        ("pairs", test.pairs if all(test.counts) else None),
-        ("paired_difference", paired.difference),
-        ("paired_p", paired.pvalue),
-        ("paired_p_holm", paired_holm),
-    ):
-        cells[name] = Cell(finite(value), None, test.pairs, failed, missing)
+    cells = {name: Cell(finite(value), None, count, failed, missing) for name, (value, count) in values.items()}
     informed = any(score.uses_ground_truth for score in (*test.base, *test.other))
+    cells |= {"base": base, "with": other}
     return {name: replace(cell, uses_ground_truth=informed) for name, cell in cells.items()}
 
 
@@ -222,52 +217,39 @@ def _notes(
     yield from limited(selected)
     for metric in table.cells:
         yield from without_number(table, selected, metric)
-    yield from _about_welch(asked, tests)
-    if asked.paired_by:
-        yield from _about_pairs(asked, tests)
-
-
-def _about_welch(asked: Compare, tests: Sequence[_Test]) -> Iterable[str]:
     others = ", ".join(asked.others)
-    tested = sum(test.welch.pvalue is not None for test in tests)
     base, other = (_range([test.counts[side] for test in tests]) for side in (0, 1))
     yield (
         f"p: two-sided Welch t tests over episodes, {others} against {asked.base} (n = {other} and {base}); "
         f"difference: the former − {asked.base}."
     )
-    yield from _corrected("p", tested)
     few = sum(min(test.counts) < 2 for test in tests)
-    flat = len(tests) - tested - few
-    if few:
-        yield f"{few} of {len(tests)} rows have no p: fewer than two numbers on a side."
-    if flat:
-        yield f"{flat} of {len(tests)} rows have no p: the numbers of neither side vary."
-
-
-def _about_pairs(asked: Compare, tests: Sequence[_Test]) -> Iterable[str]:
-    tested = sum(test.paired.pvalue is not None for test in tests)
-    pairs = _range([test.pairs for test in tests])
+    yield from _undefined("p", [test.welch for test in tests], few, "numbers on a side", "numbers of neither side vary")
+    if not asked.paired_by:
+        return
     keys = ", ".join(asked.paired_by)
     yield (
-        f"paired p: two-sided paired t tests (n = {pairs} pairs); a pair has equal {keys}, and the mean of "
-        f"its episodes where a side has several."
+        f"paired p: two-sided paired t tests (n = {_range([test.pairs for test in tests])} pairs); a pair has equal "
+        f"{keys}, and the mean of its episodes where a side has several."
     )
-    yield from _corrected("paired p", tested)
     if alone := sum(test.keys - test.pairs for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."
     few = sum(test.pairs < 2 for test in tests)
-    flat = len(tests) - tested - few
-    if few:
-        yield f"{few} of {len(tests)} rows have no paired p: fewer than two pairs."
-    if flat:
-        yield f"{flat} of {len(tests)} rows have no paired p: the difference is the same in all pairs."
+    paired = [test.paired for test in tests]
+    yield from _undefined("paired p", paired, few, "pairs", "difference is the same in all pairs")
 
 
-def _corrected(name: str, tests: int) -> Iterable[str]:
-    if tests:
-        listed = "the one such test" if tests == 1 else f"all {tests} such tests"
+def _undefined(name: str, tests: Sequence[stats.Comparison], few: int, lacking: str, flat: str) -> Iterable[str]:
+    """What Holm's correction runs over, and why rows have no p-value."""
+    tested = sum(test.pvalue is not None for test in tests)
+    if tested:
+        listed = "the one such test" if tested == 1 else f"all {tested} such tests"
         yield f"{name} (Holm): {name} after Holm's correction for {listed} in this table."
+    if few:
+        yield f"{few} of {len(tests)} rows have no {name}: fewer than two {lacking}."
+    if constant := len(tests) - tested - few:
+        yield f"{constant} of {len(tests)} rows have no {name}: the {flat}."
 
 
 def _range(counts: Sequence[int]) -> str:

@@ -14,14 +14,8 @@ from dataclasses import dataclass
 
 from harness.api import UNBOUNDED, Statistic
 
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A confidence interval; `level` is its nominal coverage, e.g. 0.95."""
-
-    low: float
-    high: float
-    level: float
+Interval = tuple[float, float]
+"""The ends of a confidence interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +71,8 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
     """Wilson score interval of a rate; honest at 0 and 1, where the standard error is 0. None if n = 0.
 
     Raises:
-        ValueError: unless 0 ≤ successes ≤ n and 0 < level < 1.
+        ValueError: unless 0 ≤ successes ≤ n.
     """
-    _check_level(level)
     if not 0 <= successes <= n:
         raise ValueError(f"{successes} successes of {n}")
     if n == 0:
@@ -89,7 +82,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval | None:
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     # At the ends the bound is exactly 0 or 1; the formula misses it by a rounding error.
-    return Interval(0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half, level)
+    return 0.0 if successes == 0 else centre - half, 1.0 if successes == n else centre + half
 
 
 def t_interval(
@@ -97,7 +90,6 @@ def t_interval(
 ) -> Interval | None:
     """Student t interval of the mean, cut to where a mean can lie at all (a share: 0 to 1), which costs no coverage;
     None below two observations."""
-    _check_level(level)
     stat = mean(numbers)
     if stat.value is None or stat.stderr is None:
         return None
@@ -105,7 +97,7 @@ def t_interval(
 
     half = float(t.ppf((1 + level) / 2, stat.n - 1)) * stat.stderr
     low, high = within
-    return Interval(max(low, stat.value - half), min(high, stat.value + half), level)
+    return max(low, stat.value - half), min(high, stat.value + half)
 
 
 # ------------------------------------------------------------------------------------------- tests
@@ -114,7 +106,7 @@ def t_interval(
 def welch(a: Sequence[float], b: Sequence[float]) -> Comparison:
     """Welch's unequal-variances t test of two independent samples."""
     first, second = mean(a), mean(b)
-    difference = _minus(first.value, second.value)
+    difference = None if first.value is None or second.value is None else first.value - second.value
     # Not scipy's ttest_ind: it warns or gives NaN for constant samples and single observations.
     if first.stderr is None or second.stderr is None or difference is None:
         return Comparison(difference, None, None)
@@ -135,8 +127,7 @@ def paired_t(a: Sequence[float], b: Sequence[float]) -> Comparison:
     Raises:
         ValueError: if the samples differ in length.
     """
-    differences = _differences(a, b)
-    stat = mean(differences)
+    stat = mean([float(x) - float(y) for x, y in zip(a, b, strict=True)])
     if stat.stderr is None or stat.value is None or _is_rounding(stat.stderr, (*a, *b)):
         return Comparison(stat.value, None, None)
     from scipy.stats import t
@@ -164,18 +155,3 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 def _is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
     """Whether what varies is only how numbers of this size are rounded: 0.3 − 0.1 and 0.4 − 0.2 are one difference."""
     return stderr <= 1e-14 * max(map(abs, numbers))
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"a confidence level lies between 0 and 1, not {level}")
-
-
-def _minus(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a - b
-
-
-def _differences(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    if len(a) != len(b):
-        raise ValueError(f"paired samples have equal length, not {len(a)} and {len(b)}")
-    return [float(x) - float(y) for x, y in zip(a, b, strict=True)]
