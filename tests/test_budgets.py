@@ -152,12 +152,12 @@ def test_a_journal_shows_at_least_what_was_asked_whenever_the_process_dies(tmp_p
     def answer(request: Request) -> str:
         nonlocal asked
         asked += 1
-        assert asked <= storage.Progress(folder / "journal.jsonl").calls <= 40
+        assert asked <= storage.JournalState(folder / "journal.jsonl").calls <= 40
         return "a"
 
     with pytest.raises(BudgetReachedError):
         run(folder, Mock(function=answer), max_calls=40, repeats=4)
-    assert asked == storage.Progress(folder / "journal.jsonl").calls == 40
+    assert asked == storage.JournalState(folder / "journal.jsonl").calls == 40
     with pytest.raises(BudgetReachedError):
         run(folder, Mock(function=answer), max_calls=40, repeats=4)
     assert asked == 40
@@ -193,7 +193,7 @@ def test_ctrl_c_loses_no_count(tmp_path: Path) -> None:
 
 def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> None:
     failed = sum(line.get("error_kind") == "context_length" for _, line in storage.lines(whole[0] / "journal.jsonl"))
-    progress = storage.Progress(whole[0] / "journal.jsonl")
+    progress = storage.JournalState(whole[0] / "journal.jsonl")
     assert failed > 0 and progress.calls == len(whole[1]) and progress.tokens == 11 * (len(whole[1]) - failed)
 
 
@@ -201,7 +201,7 @@ def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> No
 def test_a_damaged_count_is_told_with_its_line(tmp_path: Path, asked: str) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": "asked", "asked": [1, 2]}, {"k": "asked", "asked": json.loads(asked)}))
     with pytest.raises(DataError, match="j:2:1: not a line of a journal"):
-        storage.Progress(tmp_path / "j")
+        storage.JournalState(tmp_path / "j")
 
 
 # --------------------------------------------------------------- with caches, several engines, two phases

@@ -263,7 +263,7 @@ def test_a_dead_engine_stops_the_run_even_if_a_plugin_fails_beside_it(project: P
 
     with pytest.raises(RunStoppedError, match="gone"):
         run(project, tmp_path / "r", Mock(function=answer), protocol={"use": "odd", "how": "well"})
-    assert not storage.Progress(tmp_path / "r" / "journal.jsonl").ends
+    assert not storage.JournalState(tmp_path / "r" / "journal.jsonl").ends
 
 
 def test_moves_recorded_by_another_protocol_are_not_taken_for_its_own(project: Project, tmp_path: Path) -> None:

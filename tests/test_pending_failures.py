@@ -145,7 +145,7 @@ def test_a_move_that_failed_half_way_keeps_the_answers_it_had(tmp_path: Path) ->
         },
     ]
     (tmp_path / "j").write_bytes(sealed(*lines))
-    progress = storage.Progress(tmp_path / "j")
+    progress = storage.JournalState(tmp_path / "j")
     assert progress.moves == {"e": {("S", 0): part}} and (progress.calls, progress.tokens) == (2, 5)
 
 
@@ -172,11 +172,11 @@ def test_journals_of_several_workers_read_as_one(tmp_path: Path, order: tuple[in
     paths = [tmp_path / f"journal-{i}.jsonl" for i in order]
     for path, writer in zip(paths, (lost, other), strict=True):
         path.write_bytes(sealed(*writer.lines))
-    progress = storage.Progress(*sorted(paths))
+    progress = storage.JournalState(*sorted(paths))
     assert [line["numbers"] for line in progress.ends.values()] == [{"m": 1.0}] and not progress.moves
     [(_, batches)] = storage.batches(*sorted(paths))
     assert [[move.error for move in batch] for batch in batches] == [[None], [None]]
-    assert list(storage.Progress(paths[0]).moves["e"]) == [("agent 0", 0)], (
+    assert list(storage.JournalState(paths[0]).moves["e"]) == [("agent 0", 0)], (
         "what the lost worker had, up to the failure"
     )
 

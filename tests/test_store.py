@@ -233,7 +233,7 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
 def test_lines_of_a_strange_shape_are_told_with_their_line(tmp_path: Path, bad: str) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": "note"}, json.loads(bad)))
     with pytest.raises(DataError, match=r"j:2:1: not a line of a journal"):
-        storage.Progress(tmp_path / "j")
+        storage.JournalState(tmp_path / "j")
 
 
 def test_no_failure_of_any_kind_leaves_somebody_waiting(tmp_path: Path) -> None:
@@ -277,10 +277,10 @@ def test_progress_keeps_moves_of_unfinished_episodes_only(tmp_path: Path) -> Non
     }
     journal.append(end)
     journal.close()
-    progress = storage.Progress(tmp_path / "j")
+    progress = storage.JournalState(tmp_path / "j")
     assert list(progress.ends) == ["one"]
     assert progress.moves == {"two": {("S", 0): Move("S", "say", "a")}}
-    assert storage.Progress(tmp_path / "none").ends == {}
+    assert storage.JournalState(tmp_path / "none").ends == {}
     [(line, batches)] = list(storage.batches(tmp_path / "j"))
     assert line["e"] == "one" and batches == [[Move("S", "say", "a")]]
 
@@ -296,7 +296,7 @@ def test_the_order_in_which_journals_are_read_does_not_matter(tmp_path: Path) ->
     for path, move in zip(paths, moves, strict=True):
         path.write_bytes(sealed({**storage.move_line("e", 0, 0, 0, move), "asked": [1, 5]}))
     for order in itertools.permutations(range(3)):
-        progress = storage.Progress(*(paths[i] for i in order))
+        progress = storage.JournalState(*(paths[i] for i in order))
         assert progress.moves == {"e": {("A", 0): moves[2]}} and (progress.calls, progress.tokens) == (3, 15)
-        assert storage.Progress(*(paths[i] for i in order if i < 2)).moves == {"e": {("A", 0): moves[1]}}
-    assert storage.Progress(*paths, only={"f"}).moves == {}
+        assert storage.JournalState(*(paths[i] for i in order if i < 2)).moves == {"e": {("A", 0): moves[1]}}
+    assert storage.JournalState(*paths, only={"f"}).moves == {}

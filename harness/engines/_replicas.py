@@ -82,29 +82,29 @@ class Replicas:
 
     def choose(self, thread: Thread, tried: Container[Replica] = ()) -> Replica:
         """The server for this conversation, of those not `tried`; where all are unhealthy one of them all the same."""
-        kept: Replica | None = thread.memo.get(self._key)
-        if kept is not None and kept.unhealthy is None and kept not in tried:
-            return kept
+        current: Replica | None = thread.memo.get(self._key)
+        if current is not None and current.unhealthy is None and current not in tried:
+            return current
         now = time.monotonic()
-        left = [one for one in self.all if one not in tried]
-        due = [one for one in left if one.unhealthy is not None and now - one.since > _RETRY_AFTER]
-        healthy = [one for one in left if one.unhealthy is None]
+        untried = [one for one in self.all if one not in tried]
+        due = [one for one in untried if one.unhealthy is not None and now - one.since > _RETRY_AFTER]
+        healthy = [one for one in untried if one.unhealthy is None]
         if due and healthy:
             due[0].since = now  # the others wait for what this request finds
             healthy = due[:1]
-        chosen = min(healthy or left or self.all, key=lambda one: (one.load, one.counts["requests"]))
-        thread.memo[self._key] = chosen
-        return chosen
+        replica = min(healthy or untried or self.all, key=lambda one: (one.load, one.counts["requests"]))
+        thread.memo[self._key] = replica
+        return replica
 
     async def another(self, tried: Container[Replica], timeout: float) -> bool:
         """Whether a server that was not `tried` is there to ask. Where all those are unhealthy, probes them first."""
-        left = [one for one in self.all if one not in tried]
-        if left and all(one.unhealthy for one in left):
-            for one in left:
+        untried = [one for one in self.all if one not in tried]
+        if untried and all(one.unhealthy for one in untried):
+            for one in untried:
                 with contextlib.suppress(Exception):
                     await one.probe(timeout)
                     one.unhealthy = None
-        return any(one.unhealthy is None for one in left)
+        return any(one.unhealthy is None for one in untried)
 
     @property
     def all_unhealthy(self) -> bool:

@@ -63,12 +63,11 @@ def killed_process(error: str, processes: Iterable[Any]) -> str | None:
         error: the exception's text; vLLM puts exit codes into it where a process dies at its start.
         processes: the `multiprocessing.Process`es of an engine that did start.
     """
-    ended = [(match[1], int(match[2])) for match in re.finditer(r"['\"]?([\w-]+)['\"]?: (-\d+)\b", error)]
-    ended += [(process.name, process.exitcode) for process in processes if process.exitcode]
-    for name, code in ended:
+    exits = [(match[1], int(match[2])) for match in re.finditer(r"['\"]?([\w-]+)['\"]?: (-\d+)\b", error)]
+    exits += [(process.name, process.exitcode) for process in processes if process.exitcode]
+    for name, code in exits:
         if code < 0:
-            named = -code in set(signal.Signals)
-            return f"the process {name} was killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
+            return f"the process {name} was killed by {signal.Signals(-code).name}"
     return None
 
 

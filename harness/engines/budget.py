@@ -60,7 +60,7 @@ class Usage:
 
     Attributes:
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
-        over: why it is used up, where another process keeps the count and has said so.
+        exhausted: why it is used up, where another process keeps the count and has said so.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Usage:
         self._end = None if budget.max_time is None else now() + budget.max_time
         self._uncounted: Engine | None = None
         self.write: Callable[[list[int]], None] | None = None
-        self.over: BudgetSpentError | None = None
+        self.exhausted: BudgetSpentError | None = None
 
     def check(self) -> None:
         """Raises `BudgetSpentError` when nothing is left, `EngineFatalError` when tokens cannot be counted."""
@@ -119,10 +119,10 @@ class Usage:
 
     def answered(self, answer: Completion, engine: Engine) -> None:
         """Count the tokens of an engine's answer."""
-        read, written = answer.input_tokens, answer.output_tokens
-        if read is None or written is None:
+        input_tokens, output_tokens = answer.input_tokens, answer.output_tokens
+        if input_tokens is None or output_tokens is None:
             self._uncounted = engine
-        self.tokens += (read or 0) + (written or 0)
+        self.tokens += (input_tokens or 0) + (output_tokens or 0)
 
     def halt(self, reason: Exception) -> None:
         """The run is about to end: no call waits in `take` any longer."""

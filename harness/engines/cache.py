@@ -85,9 +85,9 @@ class Cache(Wrapper):
                 return answer
         rows = self._sql(f"SELECT answer FROM answers WHERE key IN ({', '.join('?' * len(keys))}) LIMIT 1", *keys)
         # What cannot be read (damage, another version's) is as good as nothing, and is written anew.
-        if rows and (known := _read(rows[0][0])) is not None:
+        if rows and (cached := _read(rows[0][0])) is not None:
             self.hits += 1
-            return known
+            return cached
         self.misses += 1
         pending = self._pending[keys[0]] = asyncio.get_running_loop().create_future()
         try:

@@ -240,9 +240,9 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             if self._ended.done():
                 raise self._ended.result().with_traceback(None)
             try:
-                began = time.perf_counter()
+                start = time.perf_counter()
                 data = await self._post(replica, body)
-                answer = read_completion(data, time.perf_counter() - began, constrained)
+                answer = read_completion(data, time.perf_counter() - start, constrained)
                 replica.mark_healthy()
                 return answer
             except Exception as error:

@@ -78,19 +78,19 @@ class EngineSwitcher:
 
     async def _switch(self) -> None:
         await asyncio.sleep(0)  # all that are about to ask the present one do so now
-        wanted = max(self._waiting, key=lambda engine: (len(self._waiting[engine]), engine is self._current))
-        turns, self._waiting[wanted] = self._waiting[wanted], []
+        following = max(self._waiting, key=lambda engine: (len(self._waiting[engine]), engine is self._current))
+        turns, self._waiting[following] = self._waiting[following], []
         failure: Exception | None = None
         try:
-            if wanted is not self._current:
+            if following is not self._current:
                 if self._current is not None:
                     before, self._current = self._current, None
                     await before.sleep()
-                await wanted.wake()
-                self._current = wanted
+                await following.wake()
+                self._current = following
                 self.switches += 1
         except Exception as error:  # whatever starting or closing an engine does: those who wait must hear of it
-            failure = EngineFatalError(f"{wanted.model} cannot be started: {error or type(error).__name__}")
+            failure = EngineFatalError(f"{following.model} cannot be started: {error or type(error).__name__}")
         finally:
             self._switching = None
         for turn in turns:

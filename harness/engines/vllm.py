@@ -280,10 +280,10 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             kind = ReasoningParserManager.get_reasoning_parser(self.reasoning_parser)
         except KeyError as error:
             raise SetupError(f"vLLM has no reasoning_parser {self.reasoning_parser!r}", hint=str(error)) from error
-        asked = ChatCompletionRequest(model=self.model, messages=[])
+        request = ChatCompletionRequest(model=self.model, messages=[])
 
         def read(text: str) -> tuple[str | None, str]:
-            reasoning, answer = kind(tokenizer).extract_reasoning(text, asked)
+            reasoning, answer = kind(tokenizer).extract_reasoning(text, request)
             return reasoning, answer or ""
 
         try:
@@ -309,7 +309,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         """
         if self._engine is None:
             raise EngineFatalError("the engine is not started, or closed")
-        began = time.perf_counter()
+        start = time.perf_counter()
         prompt = self._chat.prompt(request.thread)
         room = self._limit - len(prompt.ids)
         if room < 1:
@@ -340,7 +340,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             input_tokens=len(prompt.ids),
             output_tokens=len(reply.token_ids),
             cached_tokens=getattr(output, "num_cached_tokens", None),
-            latency=time.perf_counter() - began,
+            latency=time.perf_counter() - start,
         )
 
     def count_tokens(self, text: str) -> int | None:

@@ -55,14 +55,14 @@ def chosen(plan: Plan, options: Options) -> Executor:
     Raises:
         SpecError: for a name there is not, or a parameter that does not fit.
     """
-    asked = options.executor
+    option = options.executor
 
     def place(*path: str) -> Place:
-        if asked is None:
+        if option is None:
             return plan.spec.place("executor", *path)
         return Place("--executor" if path in ((), ("use",)) else "--executor_args")
 
-    reference = asked if asked is not None else plan.executor
+    reference = option if option is not None else plan.executor
     body: Any = {"use": reference} if isinstance(reference, str) else reference
     if not isinstance(body, Mapping) or not isinstance(body.get("use"), str):
         message = f"an executor is a name, or a mapping that has it under 'use', found {body!r}"

@@ -50,7 +50,7 @@ class WorkerUsage(Usage):
         """No new call is to be made: requests that wait raise this, and all later ones; the first reason is kept."""
         self._reason = self._reason or reason
         if isinstance(self._reason, BudgetSpentError):
-            self.over = self._reason
+            self.exhausted = self._reason
         self._wake()
 
     def check(self) -> None:
@@ -60,8 +60,8 @@ class WorkerUsage(Usage):
         self.check_counted()
 
     def check_time(self) -> None:
-        if self.over is not None and self.over.by == "max_time":
-            raise self.over.with_traceback(None)
+        if self.exhausted is not None and self.exhausted.by == "max_time":
+            raise self.exhausted.with_traceback(None)
 
     async def take(self) -> None:
         """As `Usage.take`; waits while nothing is left of what the worker may use."""
@@ -114,11 +114,11 @@ class SharedBudget:
         """What a worker may use in all: with a new share, where its own is used up and something is left."""
         if self.used_up(worker):
             used = self._limits[worker] = self._used.setdefault(worker, (0, 0))
-            left = self._left()
-            if min(left) > 0:
+            remaining = self._left()
+            if min(remaining) > 0:
                 calls, tokens = (
                     min(most, max(1, each // (2 * self.workers)))
-                    for each, most in zip(left, LARGEST_SHARE, strict=True)
+                    for each, most in zip(remaining, LARGEST_SHARE, strict=True)
                 )
                 self._limits[worker] = used[0] + calls, used[1] + tokens
         return self._limits.get(worker, (0, 0))
@@ -131,11 +131,11 @@ class SharedBudget:
     def _left(self) -> tuple[int, int]:
         """Calls and tokens that no worker may use so far."""
         budget, usage = self.usage.budget, self.usage
-        left = [(budget.max_calls or LARGEST) - usage.calls, (budget.max_tokens_total or LARGEST) - usage.tokens]
+        remaining = [(budget.max_calls or LARGEST) - usage.calls, (budget.max_tokens_total or LARGEST) - usage.tokens]
         for worker in self._used:
             if not self.used_up(worker):
-                left = [left[kind] - self._limits[worker][kind] + self._used[worker][kind] for kind in (0, 1)]
-        return left[0], left[1]
+                remaining = [remaining[kind] - self._limits[worker][kind] + self._used[worker][kind] for kind in (0, 1)]
+        return remaining[0], remaining[1]
 
 
 def _used_up(budget: Budget, used: Used, limit: Used) -> bool:

@@ -56,8 +56,10 @@ class Driver:
         self.started: dict[int, dict[str, Any]] = {}
         self.lost: list[str] = []
         self.reports: dict[str, dict[str, Any]] = {name: {} for name in work.plan.engines}
-        taken = [int(path.stem.rpartition("-")[2]) for path in storage.journals(work.folder) if path.stem != "journal"]
-        self.numbers = itertools.count(max(taken, default=-1) + 1)  # no two processes ever write to one file
+        numbers = [
+            int(path.stem.rpartition("-")[2]) for path in storage.journals(work.folder) if path.stem != "journal"
+        ]
+        self.numbers = itertools.count(max(numbers, default=-1) + 1)  # no two processes ever write to one file
 
     async def play(self) -> dict[str, Facts]:
         """Play everything; returns engines' reports, worker by worker. Raises as `Executor.play`."""
@@ -144,7 +146,7 @@ class Driver:
         await self._place(number, actor)
         here, root = str(Path.cwd()), str(self.work.plan.project.root)
         pings = asyncio.create_task(self._keep_pinging(actor))
-        update, sent = None, None
+        update, last_limit = None, None
         try:
             failure = await actor.start.remote(number, here, root, self.config, self.spent)
             if failure is not None:
@@ -152,12 +154,12 @@ class Driver:
             self.started[number] = {"worker": number, **self.placed[number], "episodes": 0}
             self.scheduler.join(number)
             while True:
-                changed, taken = self.changed, self.scheduler.take(number)
-                limit = self.spent or (self.budget.limit(number) if self.scheduler.active[number] else sent)
-                if limit is not None and (taken or limit != sent):
-                    assigned = [(each.job[0].id, *each.job[1:], each.moves) for each in taken]
+                changed, assignments = self.changed, self.scheduler.take(number)
+                limit = self.spent or (self.budget.limit(number) if self.scheduler.active[number] else last_limit)
+                if limit is not None and (assignments or limit != last_limit):
+                    assigned = [(each.job[0].id, *each.job[1:], each.moves) for each in assignments]
                     await actor.add.remote(assigned, limit)
-                    sent = limit
+                    last_limit = limit
                 update = update or asyncio.ensure_future(actor.updates.remote())
                 await asyncio.wait({update, changed}, return_when=asyncio.FIRST_COMPLETED)
                 if update.done():
@@ -224,7 +226,7 @@ class Driver:
             return
         episodes = frozenset(self.scheduler.active[number] | self.scheduler.paused[number])
         journal = self.work.folder / storage.of_worker(storage.JOURNAL, number)
-        progress = await asyncio.to_thread(storage.Progress, journal, only=episodes)
+        progress = await asyncio.to_thread(storage.JournalState, journal, only=episodes)
         for name in self.scheduler.recover(number, progress.ends, progress.moves):
             self.started[number]["episodes"] += 1
             self.work.on_score(EpisodeScore(name, **progress.ends[name]))

@@ -47,19 +47,19 @@ def wait(*locks: Path, patience: float = PATIENCE, silent: float = _SILENT) -> N
     Raises:
         StorageError: when a process still holds one, naming it.
     """
-    began = time.monotonic()
-    logged = False
+    start = time.monotonic()
+    has_warned = False
     for lock in locks:
         while (process := holder(lock)) is not None:
-            waited = time.monotonic() - began
+            waited = time.monotonic() - start
             named = f"process {process.get('pid', '?')} on {str(process.get('host', 'some machine')).split(' ')[0]}"
             named += ", a worker of this run or an earlier one,"
             if waited > patience:
                 raise StorageError(
                     f"{named} still writes its journal", hint="End it, then give the same command again."
                 )
-            if not logged and waited >= silent:
-                logged = True
+            if not has_warned and waited >= silent:
+                has_warned = True
                 _log.warning("waiting for %s to end: %g s at most", named, patience)
             time.sleep(0.05)
 

@@ -80,12 +80,12 @@ class Scheduler:
         ahead = min(self._ahead[worker], unassigned // (2 * self.workers))
         active = self.active[worker]
         most = min(self.width + ahead, share)
-        taken: list[Assignment] = []
+        assignments: list[Assignment] = []
         while len(active) < most and self._peek():
             assignment = self._returned.popleft()
             active[assignment.id] = assignment
-            taken.append(assignment)
-        return taken
+            assignments.append(assignment)
+        return assignments
 
     def finish(self, worker: int, names: Iterable[str]) -> set[str]:
         """Episodes that a worker has finished; returns those that it held, so that each counts once."""
@@ -106,10 +106,10 @@ class Scheduler:
 
         Returns the names of the finished ones.
         """
-        held = self.active.pop(worker, {}) | self.paused.pop(worker, {})
-        finished = [name for name in held if name in ended]
+        assignments = self.active.pop(worker, {}) | self.paused.pop(worker, {})
+        finished = [name for name in assignments if name in ended]
         self.left -= len(finished)
-        for name, assignment in held.items():
+        for name, assignment in assignments.items():
             if name not in ended:
                 assignment.moves |= moves.get(name, {})
                 self._returned.append(assignment)

@@ -186,10 +186,10 @@ class Worker:
     async def _take(self) -> Job | None:
         self._ready.set()
         task = asyncio.current_task()
-        played = self._current.pop(task, None)
-        if played in self._open:
-            self._open.remove(played)
-            self._paused.append(played)
+        episode = self._current.pop(task, None)
+        if episode in self._open:
+            self._open.remove(episode)
+            self._paused.append(episode)
             self._news.set()
         job = await self._jobs.get()
         if job is None:

@@ -137,7 +137,7 @@ async def run(
             recorded so far is kept.
     """
     on_score(None)
-    progress = storage.Progress(*storage.journals(folder))
+    progress = storage.JournalState(*storage.journals(folder))
     scores: dict[str, EpisodeScore] = {}
 
     def finished(score: EpisodeScore) -> None:
@@ -209,7 +209,7 @@ class Episodes:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            if over := self.spent or self.usage.over:
+            if over := self.spent or self.usage.exhausted:
                 raise over
             self._confirm_failures()
         return self.reports()

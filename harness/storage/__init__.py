@@ -21,7 +21,7 @@ from .journal import (
     whole,
 )
 from .pending import PASSING, PendingFailures
-from .reading import Progress, batches, confirmed
+from .reading import JournalState, batches, confirmed
 
 __all__ = [
     "JOURNAL",
@@ -30,9 +30,9 @@ __all__ = [
     "SCHEMA",
     "UNFINISHED",
     "Journal",
+    "JournalState",
     "Line",
     "PendingFailures",
-    "Progress",
     "batches",
     "confirmed",
     "end_line",

@@ -131,9 +131,9 @@ class Journal:
 
     def _write(self, data: bytes) -> None:
         while data:  # a nearly full disk takes only a part
-            written = self._file.write(data) or 0
-            self._length += written
-            data = data[written:]
+            size = self._file.write(data) or 0
+            self._length += size
+            data = data[size:]
 
     def _sync(self) -> None:
         status = os.fstat(self._file.fileno())

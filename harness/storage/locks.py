@@ -59,9 +59,9 @@ class Lock:
             _held.pop(self._path, None)
 
     def _refusal(self, holder: dict[str, Any]) -> DataError:
-        named = f" (process {holder['pid']} on {holder.get('host')})" if "pid" in holder else ""
+        process = f" (process {holder['pid']} on {holder.get('host')})" if "pid" in holder else ""
         return DataError(
-            f"another process is writing {self._path.parent}{named}",
+            f"another process is writing {self._path.parent}{process}",
             hint=f"Wait for it, or choose another --output_path. If it is surely over: rm {self._path}",
         )
 

@@ -49,10 +49,10 @@ def place(error: BaseException, plugin: object = None) -> str | None:
 
 def plugin_frames(error: BaseException) -> list[tuple[FrameType, int]]:
     """(frame, line) of the plugins that were running when it was raised, or its cause was; the innermost last."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
+    while cause is not None and id(cause) not in visited:
+        visited.add(id(cause))
         frames = traceback.walk_tb(cause.__traceback__)
         if own := [(frame, line) for frame, line in frames if str(frame.f_globals.get("__name__")).startswith(MOUNT)]:
             return own
@@ -127,24 +127,24 @@ def forget_scoring(folder: Path) -> None:
     """
     for path in folder.glob("errors*.jsonl"):
         lines = path.read_text("ascii").splitlines(keepends=True)
-        kept = [line for line in lines if not re.match(r'\{"stage": "(grade|metric )', line)]
-        if not kept:
+        others = [line for line in lines if not re.match(r'\{"stage": "(grade|metric )', line)]
+        if not others:
             path.unlink()
-        elif len(kept) < len(lines):
+        elif len(others) < len(lines):
             with open(path, "w", encoding="ascii", opener=no_link) as file:
-                file.write("".join(kept))
+                file.write("".join(others))
 
 
 def tracebacks(folder: Path) -> Iterator[str]:
     """The different tracebacks in a run's `errors.jsonl` and those of its workers, each once."""
-    seen = set()
+    texts = set()
     for path in sorted(folder.glob("errors*.jsonl")):
         with contextlib.suppress(OSError), path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 with contextlib.suppress(ValueError, TypeError, AttributeError):  # a torn last line
                     text = json.loads(line).get("traceback")
-                    if text is not None and text not in seen:
-                        seen.add(text)
+                    if text is not None and text not in texts:
+                        texts.add(text)
                         yield str(text)
 
 

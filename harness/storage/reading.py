@@ -24,7 +24,7 @@ def confirmed(path: Path) -> Iterator[Entry]:
         yield from counting
 
 
-class Progress:
+class JournalState:
     """What journals already hold. An episode's moves may stand in several; `only` leaves out all other episodes.
 
     Attributes:
@@ -59,12 +59,12 @@ class Progress:
             self.moves.pop(line["e"], None)
         elif line.get("k") in ("move", "part") and line["e"] not in self.ends:
             move, turn = move_of(line), (line["s"], line["i"])
-            known = self.moves.setdefault(line["e"], {})
-            earlier = known.get(turn)
+            moves = self.moves.setdefault(line["e"], {})
+            earlier = moves.get(turn)
             if earlier is None or move.error_kind != UNFINISHED:
-                known[turn] = move
+                moves[turn] = move
             elif earlier.error_kind == UNFINISHED and len(move.calls) > len(earlier.calls):
-                known[turn] = move  # in which order they stand is not known where there are several journals
+                moves[turn] = move  # in which order they stand is not known where there are several journals
 
 
 @contextlib.contextmanager
@@ -97,11 +97,11 @@ def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Li
             return json_object(files[file].readline(), paths[file])
 
         for name, end in ends.items():
-            played: dict[int, dict[int, Move]] = {}
+            moves: dict[int, dict[int, Move]] = {}
             with _naming(paths[end % len(paths)], 0):
                 for move in map(at, where.pop(name, ())):
-                    played.setdefault(move["b"], {})[move["p"]] = move_of(move)
-                line, count = at(end), sum(map(len, played.values()))
+                    moves.setdefault(move["b"], {})[move["p"]] = move_of(move)
+                line, count = at(end), sum(map(len, moves.values()))
                 if count < line.get("moves", 0):  # more: of the batch in which the episode failed
                     raise DataError(f"journal: {count} of the {line['moves']} moves of episode {name}: lines are gone")
-                yield line, [[played[b][p] for p in sorted(played[b])] for b in sorted(played)]
+                yield line, [[moves[b][p] for p in sorted(moves[b])] for b in sorted(moves)]

@@ -59,13 +59,13 @@ def _below(name: str, item: Any) -> Any:
     return without_secrets(item)
 
 
-def redacted(text: str, known: Collection[str] = ()) -> str:
+def redacted(text: str, secrets: Collection[str] = ()) -> str:
     """Prose (an error, a line of a log) with "…" for the `known` secrets and for what looks like one.
 
     >>> redacted("401 for api_key=abc at https://tok@host: wrong key", ["tok"])
     '401 for api_key=… at https://…@host: wrong key'
     """
-    for secret in sorted(known, key=len, reverse=True):
+    for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, "…")
     return _taken_out(text, _PROSE)

@@ -276,7 +276,7 @@ def test_workers_lost_in_their_last_moments_take_no_episode_with_them(tmp_path: 
             import asyncio
 
             if "/c1/" in request.id and ill.exists():
-                while not others <= set(storage.Progress(*storage.journals(folder)).ends):
+                while not others <= set(storage.JournalState(*storage.journals(folder)).ends):
                     await asyncio.sleep(0.01)
                 raise RequestError("gone")
             return await super().complete(request)

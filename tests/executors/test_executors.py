@@ -132,7 +132,7 @@ def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) ->
 
     told = with_worker(tmp_path, Dice(), act)
     assert sorted(told) == [f"agents=2/c{i}/0" for i in range(3)]
-    assert set(storage.Progress(*storage.journals(tmp_path)).ends) == set(told)
+    assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == set(told)
     assert [path.name for path in storage.journals(tmp_path)] == ["journal-7.jsonl"]
 
 
@@ -168,7 +168,7 @@ def test_failures_are_confirmed_once_the_engine_answers(tmp_path: Path, end: str
     """A worker's hand is empty often; others may still be playing, and this one's engine may be dying."""
 
     def ends() -> set[str]:
-        return set(storage.Progress(*storage.journals(tmp_path)).ends)
+        return set(storage.JournalState(*storage.journals(tmp_path)).ends)
 
     async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], set[str], Any]:
         doubted: list[str] = []

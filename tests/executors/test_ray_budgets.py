@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 
 def asked(folder: Path) -> tuple[int, int]:
     """Calls and tokens that the journals tell of."""
-    progress = storage.Progress(*storage.journals(folder))
+    progress = storage.JournalState(*storage.journals(folder))
     return progress.calls, progress.tokens
 
 
@@ -48,7 +48,7 @@ def test_calls_are_never_exceeded_and_any_executor_goes_on(tmp_path: Path, whole
         assert len(log.read_text().split()) == most == asked(folder)[0] == caught.value.stopped["asked"]["calls"]
         assert caught.value.stopped["asked"]["tokens"] == asked(folder)[1]
         assert meta(folder)["status"] == "stopped" and meta(folder)["stopped"] == caught.value.stopped
-        assert caught.value.stopped["episodes"] == len(storage.Progress(*storage.journals(folder)).ends)
+        assert caught.value.stopped["episodes"] == len(storage.JournalState(*storage.journals(folder)).ends)
         assert not (folder / "scores.jsonl").exists() and not list(folder.glob(".lock-*"))
         if executor != "local":
             assert all(name.startswith("worker ") for name in meta(folder)["engines"]["model"])
@@ -86,7 +86,7 @@ def test_what_is_recorded_or_cached_is_played_with_a_budget_that_is_spent(
         run(tmp_path / "b" / "r", Dice(log=str(log)), max_calls=1, use_cache=tmp_path / "cache")
     except BudgetReachedError as spent:  # requests that failed are in no cache
         failed = spent.stopped["of"] - spent.stopped["episodes"]
-        assert 0 < failed == 24 - len(storage.Progress(*storage.journals(tmp_path / "b" / "r")).ends)
+        assert 0 < failed == 24 - len(storage.JournalState(*storage.journals(tmp_path / "b" / "r")).ends)
     assert not log.exists(), "nothing new is asked"
 
 

@@ -215,7 +215,7 @@ def test_the_first_reason_to_end_is_kept() -> None:
         usage.allow((5, 0))
         ended: list[Any] = await asyncio.gather(*waiting, return_exceptions=True)
         assert [type(end) for end in ended] == [asyncio.CancelledError, BudgetSpentError, BudgetSpentError]
-        assert usage.over is ended[1] and usage.calls == 0
+        assert usage.exhausted is ended[1] and usage.calls == 0
         usage.check_time()  # there is no end of it
 
     asyncio.run(act())

@@ -20,7 +20,7 @@ from tests.helpers.toy import TOY
 
 def asked(folder: Path) -> tuple[int, int]:
     """Calls and tokens that the journals tell of."""
-    progress = storage.Progress(*storage.journals(folder))
+    progress = storage.JournalState(*storage.journals(folder))
     return progress.calls, progress.tokens
 
 
@@ -55,7 +55,7 @@ def test_a_worker_asks_as_much_as_it_may(tmp_path: Path, bounds: dict[str, Any])
                 await asyncio.sleep(0)
             seen.append(asked(tmp_path)[0 if bounded else 1])
         await worker.add([], (1000, 1000))
-        while len(storage.Progress(*storage.journals(tmp_path)).ends) < 8:
+        while len(storage.JournalState(*storage.journals(tmp_path)).ends) < 8:
             assert (await worker.updates()).failure is None
 
     with_worker(tmp_path, Dice(), act, options=Options(max_concurrency=2, **bounds))
@@ -132,7 +132,7 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     spent = BudgetSpentError("max_calls", 9)
     finished, rest, last = with_worker(tmp_path, Dice(broken_start=True), act, options=options, spent=spent)
     assert finished == set(known) and len(rest) == 6 and (last.failure, last.used) == (None, (0, 0))
-    assert set(storage.Progress(*storage.journals(tmp_path)).ends) == finished
+    assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == finished
 
 
 class Patient(Mock, Retries):
@@ -180,4 +180,4 @@ def moves_of(folder: Path) -> dict[str, Any]:
     bare = folder.with_name(f"{folder.name}-moves.jsonl")
     lines = [raw for raw in (folder / "journal.jsonl").read_text().splitlines() if '"k":"end"' not in raw]
     bare.write_text("\n".join(lines) + "\n")
-    return storage.Progress(bare).moves
+    return storage.JournalState(bare).moves
