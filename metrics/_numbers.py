@@ -1,4 +1,4 @@
-"""What several metrics need to read from an episode."""
+"""Helpers that several metrics use to read an episode."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ def calls(episode: Episode) -> Iterable[Completion]:
 
 
 def total(numbers: Sequence[float]) -> Statistic:
-    """The numbers of several episodes together: their sum has no standard error."""
+    """Return the sum of several episodes' numbers. A sum has no standard error."""
     return Statistic(sum(numbers) if numbers else None, None, len(numbers))
 
 
 def grade(episode: Episode, name: str) -> float | None:
-    """What the task graded under `name`; None where it gave no number."""
+    """Return the task's grade `name`; None if it has no number. Raises `PluginError` for anything but a number."""
     return _number(episode.grade.get(name), f"the task's grade {name!r}")
 
 
 def fact(episode: Episode, name: str) -> float | None:
-    """What the protocol noted under `name`; None where it noted nothing."""
+    """Return the protocol's fact `name`; None if it is missing. Raises `PluginError` for anything but a number."""
     return _number(episode.outcome.facts.get(name) if episode.outcome else None, f"the protocol's fact {name!r}")
 
 
 def fact_of_all(episode: Episode, name: str) -> float | None:
-    """The same of a whole episode: of both runs together where the protocol played the case twice."""
+    """Return the protocol's fact `name`, summed over both passes if the protocol played the case twice."""
     last = fact(episode, name)
     first = episode.outcome.facts.get("first") if episode.outcome else None
     before = _number(first["facts"].get(name), f"the protocol's fact {name!r}") if first else 0

@@ -1,4 +1,4 @@
-"""The moves of an episode's last phase or of all, and their tokens; episodes of one phase have only the last."""
+"""Moves and tokens of an episode's last phase, or of all its phases. Most episodes have one phase."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from harness.api import Completion, Episode, Move
 
 Phase = Literal["final", "all"]
-"""Of which phases of an episode a number tells: of the last, whose results count, or of both together."""
+"""The phases that a number covers: the last one, whose results count, or both."""
 
 
 def facts(episode: Episode) -> Mapping[str, Any]:
@@ -18,13 +18,13 @@ def facts(episode: Episode) -> Mapping[str, Any]:
 
 
 def moves(episode: Episode, phase: Phase) -> Iterator[Move]:
-    """The moves of the last phase, or of both."""
+    """Yield the moves of the last phase, or of both."""
     start = int(facts(episode).get("final_from") or 0) if phase == "final" else 0
     return (move for batch in islice(episode.batches, start, None) for move in batch)
 
 
 def calls(episode: Episode, phase: Phase) -> Iterator[Completion]:
-    """The model calls of the last phase, or of both, whose tokens are known."""
+    """Yield the model calls of the last phase, or of both, for which the engine reports tokens."""
     for move in moves(episode, phase):
         for call in move.calls:
             if call.input_tokens is not None and call.output_tokens is not None:
@@ -32,14 +32,14 @@ def calls(episode: Episode, phase: Phase) -> Iterator[Completion]:
 
 
 def total_tokens(episode: Episode, phase: Phase) -> int:
-    """T_total: input and output tokens of all calls, the history counted anew with each (Section 3.4)."""
+    """Return T_total: input and output tokens of all calls. Each call counts its whole history again (Section 3.4)."""
     return sum((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls(episode, phase))
 
 
 def characters_per_token(episode: Episode) -> float | None:
-    """Characters that a token of the episode's own replies and reasoning has; None where tokens are not reported.
+    """Return the mean characters per token of the episode's replies and reasoning; None if no tokens are reported.
 
-    Reasoning that an engine counts and does not show has tokens and no characters: it is left out.
+    Reasoning that an engine counts but does not return has tokens and no characters, so it is left out.
     """
     tokens = characters = 0
     for call in calls(episode, "all"):

@@ -10,10 +10,11 @@ from ._numbers import calls, total
 
 @plugin
 class Calls(Metric):
-    """Model calls per episode, parse retries included, or of all episodes together; a policy makes none.
+    """Model calls per episode, parse retries included. Policies make no calls.
 
-    `over: run` adds up the episodes that a number stands for (DPBench, Table 5) instead of averaging them; episodes
-    that failed or never ran are not in the sum.
+    Attributes:
+        over: "episode" averages over episodes; "run" sums them (DPBench, Table 5). The sum leaves out episodes that
+            failed or never ran.
     """
 
     over: Literal["episode", "run"] = "episode"

@@ -7,7 +7,7 @@ from ._numbers import fact_of_all
 
 @plugin
 class DroppedMessages(Metric):
-    """Messages in the episode's replies that were not sent: replaced by later ones, or to unknown names."""
+    """Messages in the episode's replies that were not sent: a later one replaced them, or the receiver is unknown."""
 
     needs = ("dropped",)
 

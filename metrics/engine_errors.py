@@ -5,7 +5,7 @@ from harness.api import Episode, Metric, plugin
 
 @plugin
 class EngineErrors(Metric):
-    """Turns per episode lost to the engine: refused, failed after every retry, or over the context window."""
+    """Turns per episode that the engine failed: it refused them, every retry failed, or the context was too long."""
 
     def measure(self, episode: Episode) -> float | None:
         return float(sum(move.error_kind not in (None, "parse", "limit") for move in episode.moves()))

@@ -7,10 +7,11 @@ from ._numbers import fact
 
 @plugin
 class Fact(Metric):
-    """Any number among the protocol's facts, by its name; true counts as 1, false as 0.
+    """Any number among the protocol's facts. True counts as 1, false as 0. Missing if an episode lacks the fact.
 
-    Missing if the protocol recorded nothing. With `optional: true` there is no error for conditions whose protocol
-    has no such fact: a table of many methods shows what some of them have.
+    Attributes:
+        of: the fact's name.
+        optional: allow conditions whose protocol has no such fact; the number is missing there.
     """
 
     of: str

@@ -7,10 +7,11 @@ from ._numbers import grade
 
 @plugin
 class Grade(Metric):
-    """Any number that the task's grade has, by its name: what a data set's `metric_list` names, `answered`, …
+    """Any number of the task's grade, such as an entry of a data set's `metric_list`, or `answered`.
 
-    With `optional: true` there is no error for conditions whose task has no such grade, where it is missing: a table of
-    many benchmarks shows what some of them have.
+    Attributes:
+        of: the grade's name.
+        optional: allow conditions whose task has no such grade; the number is missing there.
     """
 
     of: str = "score"

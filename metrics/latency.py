@@ -9,9 +9,12 @@ from ._numbers import calls
 
 @plugin
 class Latency(Metric):
-    """Seconds (or milliseconds) per model call (`mean`, the default), or of all the episode's calls (`total`).
+    """Time of the episode's model calls. Missing if no call reports its time.
 
-    Missing where no call reported its time. Calls of one batch overlap, so `total` is more than the time that passed.
+    Attributes:
+        kind: "mean" per call, or the "total" of all calls. Calls of one batch overlap, so the total exceeds the time
+            that passed.
+        unit: "seconds" or "milliseconds".
     """
 
     kind: Literal["mean", "total"] = "mean"

@@ -5,7 +5,7 @@ from harness.api import Episode, Metric, plugin
 
 @plugin
 class Limited(Metric):
-    """Whether an agent reached a limit of the spec (`limits:`); its mean is the share of such episodes."""
+    """1 if an agent reached a limit of the spec (`limits:`), else 0. The mean is the share of such episodes."""
 
     bounds = (0, 1)
 

@@ -7,7 +7,7 @@ from ._numbers import fact_of_all
 
 @plugin
 class Messages(Metric):
-    """Messages sent in the episode, as the protocol counts them."""
+    """Messages sent per episode, as the protocol counts them."""
 
     needs = ("messages",)
 

@@ -5,7 +5,7 @@ from harness.api import Episode, Metric, plugin
 
 @plugin
 class ParseFailures(Metric):
-    """Turns per episode that ended without a readable reply, after every parse retry."""
+    """Turns per episode without a readable reply, even after every parse retry."""
 
     def measure(self, episode: Episode) -> float | None:
         return float(sum(move.error_kind == "parse" for move in episode.moves()))

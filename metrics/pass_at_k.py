@@ -12,7 +12,7 @@ from ._numbers import grade
 class PassAtK(Metric):
     """pass@k: the probability that one of k answers is right, from n answers (Chen et al., 2021, equation 1).
 
-    Missing where fewer than k answers were asked for.
+    Missing if there are fewer than k answers.
     """
 
     bounds = (0, 1)

@@ -7,7 +7,7 @@ from ._numbers import fact_of_all
 
 @plugin
 class RefusedCalls(Metric):
-    """Calls of the episode that were answered with an error: unknown, malformed, too many, or not allowed."""
+    """Calls per episode that the environment answered with an error: unknown, malformed, too many, or not allowed."""
 
     needs = ("refused",)
 

@@ -7,7 +7,7 @@ from ._numbers import fact_of_all
 
 @plugin
 class Rounds(Metric):
-    """Rounds of communication played in the episode, as the protocol counts them."""
+    """Rounds of communication per episode, as the protocol counts them."""
 
     needs = ("rounds",)
 

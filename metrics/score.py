@@ -7,9 +7,9 @@ from ._numbers import grade
 
 @plugin
 class Score(Metric):
-    """Soft score of the answers, between 0 and 1, as the task defines it.
+    """Soft score of the answers, from 0 to 1, as the task defines it (for networks AgentsNet, Appendix B).
 
-    AgentsNet, Appendix B. Comparable between models on one task, not between tasks.
+    Compare models on one task with it, not tasks with each other.
     """
 
     needs = ("score",)

@@ -7,9 +7,9 @@ from ._numbers import grade
 
 @plugin
 class Solved(Metric):
-    """Share of instances solved completely: 1 if the whole group's answer meets the task, else 0.
+    """1 if the group solved the instance completely, else 0. The mean is the share of solved instances.
 
-    AgentsNet, Section 5.1: one wrong, missing or invalid answer makes the instance unsolved.
+    One wrong, missing or invalid answer makes the instance unsolved (AgentsNet, Section 5.1).
     """
 
     bounds = (0, 1)

@@ -7,7 +7,7 @@ from ._numbers import fact
 
 @plugin
 class Timesteps(Metric):
-    """Timesteps of the episode, as the protocol counts them: in sequential order every action is one."""
+    """Timesteps per episode, as the protocol counts them. In sequential order every action is one."""
 
     needs = ("timesteps",)
 

@@ -10,13 +10,14 @@ from ._numbers import calls, total
 
 @plugin
 class Tokens(Metric):
-    """Tokens of one kind per episode, summed over all model calls, or of all episodes together.
+    """Tokens of one kind, summed over the model calls of an episode. Missing if no call reports them.
 
-    Per episode as in AgentsNet, Table 11; `over: run` adds up the episodes that a number stands for (DPBench,
-    Table 5) instead of averaging them; episodes that failed, never ran or have no count are not in the sum.
+    Policies make no calls, and not every server reports usage.
 
-    Missing where no call reported the kind: a policy's agent makes no calls, and not every server reports usage.
-    `cached` input tokens are part of `input`, `reasoning` tokens part of `output`; `total` is input + output.
+    Attributes:
+        kind: "cached" tokens are part of "input", "reasoning" tokens part of "output"; "total" is input + output.
+        over: "episode" averages over episodes (AgentsNet, Table 11); "run" sums them (DPBench, Table 5). The sum leaves
+            out episodes that failed, never ran or have no count.
     """
 
     kind: Literal["input", "output", "total", "reasoning", "cached"] = "total"
@@ -40,5 +41,5 @@ class Tokens(Metric):
             case "cached":
                 return call.cached_tokens
             case "total":
-                known = call.input_tokens is not None and call.output_tokens is not None
-                return (call.input_tokens or 0) + (call.output_tokens or 0) if known else None
+                reported = call.input_tokens is not None and call.output_tokens is not None
+                return (call.input_tokens or 0) + (call.output_tokens or 0) if reported else None

@@ -9,12 +9,12 @@ from ._numbers import calls
 class Truncated(RatioMetric):
     """Share of model calls whose reply was cut off at its token limit (finish_reason `length`).
 
-    One share of the calls of all episodes together. Calls whose engine gives no reason why a reply ended are left out.
+    The share is taken over the calls of all episodes together. Calls without a finish reason are left out.
     """
 
     bounds = (0, 1)
 
     def parts(self, episode: Episode) -> Parts | None:
-        """Calls that ended at the limit, of all whose end is known."""
+        """Return (calls that ended at the limit, calls with a finish reason)."""
         reasons = [call.finish_reason for call in calls(episode) if call.finish_reason is not None]
         return reasons.count("length"), len(reasons)

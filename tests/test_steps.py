@@ -161,7 +161,7 @@ def test_silence_in_the_last_round_of_talk_hides_nothing_said_before() -> None:
 def test_talk_needs_a_channel_and_discussion_needs_simultaneous_order() -> None:
     with pytest.raises(PluginError, match="talk_rounds needs a channel"):
         steps(talk_rounds=1)
-    with pytest.raises(PluginError, match="talk_rounds: 2 is for simultaneous order"):
+    with pytest.raises(PluginError, match="talk_rounds: 2 needs simultaneous order"):
         steps(talk_rounds=2, order="sequential", lifetime="latest")
 
 

@@ -1,4 +1,4 @@
-"""The other reading of solved with byzantine agents."""
+"""`solved` in a second reading, for groups with byzantine agents."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .._numbers import grade
 
 @plugin
 class SolvedHonest(Metric):
-    """1 if solved even when naming a byzantine neighbor never counts; AgentsNet's matching has both readings.
+    """1 if the instance is solved even when an answer that names a byzantine neighbor never counts, else 0.
 
-    AgentsNet, Appendix I, leaves open what an honest agent's answer is worth that names a byzantine one.
-    For problems in which no agent is named, and without byzantine agents, this is `solved`.
+    AgentsNet, Appendix I, leaves open how to grade an honest agent whose answer names a byzantine one. Only the
+    matching task has both readings. For other problems, and without byzantine agents, this equals `solved`.
     """
 
     bounds = (0, 1)

@@ -1,4 +1,4 @@
-"""Which action a message announces: keyword lists, since a message is free text (DPBench, Section 3.2)."""
+"""Finds the action that a message announces, by keywords (DPBench, Section 3.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Keywords = Mapping[str, Sequence[str]]
 ListName = Literal["kw-0.1", "kw-0.2"]
 
 ORDER: Final = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
-"""The first action of which a phrase occurs is the intent."""
+"""Actions are tried in this order. The first one with a phrase in the message is the intent."""
 
 LISTS: Final[Mapping[str, Keywords]] = {
     "kw-0.1": {  # DPBench 0.1.0, which made the paper's figures
@@ -30,24 +30,24 @@ LISTS: Final[Mapping[str, Keywords]] = {
 
 
 def phrases(keywords: ListName | Keywords) -> dict[str, tuple[str, ...]]:
-    """Action → phrases in small letters, in the order in which actions are tried.
+    """Return action → case-folded phrases, in the order in which actions are tried.
 
     Raises:
-        PluginError: for phrases of something that is no action, and for phrases without a letter.
+        PluginError: for an unknown action, and for an empty phrase.
     """
     lists = LISTS[keywords] if isinstance(keywords, str) else keywords
     for action, listed in lists.items():
         if action not in ORDER:
-            raise PluginError(f"keywords for {action!r}, which is no action", hint=near(action, ORDER))
+            raise PluginError(f"keywords for {action!r}, which is not an action", hint=near(action, ORDER))
         if not all(phrase.strip() for phrase in listed):
             raise PluginError(f"the keywords for {action} have an empty phrase, which every message would contain")
     return {action: tuple(phrase.casefold() for phrase in lists[action]) for action in ORDER if action in lists}
 
 
 def intent(message: str, lists: Mapping[str, Sequence[str]]) -> str | None:
-    """The announced action: the first whose phrase stands anywhere in the message, in any case; else None.
+    """Return the first action with a phrase anywhere in the message, in any case; else None.
 
-    As crude as the original: "do not wait" announces WAIT, and so does "please wait".
+    This is as crude as the original: "do not wait" announces WAIT, and so does "please wait".
     """
     text = message.casefold()
     return next((action for action, listed in lists.items() if any(phrase in text for phrase in listed)), None)

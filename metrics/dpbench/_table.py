@@ -1,4 +1,4 @@
-"""What the metrics of a table of philosophers read from an episode."""
+"""Helpers that DPBench's metrics use to read an episode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.errors import PluginError
 
 
 def meals(episode: Episode) -> list[int] | None:
-    """Every philosopher's meals, in the order of the agents; None for an episode that came to no outcome."""
+    """Return each philosopher's number of meals, in the order of the agents; None for an episode without an outcome."""
     eaten = _fact(episode, "eaten")
     if eaten is None:
         return None
@@ -20,19 +20,19 @@ def meals(episode: Episode) -> list[int] | None:
 
 
 def end(episode: Episode) -> str | None:
-    """How the episode ended: "deadlock", "over" or "limit"."""
+    """Return how the episode ended: "deadlock", "over" or "limit"."""
     value = _fact(episode, "end")
     return None if value is None else str(value)
 
 
 def deadlocks(episode: Episode) -> list[int] | None:
-    """The timesteps, counted from 1, after which there was a deadlock."""
+    """Return the timesteps, counted from 1, after which there was a deadlock."""
     steps = _fact(episode, "deadlocks")
     return None if steps is None else list(steps)
 
 
 def decisions(episode: Episode) -> Iterator[tuple[str, str]]:
-    """The message and the action of every reply that had both; each decision once, whatever a timestep is."""
+    """Yield (message, action) of every reply that has both."""
     for move in episode.moves():
         if move.turn == "act" and isinstance(move.action, Mapping):
             message, act = move.action.get("message"), move.action.get("act")

@@ -10,15 +10,15 @@ from ._table import decisions
 class Consistency(RatioMetric):
     """Share of messages with a stated intent whose own reply also acts on it (DPBench, Section 3.2).
 
-    One share of the decisions of all episodes together, as published (Table 4): an episode with more messages weighs
-    more. Message and action of the same reply are compared, every decision once. Messages in which no keyword stands
-    are left out (`dpbench/intent_share` says how many are not); an episode without any intent has no number. The share
-    depends much on the list: the published 28.9 % of sim5c is 18.5 % of the same messages with the other one.
+    The share is taken over the decisions of all episodes together, as published (Table 4): an episode with more
+    messages weighs more. Each decision compares the message and the action of one reply. Messages without a keyword
+    are left out (`dpbench/intent_share` is the share of the others). An episode without any intent has no number.
+    The share depends strongly on the list: the published 28.9 % of sim5c becomes 18.5 % with the other list.
 
     Attributes:
-        keywords: "kw-0.1", the list behind the paper's figures; "kw-0.2", that of the release 0.2.1; or one's own:
-            action → phrases. Actions are tried in the order GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT; a phrase counts
-            wherever it stands, in any case.
+        keywords: "kw-0.1", the list behind the paper's results; "kw-0.2", the list of release 0.2.1; or your own:
+            action → phrases. Actions are tried in the order GRAB_LEFT, GRAB_RIGHT, RELEASE, WAIT. A phrase counts
+            anywhere in the message, in any case.
     """
 
     bounds = (0, 1)
@@ -28,7 +28,7 @@ class Consistency(RatioMetric):
         self._phrases = phrases(self.keywords)
 
     def parts(self, episode: Episode) -> Parts | None:
-        """Decisions that act on the intent stated beside them, of all that stand beside one."""
+        """Return (decisions that act on the intent stated beside them, decisions beside a stated intent)."""
         stated = [
             (intended, act) for message, act in decisions(episode) if (intended := intent(message, self._phrases))
         ]

@@ -7,7 +7,7 @@ from ._table import deadlocks
 
 @plugin
 class DeadlockEvents(Metric):
-    """Deadlocks per episode; more than one if the protocol breaks them and goes on."""
+    """Deadlocks per episode. There can be several if the protocol breaks them and goes on."""
 
     needs = ("deadlocks",)
 

@@ -9,12 +9,12 @@ from ._table import end
 class DeadlockRate(Metric):
     """Share of episodes that end in a deadlock: 1 if this one did, else 0 (DPBench, eq. 1).
 
-    0 in every episode whose protocol breaks deadlocks instead of ending; `dpbench/deadlock_events` counts these.
+    Always 0 where the protocol breaks deadlocks instead of ending the episode: count `dpbench/deadlock_events` there.
     """
 
     bounds = (0, 1)
     needs = ("end",)
 
     def measure(self, episode: Episode) -> float | None:
-        how = end(episode)
-        return None if how is None else float(how == "deadlock")
+        ending = end(episode)
+        return None if ending is None else float(ending == "deadlock")

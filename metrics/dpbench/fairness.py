@@ -9,11 +9,11 @@ from ._table import meals
 
 @plugin
 class Fairness(Metric):
-    """1 minus the normalised Gini coefficient of the meals: 1 all equal, 0 one eats all (DPBench, eq. 3).
+    """1 minus the normalized Gini coefficient of the meals: 1 all eat equally, 0 one eats all (DPBench, eq. 3).
 
     Attributes:
-        no_meals: an episode without a meal has no Gini coefficient. "one": it is fair, as in the released code,
-            which lifts the mean where deadlocks come early; "missing": it has no number.
+        no_meals: an episode without a meal has no Gini coefficient. "one" counts it as fair, as the released code
+            does, which raises the mean where deadlocks come early; "missing" gives it no number.
     """
 
     bounds = (0, 1)
@@ -29,7 +29,7 @@ class Fairness(Metric):
         n, total = len(eaten), sum(eaten)
         if not total:
             return 1.0 if self.no_meals == "one" else None
-        # G · N/(N − 1) over one denominator, in whole numbers: exactly 0 for equal meals, exactly 1 for one eater.
+        # G · N/(N − 1) as one fraction of integers: exactly 0 for equal meals, exactly 1 if one philosopher eats all.
         gini = 2 * sum(i * m for i, m in enumerate(sorted(eaten), 1)) - (n + 1) * total
         scale = (n - 1) * total
         return min(1.0, max(0.0, (scale - gini) / scale))

@@ -8,10 +8,12 @@ from ._table import decisions
 
 @plugin
 class IntentShare(RatioMetric):
-    """Share of the messages sent beside an action that state an intent, by the keywords of `dpbench/consistency`.
+    """Share of the messages sent with an action that state an intent.
 
-    One share of the messages of all episodes, as consistency is one of all decisions. An episode in which no message
-    stands beside an action has none.
+    The share is taken over the messages of all episodes together. An episode without such a message has no number.
+
+    Attributes:
+        keywords: as in `dpbench/consistency`.
     """
 
     bounds = (0, 1)
@@ -21,6 +23,6 @@ class IntentShare(RatioMetric):
         self._phrases = phrases(self.keywords)
 
     def parts(self, episode: Episode) -> Parts | None:
-        """Messages that state an intent, of all messages."""
+        """Return (messages that state an intent, all messages)."""
         intents = [intent(message, self._phrases) for message, _ in decisions(episode)]
         return sum(action is not None for action in intents), len(intents)

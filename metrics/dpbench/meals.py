@@ -7,7 +7,7 @@ from ._table import meals
 
 @plugin
 class Meals(Metric):
-    """Meals of the whole table in the episode."""
+    """Meals of all philosophers in the episode."""
 
     needs = ("eaten",)
 

@@ -8,7 +8,7 @@ from ._table import meals
 
 @plugin
 class MealsPerRound(Metric):
-    """Meals of the whole table per round, in which every agent acts once: comparable between orders of play."""
+    """Meals of all philosophers per round. In a round every agent acts once, so both orders of play are comparable."""
 
     needs = ("eaten", "rounds")
 

@@ -7,7 +7,7 @@ from ._table import meals
 
 @plugin
 class Starvation(Metric):
-    """Philosophers who have not eaten once when the episode ends (DPBench, Section 3.2)."""
+    """Philosophers that never ate in the episode (DPBench, Section 3.2)."""
 
     needs = ("eaten",)
 

@@ -10,10 +10,10 @@ from ._table import meals
 
 @plugin
 class Throughput(Metric):
-    """Meals of the whole table per timestep (DPBench, eq. 2).
+    """Meals of all philosophers per timestep (DPBench, eq. 2).
 
-    In sequential order every single action is a timestep, so the same play gives a number N times smaller than in
-    simultaneous order; `dpbench/meals_per_round` does not depend on this.
+    In sequential order every action is a timestep, so the same play gives a number N times smaller than in
+    simultaneous order. `dpbench/meals_per_round` does not depend on the order.
     """
 
     bounds = (0, math.inf)

@@ -9,7 +9,7 @@ from ._table import deadlocks, end
 class TimeToDeadlock(Metric):
     """The timestep, counted from 1, after which the episode ended in deadlock (DPBench, Section 3.2).
 
-    Missing in episodes that did not: the mean is over those that did. If all take the left fork at once, 1.
+    Missing in other episodes, so the mean covers deadlocked ones only. It is 1 if all take the left fork at once.
     """
 
     needs = ("end", "deadlocks")

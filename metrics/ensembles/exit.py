@@ -6,9 +6,11 @@ from harness.errors import PluginError
 
 @plugin
 class Exit(Metric):
-    """Share of episodes that ended in one of the given ways: the protocol's fact `exit`.
+    """Share of episodes that ended in one of the named ways (the protocol's fact `exit`).
 
-    With `other: true` those that came to it in any other way: name the regular ways and what remains is degenerate.
+    Attributes:
+        ways: values of `exit`, at least one.
+        other: count the episodes that ended in any other way instead. List the regular ways to count degenerate ends.
     """
 
     bounds = (0, 1)
@@ -20,7 +22,7 @@ class Exit(Metric):
 
     def __post_init__(self) -> None:
         if not self.ways:
-            raise PluginError("ways is empty", hint="Name one at least: vote, tie, no candidate, …", at=("ways",))
+            raise PluginError("ways is empty", hint="Name at least one: vote, tie, no candidate, …", at=("ways",))
 
     def measure(self, episode: Episode) -> float | None:
         exit_fact = episode.outcome.facts.get("exit") if episode.outcome else None

@@ -9,13 +9,14 @@ from .._numbers import fact, grade
 
 @plugin
 class Override(Metric):
-    """How often a guardrail replaced the coordinator's answer: a share of all episodes.
+    """Share of episodes in which a guardrail replaced the coordinator's answer. Missing without a guardrail.
 
-    `which`: all; wrong, those after which the final answer is not right; harmful, those of them in which the
-    coordinator was right. The paper (DarkForest, Table 9) does not say which it calls wrong, and neither reading fits
-    all of its figures. Missing where the protocol has no guardrail.
+    The paper (DarkForest, Table 9) does not define its wrong overrides, and neither reading fits all of its results.
 
-    `of`: the grade by which an answer is right if it is 1: `score` of data sets, `success` of sharded tasks, …
+    Attributes:
+        which: "all" overrides; "wrong", those with a wrong final answer; "harmful", wrong ones that replaced a right
+            answer of the coordinator.
+        of: the grade that is 1 for a right answer: `score` of data sets, `success` of sharded tasks, …
     """
 
     bounds = (0, 1)

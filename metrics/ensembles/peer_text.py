@@ -10,13 +10,15 @@ from .._numbers import calls, fact, total
 
 @plugin
 class PeerText(Metric):
-    """Communication: tokens, or characters, of others' texts that agents see.
+    """Communication: tokens, or characters, of other agents' texts that agents see.
 
-    Each text counts once for every agent that is shown it, when it is shown first; in DarkForest that is T_cross, the
-    tokens of the evidence (Section 3.5). `over: run` adds episodes up instead of averaging them.
+    A text counts once for each agent that sees it. In DarkForest this is T_cross, the tokens of the evidence
+    (Section 3.5). The tokenizer of the reading model counts. Missing if no engine counts tokens; a lower bound if only
+    some do.
 
-    Tokens are counted by the tokenizer of the model that reads them. Missing where no engine could
-    count them; where only some of the models can, it is a lower bound.
+    Attributes:
+        of: the unit.
+        over: "episode" averages over episodes; "run" sums them.
     """
 
     of: Literal["tokens", "characters"] = "tokens"

@@ -9,11 +9,11 @@ from .._numbers import fact
 
 @plugin
 class Unanimity(Metric):
-    """Whether and when all members of a panel give the same answer.
+    """Whether and when all members of a panel give the same answer. Missing for a panel of one agent.
 
-    `of`: first, the share of episodes in which all first answers agree; ever, in which those of some round do; round,
-    the number of the first such round, counted from 0, missing where there is none. All are missing where the panel
-    has one agent: it cannot but agree with itself.
+    Attributes:
+        of: "first": the share of episodes in which all first answers agree; "ever": in which the answers of any round
+            agree; "round": the number of the first such round, counted from 0, missing if there is none.
     """
 
     of: Literal["first", "ever", "round"] = "ever"

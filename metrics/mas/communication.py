@@ -11,13 +11,17 @@ from .._phases import Phase, characters_per_token, facts, total_tokens
 
 @plugin
 class Communication(Metric):
-    """CR: the share of all tokens that belongs to communication (Section 3.4, equation 7; Appendix C).
+    """CR: the share of all tokens that is communication (MAS-Bench, Section 3.4, equation 7; Appendix C).
 
     Communication is the text of commands that send, receive, list, read, write or delete, what they return, and what a
-    submission makes known by itself, each counted once; not the submitted list, and no reasoning. The protocol counts
-    it in characters; they are converted by the characters a token of the run's own replies and reasoning has.
-    `of: tokens` gives the tokens instead of their share, `over: run` with it those of all episodes together.
-    `phase: final` looks at the last phase only. Missing where no call reported tokens.
+    submission announces by itself. Each counts once. The submitted list and reasoning do not count. The protocol counts
+    characters; they are converted at the episode's own ratio of characters to tokens. Missing if no call reports
+    tokens.
+
+    Attributes:
+        of: the "share", or the "tokens" themselves.
+        phase: "all" phases, or the "final" one.
+        over: "episode" averages over episodes; "run" sums them.
     """
 
     of: Literal["share", "tokens"] = "share"

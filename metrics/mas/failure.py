@@ -13,16 +13,22 @@ Mode = Literal["premature", "stale", "hallucination", "boundary", "timeout"]
 
 @plugin
 class Failure(Metric):
-    """Failure modes of a run (Section 5.3), decided by rule: 1 if it shows all of `modes`, else 0.
+    """Failure modes of an episode (MAS-Bench, Section 5.3), decided by rule: 1 if it shows all `modes`, else 0.
 
-    Only for runs with a wrong answer; they do not exclude one another. premature: an agent submitted before it could
-    know the numbers its answer depends on, by messages or values, directly or through others. stale (shared store):
-    an agent submitted a wrong answer after another agent had changed or deleted a key that it had read, and it had not
-    read it again. hallucination: an agent submitted a number that is in no list, or, able to know all it needed,
-    one number twice, or left out one between its smallest and its largest. boundary: an agent that could know all it
-    needed submitted a slice of the right sequence that begins at another place than its own. timeout: an agent
-    submitted nothing.
-    Missing if a mode is undecidable. `count: true` adds the runs up.
+    Only episodes with a wrong answer can show one; an episode can show several. Missing if a mode is undecidable.
+
+    - premature: an agent submitted before it could know the numbers that its answer depends on, directly or through
+      others.
+    - stale (shared store): an agent submitted a wrong answer after another agent had changed or deleted a key that it
+      had read and not read again.
+    - hallucination: an agent submitted a number that is in no list; or it could know all it needed and submitted a
+      number twice, or left out one between its smallest and its largest.
+    - boundary: an agent could know all it needed and submitted a slice of the right sequence with the wrong start.
+    - timeout: an agent submitted nothing.
+
+    Attributes:
+        modes: the modes, at least one.
+        count: sum over episodes instead of averaging.
     """
 
     modes: list[Mode]
@@ -32,7 +38,7 @@ class Failure(Metric):
 
     def __post_init__(self) -> None:
         if not self.modes:
-            raise PluginError("modes is empty", hint="Name one at least: premature, stale, hallucination, …")
+            raise PluginError("modes is empty", hint="Name at least one: premature, stale, hallucination, …")
 
     def measure(self, episode: Episode) -> float | None:
         grades = [grade(episode, mode) for mode in self.modes]

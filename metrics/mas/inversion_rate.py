@@ -7,7 +7,7 @@ from .._numbers import grade
 
 @plugin
 class InversionRate(Metric):
-    """ρ: the share of pairs of the input that are in the wrong order (Section 3.3, equation 3)."""
+    """ρ: the share of pairs of the input that are in the wrong order (MAS-Bench, Section 3.3, equation 3)."""
 
     bounds = (0, 1)
     needs = ("inversion_rate",)

@@ -9,9 +9,10 @@ from .._phases import Phase, moves
 
 @plugin
 class Rounds(Metric):
-    """R: the rounds of the agent that took most (Section 3.4, equation 5); a round is one reply.
+    """R: the most rounds that any agent took (MAS-Bench, Section 3.4, equation 5). A round is one reply.
 
-    `phase: final` counts those of the last phase only, as the paper's tables seem to do; `all` those of both.
+    Attributes:
+        phase: the "final" phase, as the paper's tables seem to do, or "all".
     """
 
     phase: Phase = "final"

@@ -9,10 +9,11 @@ from .._numbers import grade
 
 @plugin
 class Success(Metric):
-    """SR: the share of agents that submitted the right answer (Section 3.4, equation 4).
+    """SR: the share of agents that submitted the right answer (MAS-Bench, Section 3.4, equation 4).
 
-    With `of: run` 1 if every agent did, else 0: an instance is successful iff SR = 1. With `of: check` what the global
-    check says of all submissions together (Appendix F.2, CHECK), which comes to the same.
+    Attributes:
+        of: "agents": that share; "run": 1 if every agent is right, else 0; "check": 1 if the global check of all
+            submissions passes (Appendix F.2, CHECK), which is equivalent.
     """
 
     bounds = (0, 1)

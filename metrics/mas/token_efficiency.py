@@ -8,10 +8,12 @@ from .._phases import Phase, total_tokens
 
 @plugin
 class TokenEfficiency(Metric):
-    """TE: numbers of the input per token, times 100,000 (Section 3.4, equation 6): higher is better.
+    """TE: numbers of the input per 100,000 tokens (MAS-Bench, Section 3.4, equation 6). Higher is better.
 
-    Tokens are all input and output tokens, the history counted anew with every call; `phase: final` takes those of the
-    last phase only, as the paper's tables seem to do, `all` those of both. Missing where no call reported tokens.
+    Tokens are all input and output tokens; each call counts its whole history again. Missing if no call reports tokens.
+
+    Attributes:
+        phase: the tokens of the "final" phase, as the paper's tables seem to do, or of "all".
     """
 
     phase: Phase = "final"

@@ -1,4 +1,4 @@
-"""What SILO-Bench's metrics read from an episode: facts of `action_rounds`, grades of a sharded task."""
+"""Helpers that SILO-Bench's metrics use to read an episode: facts of `action_rounds`, grades of a sharded task."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from harness.api import Episode
 from .._numbers import grade
 
 Among = Literal["all", "alone", "teams", "solved", "failed", "led", "unled"]
-"""Which episodes count: those of a single agent with the whole input or all others; with every answer right or not;
-with an emergent leader or without. The others have no number."""
+"""The episodes that count: "alone" with a single agent that has the whole input, "teams" the others; "solved" with
+every answer right, "failed" the others; "led" with an emergent leader, "unled" the others. Other episodes have no
+number."""
 LEADS = 1.5
-"""Who receives more than this times the mean is a leader (Appendix G.3)."""
+"""An agent that receives more than this times the mean is a leader (Appendix G.3)."""
 
 
 def facts(episode: Episode) -> Mapping[str, Any] | None:
-    """The protocol's facts; None for an episode of another protocol, or without an outcome."""
+    """Return the protocol's facts; None for an episode of another protocol, or without an outcome."""
     run_facts = episode.outcome.facts if episode.outcome else {}
     return run_facts if "sent" in run_facts and "received" in run_facts else None
 
 
 def belongs(episode: Episode, among: Among) -> bool:
-    """Whether the episode is among those."""
+    """Return whether the episode counts."""
     if among == "all":
         return True
     if among in ("alone", "teams"):
@@ -31,12 +32,12 @@ def belongs(episode: Episode, among: Among) -> bool:
     if among in ("solved", "failed"):
         success = grade(episode, "success")
         return success is not None and (success == 1) == (among == "solved")
-    leading = leader(episode)
-    return leading is not None and leading == (among == "led")
+    has_leader = leader(episode)
+    return has_leader is not None and has_leader == (among == "led")
 
 
 def leader(episode: Episode) -> bool | None:
-    """Whether an agent received more than 1.5 times the mean number of messages, or files of others that it read."""
+    """Return whether an agent received more than 1.5 times the mean number of messages, or read that many files."""
     run_facts = facts(episode)
     if run_facts is None:
         return None
@@ -44,24 +45,26 @@ def leader(episode: Episode) -> bool | None:
     return bool(counts) and max(counts) > LEADS * sum(counts) / len(counts)
 
 
-def spoken(episode: Episode) -> Iterator[tuple[int, str, str]]:
-    """(batch, agent, text) of every message or file that was to be sent in the run that counts, refused ones too; where
-    `wait` and `submit_result` end a round (in all protocols but command_rounds) nothing behind them."""
+def sent_texts(episode: Episode) -> Iterator[tuple[int, str, str]]:
+    """Yield (batch, agent, text) of every message or file in the last phase, refused ones included.
+
+    In `action_rounds` `wait` and `submit_result` end a round, so later calls of the reply are left out.
+    """
     run_facts = facts(episode) or {}
-    start, goes_on = run_facts.get("final_from") or 0, "communication" in run_facts
+    start, is_commands = run_facts.get("final_from") or 0, "communication" in run_facts
     for number, batch in enumerate(episode.batches[start:]):
         for move in batch:
             for call in move.action if isinstance(move.action, list) else ():
                 if not isinstance(call, Mapping) or "error" in call:
                     continue
-                if call.get("call") in ("wait", "submit_result") and not goes_on:
+                if call.get("call") in ("wait", "submit_result") and not is_commands:
                     break
                 if call.get("content"):
                     yield number, move.agent, str(call["content"])
 
 
-def pairs(run_facts: Mapping[str, Any]) -> Iterable[int]:
-    """How many ordered pairs of agents one sending reached, for every sender (Section 3.3, D)."""
+def reached_pairs(run_facts: Mapping[str, Any]) -> Iterable[int]:
+    """Return how many receivers the messages reached; their sum counts messages between pairs (Section 3.3, D)."""
     n = len(run_facts["received"])
     if run_facts["reads"] is not None:  # shared files: successful reads by others
         return [sum(readers.values()) for readers in run_facts["reads"].values()]

@@ -6,7 +6,7 @@ from typing import Literal
 from harness.api import Episode, Metric, plugin
 from harness.replies import normalise
 
-from ._run import Among, belongs, facts, spoken
+from ._run import Among, belongs, facts, sent_texts
 
 # The paper publishes no lexicon. Every alternative begins and ends with fixed words, so that the search is linear.
 _WORDS = {
@@ -24,11 +24,14 @@ _WORDS = {
 
 @plugin
 class Behaviour(Metric):
-    """Whether a message or file of the run, sent or refused, shows a behaviour (Table 16), by words.
+    """1 if a message or file, sent or refused, shows a behavior (SILO-Bench, Table 16), else 0. Decided by keywords.
 
-    verification: confirm, verify, double-check, cross-check, agree, is this correct, matches, consensus; or somebody
-    sends a value (a number, a list, …) that another agent has sent in an earlier round. strategy: plan, propose,
-    strategy, coordinator, leader, aggregate, collect, let's, each agent should, step 1, tree, ring, chain, round 1.
+    Attributes:
+        kind: "verification": confirm, verify, double-check, cross-check, agree, is this correct, matches, consensus; or
+            an agent sends a value (a number, a list, …) that another agent sent in an earlier round. "strategy": plan,
+            propose, strategy, coordinator, leader, aggregate, collect, let's, each agent should, step 1, tree, ring,
+            chain, round 1.
+        among: the episodes that count, as in `silo/success`.
     """
 
     bounds = (0, 1)
@@ -41,23 +44,23 @@ class Behaviour(Metric):
     def measure(self, episode: Episode) -> float | None:
         if facts(episode) is None or not belongs(episode, self.among):
             return None
-        first: dict[str, tuple[int, str]] = {}  # value → when it was first sent, and by whom
-        read: set[tuple[str, str]] = set()
-        for batch, agent, text in spoken(episode):
-            if (agent, text) in read:  # who says the same to many is read once
+        first_sent: dict[str, tuple[int, str]] = {}  # value → (batch, agent) that first sent it
+        seen: set[tuple[str, str]] = set()
+        for batch, agent, text in sent_texts(episode):
+            if (agent, text) in seen:  # the same text to several receivers
                 continue
-            read.add((agent, text))
+            seen.add((agent, text))
             if _WORDS[self.kind].search(text):
                 return 1.0
             value = _value(text) if self.kind == "verification" else None
             if value is not None:
-                when, who = first.setdefault(value, (batch, agent))
-                if who != agent and when < batch:
+                sent_at, sender = first_sent.setdefault(value, (batch, agent))
+                if sender != agent and sent_at < batch:
                     return 1.0
         return 0.0
 
 
 def _value(text: str) -> str | None:
-    """A text that is nothing but a value, in one form."""
+    """Return a normal form of a text that is nothing but a value; else None."""
     value = normalise(text)
     return None if isinstance(value, str) or value is None else repr(value)

@@ -13,18 +13,19 @@ from ._run import facts
 
 @plugin
 class Context(Metric):
-    """Tokens in an agent's context, mean over the agents of a run (Appendix D, Tables 6 to 8).
+    """Tokens in an agent's context, averaged over the agents of an episode (SILO-Bench, Appendix D, Tables 6 to 8).
 
-    `part`: base, the first prompt without the shard; data, the shard; communication, what the agent has sent, written,
-    received and read, each once; utilisation, all three over `window`; peak, the longest context any call of the
-    agent had, over `window`. `of: max` takes the agent with most instead of the mean.
+    The engine counts first prompts, contexts and replies. Data and communication are counted in characters and
+    converted at the episode's own ratio of characters to tokens. Missing if the engine reports no tokens.
 
-    First prompts, contexts and replies are counted by the engine; data and communication are known in characters and
-    converted by the characters a token of the run's own replies and reasoning has. Missing where the engine reports no
-    tokens.
-
-    `quantile`: what is shown of several runs, instead of their mean: 0.95 for the 95th percentile (Table 8), 1 for the
-    most; between two runs it is interpolated linearly.
+    Attributes:
+        part: "base", the first prompt without the shard; "data", the shard; "communication", what the agent sent,
+            wrote, received and read, each once; "utilisation", all three divided by `window`; "peak", the agent's
+            longest context divided by `window`.
+        of: the "mean" over agents, or the "max".
+        window: the model's context window, in tokens.
+        quantile: a quantile over episodes instead of the mean: 0.95 for the 95th percentile (Table 8), 1 for the
+            largest. Between two episodes it is interpolated linearly.
     """
 
     part: Literal["base", "data", "communication", "utilisation", "peak"] = "utilisation"
@@ -42,7 +43,11 @@ class Context(Metric):
         per_token = characters_per_token(episode)
         if run_facts is None or data is None or per_token is None:
             return None
-        parts = [self._of(run_facts, agent, of, data / per_token, per_token) for agent, of in calls.items() if of]
+        parts = [
+            self._tokens_of(run_facts, agent, agent_calls, data / per_token, per_token)
+            for agent, agent_calls in calls.items()
+            if agent_calls
+        ]
         return max(parts) if self.of == "max" else sum(parts) / len(parts)
 
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
@@ -53,7 +58,7 @@ class Context(Metric):
         low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
         return Statistic(low + (high - low) * (at % 1), None, len(ordered))
 
-    def _of(
+    def _tokens_of(
         self, run_facts: Mapping[str, Any], agent: str, calls: list[Completion], data: float, per_token: float
     ) -> float:
         first = calls[0].input_tokens or 0

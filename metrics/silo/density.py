@@ -4,16 +4,19 @@ from typing import Literal
 
 from harness.api import Episode, Metric, plugin
 
-from ._run import Among, belongs, facts, pairs
+from ._run import Among, belongs, facts, reached_pairs
 
 
 @plugin
 class Density(Metric):
-    """D: messages over N (N − 1), the ordered pairs of agents (Section 3.3, equation 5).
+    """D: messages divided by N (N − 1), the ordered pairs of agents (SILO-Bench, Section 3.3, equation 5).
 
-    `count: peers` is the definition: a broadcast reaches N − 1 peers and counts as often, a file counts for each read
-    by somebody else. `count: sends` counts every sending, broadcast or written file once, which is what the published
-    figures fit. 0 for a single agent.
+    0 for a single agent.
+
+    Attributes:
+        count: "peers", the paper's definition: a broadcast counts N − 1 times, a file once for each read by another
+            agent. "sends" counts every message, broadcast and written file once, which fits the published results.
+        among: the episodes that count, as in `silo/success`.
     """
 
     count: Literal["peers", "sends"] = "peers"
@@ -29,5 +32,5 @@ class Density(Metric):
         if self.count == "sends":
             total = sum(count for receivers in run_facts["sent"].values() for count, _ in receivers.values())
         else:
-            total = sum(pairs(run_facts))
+            total = sum(reached_pairs(run_facts))
         return total / (n * (n - 1)) if n > 1 else 0.0

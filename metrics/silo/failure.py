@@ -11,12 +11,19 @@ from .._numbers import grade, total
 
 @plugin
 class Failure(Metric):
-    """Failure modes of a run (Appendix G.2): 1 if it shows all of `modes`, else 0. A run without a wrong answer is 0.
+    """Failure modes of an episode (SILO-Bench, Appendix G.2): 1 if it shows all `modes`, else 0.
 
-    premature: an agent submitted before it could know the data its answer depends on. consensus: different answers
-    were submitted to one question (it does not apply where every agent answers for its own part). computation:
-    an agent that could know all it needed submitted a wrong answer. timeout: an agent submitted nothing. `count: true`
-    adds the runs up instead of averaging them (Table 15).
+    An episode without a wrong answer shows none.
+
+    - premature: an agent submitted before it could know the data that its answer depends on.
+    - consensus: agents submitted different answers to one question. It does not apply where every agent answers for its
+      own part.
+    - computation: an agent could know all it needed and submitted a wrong answer.
+    - timeout: an agent submitted nothing.
+
+    Attributes:
+        modes: the modes, at least one.
+        count: sum over episodes instead of averaging (Table 15).
     """
 
     modes: list[Literal["premature", "consensus", "computation", "timeout"]]
@@ -24,7 +31,7 @@ class Failure(Metric):
 
     def __post_init__(self) -> None:
         if not self.modes:
-            raise PluginError("modes is empty", hint="Name one at least: premature, consensus, computation, timeout.")
+            raise PluginError("modes is empty", hint="Name at least one: premature, consensus, computation, timeout.")
 
     needs = ("premature", "consensus", "computation", "timeout")
 

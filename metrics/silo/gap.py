@@ -7,7 +7,7 @@ from .._numbers import grade
 
 @plugin
 class Gap(Metric):
-    """P − S: what agents nearly know and do not get right (Section 4.2)."""
+    """P − S: partial minus full correctness (SILO-Bench, Section 4.2)."""
 
     needs = ("success", "partial")
 

@@ -7,11 +7,11 @@ from ._run import facts, leader
 
 @plugin
 class Leader(Metric):
-    """Whether an agent received more than 1.5 times the mean number of messages, or read files (Appendix G.3)."""
+    """1 if an agent received (or read) over 1.5 times the mean number of messages (files), else 0 (Appendix G.3)."""
 
     bounds = (0, 1)
     needs = ("received",)
 
     def measure(self, episode: Episode) -> float | None:
-        leading = leader(episode)
-        return None if leading is None or len((facts(episode) or {})["received"]) < 2 else float(leading)
+        has_leader = leader(episode)
+        return None if has_leader is None or len((facts(episode) or {})["received"]) < 2 else float(has_leader)

@@ -8,7 +8,7 @@ from ._run import Among, belongs, facts
 
 @plugin
 class MessagesPerAgent(Metric):
-    """Messages, broadcasts and files written, per agent (Table 16)."""
+    """Messages, broadcasts and written files per agent (SILO-Bench, Table 16)."""
 
     among: Among = "all"
 

@@ -7,7 +7,7 @@ from .._numbers import grade
 
 @plugin
 class Partial(Metric):
-    """P: partial correctness, the agents' mean credit (Section 3.3); at least S."""
+    """P: partial correctness, the mean credit of the agents (SILO-Bench, Section 3.3). At least S."""
 
     bounds = (0, 1)
     needs = ("partial",)

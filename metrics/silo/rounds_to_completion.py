@@ -8,7 +8,7 @@ from ._run import Among, belongs
 
 @plugin
 class RoundsToCompletion(Metric):
-    """The last round that was played (Table 16)."""
+    """The number of the last round (SILO-Bench, Table 16)."""
 
     among: Among = "all"
 

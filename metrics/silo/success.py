@@ -10,10 +10,12 @@ from ._run import Among, belongs
 
 @plugin
 class Success(Metric):
-    """S: the share of agents whose answer is right (Section 3.3); its mean is what the paper's tables call SR.
+    """S: the share of agents with a right answer (SILO-Bench, Section 3.3). The paper's tables call its mean SR.
 
-    With `of: run` 1 if every agent's answer is right, else 0: the share of instances solved. `among` leaves out other
-    episodes: alone, teams, solved, failed, led (with an emergent leader), unled.
+    Attributes:
+        of: "agents": that share; "run": 1 if every answer is right, else 0.
+        among: the episodes that count: "alone" (one agent has the whole input) or "teams", "solved" or "failed", "led"
+            (with an emergent leader) or "unled", or "all".
     """
 
     bounds = (0, 1)

@@ -10,10 +10,11 @@ from .._phases import moves
 
 @plugin
 class TokenConsumption(Metric):
-    """C: output tokens of all agents per round of the limit R_max (Section 3.3, equation 4).
+    """C: output tokens of all agents per round (SILO-Bench, Section 3.3, equation 4). Missing if none are reported.
 
-    The paper's figures fit the limit (`over: limit`), its words the rounds that were played (`over: played`).
-    `inputs: true` adds the input tokens, as the released code does. Missing where no call reported tokens.
+    Attributes:
+        over: divide by the "limit" R_max, which fits the paper's results, or by the rounds "played", as its text says.
+        inputs: add the input tokens, as the released code does.
     """
 
     over: Literal["limit", "played"] = "limit"

@@ -1,4 +1,4 @@
-"""A critique and its verdict line: what tells self-refinement to stop."""
+"""A critique and its verdict line, which can stop self-refinement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.api import Action, Parsed, Reply
 from harness.replies import WrappedReply
 
 OTHERWISE = "revise"
-"""The verdict of a critique that finds something to change."""
+"""The verdict of a critique that asks for changes."""
 
 _LINE = re.compile(r"^[ \t>*_#`-]{0,8}verdict[ \t*_`]{0,4}[:：][ \t*_`\"'“(\[]{0,8}([^\n]{0,200})[^\n]*$", re.I | re.M)
 
@@ -21,8 +21,8 @@ class Verdict:
     """The verdict line of a critique.
 
     Attributes:
-        span: from where to where in the whole text the stop signal stands; None if the verdict is another one.
-        end: where its line ends.
+        span: start and end of the stop signal in the whole text; None for any other verdict.
+        end: the end of its line in the text.
     """
 
     span: tuple[int, int] | None
@@ -30,23 +30,28 @@ class Verdict:
 
 
 def verdict(text: str, signal: str, first: bool = False) -> Verdict | None:
-    """The verdict of the last line that begins with "Verdict:" (of the first one, where an answer follows the
-    critique); None without such a line. It stops only if it begins with the signal, as words of its own and in any
-    case: a signal anywhere else in the reply ("not approved", a quoted instruction) is none."""
+    """Return the verdict of the last line that begins with "Verdict:"; None without such a line.
+
+    The verdict stops only if it begins with the signal, as whole words in any case. A signal anywhere else in the reply
+    ("not approved", a quoted instruction) does not stop.
+
+    Args:
+        first: use the first such line instead, where an answer follows the critique.
+    """
     lines = list(_LINE.finditer(text))
     if not lines:
         return None
     line = lines[0 if first else -1]
-    found = re.compile(rf"{re.escape(signal)}(?!\w)", re.IGNORECASE).match(text, line.start(1), line.end(1))
-    return Verdict(found.span() if found else None, line.end())
+    stop = re.compile(rf"{re.escape(signal)}(?!\w)", re.IGNORECASE).match(text, line.start(1), line.end(1))
+    return Verdict(stop.span() if stop else None, line.end())
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback(Reply):
     """A critique that ends in a line "Verdict: …".
 
-    The action is {"feedback": the text, "span": where the signal stands in it, None if it does not stop}. A critique
-    without a verdict is an error, and is read all the same, as one that does not stop.
+    The action is {"feedback": the text, "span": where the signal is, None if the critique does not stop}. A critique
+    without a verdict is an error; its fallback action does not stop.
 
     Attributes:
         signal: the verdict that stops.
@@ -56,24 +61,24 @@ class Feedback(Reply):
 
     @property
     def noop(self) -> Action:
-        """Nothing to say, and no stop."""
+        """An empty critique that does not stop."""
         return {"feedback": "", "span": None}
 
     def allows(self, action: Action) -> bool:
-        """A text, and whether it stops."""
+        """A mapping of a text and a span."""
         if not isinstance(action, Mapping) or set(action) != {"feedback", "span"}:
             return False
         span = action["span"]
         return isinstance(action["feedback"], str) and (span is None or (isinstance(span, list) and len(span) == 2))
 
     def parse(self, text: str) -> Parsed:
-        """The critique; never raises."""
-        said = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
-        found = verdict(said, self.signal)
-        action = {"feedback": said, "span": list(found.span) if found and found.span else None}
-        if found is None:
+        """Parse the critique; never raises."""
+        feedback = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+        line = verdict(feedback, self.signal)
+        action = {"feedback": feedback, "span": list(line.span) if line and line.span else None}
+        if line is None:
             error = f"the last line must be 'Verdict: {self.signal}' or 'Verdict: {OTHERWISE}'"
-            return Parsed(error=error, fallback_action=action if said else None)
+            return Parsed(error=error, fallback_action=action if feedback else None)
         return Parsed(action)
 
     def constraint(self) -> Mapping[str, Any] | None:
@@ -82,10 +87,10 @@ class Feedback(Reply):
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten(WrappedReply):
-    """An answer that follows a critique: read in what stands behind the verdict line, or in all if there is none.
+class AnswerAfterCritique(WrappedReply):
+    """An answer after a critique: read behind the verdict line, or in the whole text without one.
 
-    Where the critique approves, there need be no answer behind it; the action is then None.
+    If the critique approves, the answer may be missing; the action is then None.
 
     Attributes:
         signal: the verdict that approves.
@@ -94,21 +99,23 @@ class Rewritten(WrappedReply):
     signal: str
 
     def parse(self, text: str) -> Parsed:
-        """The answer; nothing that the critique says is taken for it."""
-        _, span, answer = parted(text, self.signal)
+        """Parse the answer; text of the critique is never taken for it."""
+        _, span, answer = split_reply(text, self.signal)
         parsed = self.inner.parse(answer)
         return Parsed() if parsed.error is not None and span is not None else parsed
 
     def well_formed(self, text: str) -> bool:
-        """Whether the answer keeps to its form."""
-        return self.inner.well_formed(parted(text, self.signal)[2])
+        """Whether the answer is well-formed."""
+        return self.inner.well_formed(split_reply(text, self.signal)[2])
 
     def constraint(self) -> None:
         """None: the critique before the answer is free text."""
 
 
-def parted(text: str, signal: str) -> tuple[str, tuple[int, int] | None, str]:
-    """(critique with its verdict line, where the signal stands in the text, the answer behind it). A text without a
-    verdict is all answer."""
-    found = verdict(text, signal, first=True)
-    return ("", None, text) if found is None else (text[: found.end].strip(), found.span, text[found.end :].strip())
+def split_reply(text: str, signal: str) -> tuple[str, tuple[int, int] | None, str]:
+    """Return (critique with its verdict line, span of the signal in the text, the answer after it).
+
+    A text without a verdict is all answer.
+    """
+    line = verdict(text, signal, first=True)
+    return ("", None, text) if line is None else (text[: line.end].strip(), line.span, text[line.end :].strip())

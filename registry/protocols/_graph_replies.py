@@ -1,4 +1,4 @@
-"""What Graph-of-Agents asks for besides answers: which agents, how hard, how good the others' answers are."""
+"""Reply forms of Graph-of-Agents besides answers: picks of agents, the difficulty, scores of answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.api import Action, Parsed, Reply
 from harness.replies import Parsing, confidence, json_fields
 
 LOWEST = 0.9
-"""Scores must add up to more than this, and to 1 at the most."""
+"""Scores must add up to more than this, and to 1 at most."""
 _SLACK = 1e-9  # decimals that add up to 1 on paper
 _MARKS = " \t\r*_`\"'.,!?()[]{}<>"
 _TAIL = 4_000
-"""Characters at a reply's end that are read."""
+"""How many of a reply's last characters are read."""
 _LABEL = 60
 """Characters of a label before its colon."""
 _JOINED = re.compile(r"[,;&\s]|\band\b")
@@ -25,14 +25,14 @@ _BARE = re.compile(r"[0-9]{1,6}(?:,[0-9]{1,6}){0,999}")
 
 @dataclass(frozen=True, slots=True)
 class Indices(Reply):
-    """Exactly `count` numbers of agents, from 0 to `pool` - 1, the same one allowed again; the action is their list.
+    """Exactly `count` numbers of agents, from 0 to `pool` - 1, repetitions allowed. The action is their list.
 
     Attributes:
         pool: how many agents there are.
-        count: how many are to be named.
-        parsing: "tolerant" reads the last line, if it is such a list, alone or behind a label with a colon.
-            "reference" reads a reply that is nothing but the list, without blanks; and of one in which "label:" stands
-            only the first number behind it, which then is a list of one.
+        count: how many numbers the list must have.
+        parsing: "tolerant" reads the last line, if it is such a list, alone or after a label with a colon.
+            "reference" reads a reply that is only the list, without blanks. Of a reply with "label:" it reads only the
+            first number after it, as a list of one.
     """
 
     pool: int
@@ -41,24 +41,24 @@ class Indices(Reply):
 
     @property
     def noop(self) -> list[int]:
-        """The first ones, from the start again where there are too few."""
+        """The first agents, starting again if there are too few."""
         return [i % self.pool for i in range(self.count)]
 
     def allows(self, action: Action) -> bool:
-        """A list of the right length of numbers there are; by the reference reading also one of length 1."""
+        """A list of the right length of existing numbers; with reference parsing also of length 1."""
         lengths = {self.count, 1} if self.parsing == "reference" else {self.count}
         right = isinstance(action, list) and len(action) in lengths
         return right and all(type(i) is int and 0 <= i < self.pool for i in action)
 
     def parse(self, text: str) -> Parsed:
-        """The numbers; an error says how many are wanted, and from where to where."""
-        found = _reference(text) if self.parsing == "reference" else numbers_of(text)
-        if found is not None and self.allows(found):
-            return Parsed(found)
-        wanted = ",".join(map(str, self.noop))
+        """Parse the numbers; an error says how many are needed, and in which range."""
+        numbers = _reference(text) if self.parsing == "reference" else numbers_of(text)
+        if numbers is not None and self.allows(numbers):
+            return Parsed(numbers)
+        example = ",".join(map(str, self.noop))
         where = "end with a line of" if self.parsing == "tolerant" else "reply with nothing but"
-        message = f"{where} exactly {self.count} numbers from 0 to {self.pool - 1}, written like this: {wanted}"
-        return Parsed(error=message if found is None else f"{message}; found {found!s:.80}")
+        message = f"{where} exactly {self.count} numbers from 0 to {self.pool - 1}, written like this: {example}"
+        return Parsed(error=message if numbers is None else f"{message}; found {numbers!s:.80}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,59 +69,60 @@ class Level(Reply):
 
     @property
     def options(self) -> tuple[int, ...]:
-        """All of them."""
+        """All levels."""
         return tuple(range(1, self.highest + 1))
 
     @property
     def noop(self) -> int:
-        """The highest: most is done then."""
+        """The highest level, which leads to the most turns."""
         return self.highest
 
     def parse(self, text: str) -> Parsed:
-        """The number that the last line is, alone or behind a label with a colon."""
-        found = numbers_of(text)
-        if found is not None and len(found) == 1 and found[0] in self.options:
-            return Parsed(found[0])
+        """Parse the number in the last line, alone or after a label with a colon."""
+        numbers = numbers_of(text)
+        if numbers is not None and len(numbers) == 1 and numbers[0] in self.options:
+            return Parsed(numbers[0])
         return Parsed(error=f"end with a line that holds one number from 1 to {self.highest} and nothing else")
 
 
 @dataclass(frozen=True, slots=True)
 class Scores(Reply):
-    """How relevant each of some answers is, as one JSON object {"1": 0.6, "3": 0.4}; together more than 0.9 and at
-    most 1. The action is the object. A percentage stands for its share.
+    """The relevance of each answer, as one JSON object: {"1": 0.6, "3": 0.4}. The action is the object.
+
+    The sum must be above 0.9 and at most 1. Percentages are read as shares.
 
     Attributes:
-        names: what the answers are called.
+        names: the names of the answers.
     """
 
     names: tuple[str, ...]
 
     @property
     def noop(self) -> dict[str, float]:
-        """The same for all agents."""
+        """The same score for all answers."""
         return {name: 1 / len(self.names) for name in self.names}
 
     def allows(self, action: Action) -> bool:
-        """Every name once, numbers from 0 to 1, the right sum."""
+        """A number from 0 to 1 for every name, with a valid sum."""
         if not isinstance(action, Mapping) or set(action) != set(self.names):
             return False
         numbers = [value for value in action.values() if type(value) in (int, float) and 0 <= value <= 1]
         return len(numbers) == len(self.names) and LOWEST < sum(numbers) <= 1 + _SLACK
 
     def parse(self, text: str) -> Parsed:
-        """The scores of the last such object; an error says what is missing or wrong."""
-        found = json_fields(text, self.names)
-        read = {name: confidence(found.get(name)) for name in self.names}
-        lacking = [name for name, score in read.items() if score is None]
-        if lacking:
+        """Parse the scores of the last such object; an error says what is missing or wrong."""
+        fields = json_fields(text, self.names)
+        scores = {name: confidence(fields.get(name)) for name in self.names}
+        missing = [name for name, score in scores.items() if score is None]
+        if missing:
             return Parsed(error=f"write one JSON object with a score from 0 to 1 for each of: {', '.join(self.names)}")
-        if not self.allows(read):
-            total = sum(score or 0.0 for score in read.values())
+        if not self.allows(scores):
+            total = sum(score or 0.0 for score in scores.values())
             return Parsed(error=f"the scores must add up to 1; these add up to {total:g}")
-        return Parsed(read)
+        return Parsed(scores)
 
     def constraint(self) -> Mapping[str, Any]:
-        """One number a name; that they add up no schema can say."""
+        """One number for each name. A schema cannot demand their sum."""
         number = {"type": "number", "minimum": 0, "maximum": 1}
         names = list(self.names)
         fields = dict.fromkeys(names, number)
@@ -129,7 +130,7 @@ class Scores(Reply):
 
 
 def numbers_of(text: str) -> list[int] | None:
-    """The whole numbers that the last line is, alone or behind a label with a colon; None if it is anything else.
+    """Return the integers in the last line, alone or after a label with a colon; None if it has anything else.
 
     >>> numbers_of("I need a coder.\\n**Agents:** [0, 2, 2]")
     [0, 2, 2]

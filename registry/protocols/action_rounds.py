@@ -1,4 +1,4 @@
-"""Rounds in which all act at once by named calls on a channel (SILO-Bench, Section 3.4, Appendices A and C.2)."""
+"""Rounds of simultaneous named calls on a channel (SILO-Bench, Section 3.4, Appendices A and C.2)."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ WAIT, SUBMIT = "wait", "submit_result"
 class ActionRounds(TwoPassProtocol):
     """Agents make calls round by round until each has submitted its answer.
 
-    In a round every agent that has not submitted decides on the state at the end of the round before; then the calls
-    are carried out, in order of agents and of writing. `wait` and `submit_result` end the agent's round; later calls
-    are not carried out, and the agent's next `results` say so. The first readable answer is final, and its agent is
-    not asked again.
+    In a round every agent that has not submitted acts on the state at the end of the previous round. Then the calls are
+    executed, in order of agents and within a reply in order of writing. `wait` and `submit_result` end the agent's
+    round; later calls of the reply are skipped, and the agent's next `results` say so. The first readable answer is
+    final, and its agent gets no further turn.
 
     Turns: `plan` (the planning round, if there is one) and `round`. Every observation has the channel's `inbox` and
-    `results`
-    (of the last calls, among them a refused `submit_result`), `round` (from 1), `rounds_left` (this one included) and
-    `max_rounds`. The context is the task's, `actions` (the `name` of each call and its `usage`: how it is written),
-    `channel` (its `kind`, and more), `max_rounds`, `max_actions` (a reply) and `calls_per_round`.
+    `results` (of the last calls, including a refused `submit_result`), `round` (from 1) and `rounds_left` (this one
+    included). The context is the task's, with `actions` (`name` and `usage` of each call), `channel` (its `kind`, and
+    more), `max_rounds`, `max_actions` (per reply) and `calls_per_round`.
 
     Attributes:
-        channel: what the calls act on: mailbox, broadcast, store or silence.
-        max_rounds: R_max; who has not submitted by then has no answer.
-        calls_per_round: how many replies an agent gives within a round, seeing the results of its own calls in between;
-            those of others become visible in the next round.
-        max_actions: calls carried out of one reply; None for N + 8.
-        planning: begin with one more round in which `submit_result` is refused (Appendix H).
-        parse_retries: how often a reply without any call is asked for again; then the round is lost.
+        channel: executes the calls: mailbox, broadcast, store or silence.
+        max_rounds: R_max; an agent that has not submitted by then has no answer.
+        calls_per_round: replies of an agent within a round. It sees the results of its own calls in between; calls of
+            others become visible in the next round.
+        max_actions: calls executed per reply; None for N + 8.
+        planning: start with one more round in which `submit_result` is refused (Appendix H).
+        parse_retries: how often to ask again for a reply without any call; then the round is lost.
     """
 
     channel: Channel
@@ -60,7 +59,7 @@ class ActionRounds(TwoPassProtocol):
         return case.agents
 
     def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch a round (`calls_per_round` at most), with a turn for every agent that is still active."""
+        """Yield up to `calls_per_round` batches a round, with a turn for every active agent."""
         game = _Game(self, task, case, rng)
         for number in range(0 if self.planning else 1, self.max_rounds + 1):
             acting = [agent for agent in agents if agent not in game.submitted]
@@ -79,7 +78,7 @@ class ActionRounds(TwoPassProtocol):
 
 
 class _Game:
-    """One episode: the channel, and who has submitted what and when."""
+    """One episode: the channel, and the agents' submissions."""
 
     def __init__(self, rules: ActionRounds, task: Task, case: Case, rng: random.Random) -> None:
         board = rules.channel.open(case, rng)
@@ -88,9 +87,9 @@ class _Game:
         verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.form = Calls(verbs, rules.max_actions or len(case.agents) + 8, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
-        told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
-        told |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
-        self.contexts = {agent: {**task.context(case, agent), **told} for agent in case.agents}
+        shared = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
+        shared |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
+        self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
         self.notes: dict[str, list[Facts]] = {}
         self.answers: dict[str, Action] = {}
         self.submitted: dict[str, int] = {}
@@ -98,11 +97,11 @@ class _Game:
         self.refused = self.rounds = 0
 
     def turn(self, agent: str) -> Turn:
-        """What the agent is asked."""
-        seen, number = self.board.observation(agent), self.board.round
+        """Return the agent's next turn."""
+        channel_view, number = self.board.observation(agent), self.board.round
         observation = {
-            "inbox": seen["inbox"],
-            "results": [*seen["results"], *self.notes.get(agent, ())],
+            "inbox": channel_view["inbox"],
+            "results": [*channel_view["results"], *self.notes.get(agent, ())],
             "round": number,
             "rounds_left": self.rules.max_rounds - number + 1,
         }
@@ -111,18 +110,18 @@ class _Game:
         )
 
     def carry_out(self, moves: Sequence[Move]) -> set[str]:
-        """Let all calls happen; gives the agents whose round has ended."""
+        """Execute all calls; return the agents whose round has ended."""
         ended, calls = set(), []
         for move in moves:
-            before, ending, left = _split(move.action)
+            before, ending, skipped = _split(move.action)
             calls.append(replace(move, action=before))
-            self.notes[move.agent] = [] if move.action is not None else [_error("", _why(move))]
+            self.notes[move.agent] = [] if move.action is not None else [_error("", _failure_text(move))]
             if ending is not None:
                 ended.add(move.agent)
                 if ending["call"] == SUBMIT:
                     self.submit(move.agent, ending["answer"])
-                if left:
-                    self.notes[move.agent].append(_error(ending["call"], _not_done(left)))
+                if skipped:
+                    self.notes[move.agent].append(_error(ending["call"], _skipped_text(skipped)))
         self.board.commit(calls)
         for move in moves:
             results = self.board.observation(move.agent)["results"]
@@ -130,7 +129,7 @@ class _Game:
         return ended
 
     def submit(self, agent: str, text: str) -> None:
-        """The first answer that can be read is final."""
+        """Take an answer: the first readable one is final."""
         parsed = read(self.task.reply(self.case, agent), text)
         number = self.board.round
         if number == 0:
@@ -142,7 +141,7 @@ class _Game:
             self.knew[agent] = f"{self.board.knows(agent):x}"
 
     def facts(self) -> Facts:
-        """What the protocol declares."""
+        """Return the facts that the protocol declares."""
         sent = [entry for receivers in self.board.sent.values() for entry in receivers.values()]
         return {
             "rounds": self.rounds,
@@ -158,7 +157,7 @@ class _Game:
 
 
 def _split(action: Action) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] | None, int]:
-    """The calls for the channel, the one that ends the round, and how many behind it are not carried out."""
+    """Return the calls for the channel, the call that ends the round, and the number of calls skipped after it."""
     calls = action or []
     for i, call in enumerate(calls):
         if call.get("call") in (WAIT, SUBMIT) and "error" not in call:
@@ -166,14 +165,14 @@ def _split(action: Action) -> tuple[list[Mapping[str, Any]], Mapping[str, Any] |
     return calls, None, 0
 
 
-def _not_done(count: int) -> str:
-    behind = "1 call behind it was" if count == 1 else f"{count} calls behind it were"
-    return f"this ended your round; {behind} not carried out"
+def _skipped_text(count: int) -> str:
+    calls = "1 call behind it was" if count == 1 else f"{count} calls behind it were"
+    return f"this ended your round; {calls} not carried out"
 
 
 def _error(call: str, why: str) -> Facts:
     return {"call": call, "ok": False, "text": f"error: {why}"}
 
 
-def _why(move: Move) -> str:
+def _failure_text(move: Move) -> str:
     return f"{move.error or 'the request failed'}; nothing was done"

@@ -1,4 +1,4 @@
-"""Rounds of fenced commands, carried out one agent after another (MAS-Bench, Appendix F, Algorithms 2 and 3)."""
+"""Rounds of fenced commands, executed one agent after another (MAS-Bench, Appendix F, Algorithms 2 and 3)."""
 
 from __future__ import annotations
 
@@ -24,24 +24,23 @@ NOTHING = "No commands detected in last reply."
 
 @plugin
 class CommandRounds(TwoPassProtocol):
-    """Agents give fenced commands round by round until each has submitted its result; all are carried out at once.
+    """Agents give fenced commands round by round until each has submitted its result.
 
-    In a round every agent that has not submitted replies, all at once; then the replies are carried out one after
-    another, in order of agents, each command in order of writing, on the live state of the channel. So who comes later
-    in the order can receive in a round what those before it have sent in it, and sees it with its next reply. The
-    first valid result is final; later commands of the same reply are still carried out.
+    In a round all agents that have not submitted reply at once. Then the replies are executed one after another, in
+    order of agents, and each reply's commands in order of writing, on the live state of the channel. So a later agent
+    can receive what an earlier one sent in the same round, and sees it in its next turn. The first valid result is
+    final; later commands of the same reply are still executed.
 
-    Turns: `round`. The observation has `results` (a list of {"call", "ok", "text"}: what came of the last commands),
-    `inbox` (what the channel shows unasked; MAS-Bench's channels show nothing), `round` (from 1) and `rounds_left`
-    (this one included). The context is the task's, `actions` (the `name` of each command and its `usage`), `channel`
-    (its
-    `kind`, and more), `max_rounds` and `max_actions`; in a second run also `previous`.
+    Turns: `round`. The observation has `results` (a list of {"call", "ok", "text"} for the last commands), `inbox`
+    (what the channel delivers by itself; MAS-Bench's channels deliver nothing), `round` (from 1) and `rounds_left`
+    (this one included). The context is the task's, with `actions` (`name` and `usage` of each command), `channel` (its
+    `kind`, and more), `max_rounds` and `max_actions`; in a second pass also `previous`.
 
     Attributes:
-        channel: what the commands act on: mas/broadcasting, mas/p2p or mas/shared_kv.
+        channel: executes the commands: mas/broadcasting, mas/p2p or mas/shared_kv.
         max_rounds: R_max, in each phase.
-        max_actions: commands carried out of one reply. The paper sets no bound; this one keeps out floods.
-        parse_retries: how often a reply without any command is asked for again; then the round is lost.
+        max_actions: commands executed per reply. The paper sets no bound; this one stops floods.
+        parse_retries: how often to ask again for a reply without any command; then the round is lost.
     """
 
     channel: Channel
@@ -60,21 +59,21 @@ class CommandRounds(TwoPassProtocol):
         return case.agents
 
     def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch per round, with a turn for every agent that has not submitted."""
+        """Yield one batch per round, with a turn for every agent that has not submitted."""
         bench = _Bench(self, task, case, rng)
         for number in range(1, self.max_rounds + 1):
-            acting = [agent for agent in agents if agent not in bench.results]
+            acting = [agent for agent in agents if agent not in bench.answers]
             if not acting:
                 break
             bench.board.round = bench.rounds = number
             moves = yield [bench.turn(agent) for agent in acting]
             bench.carry_out(moves)
             bench.board.next_round()
-        return Outcome(answers={agent: bench.results.get(agent) for agent in agents}, facts=bench.facts())
+        return Outcome(answers={agent: bench.answers.get(agent) for agent in agents}, facts=bench.facts())
 
 
 class _Bench:
-    """One phase: the channel, and who has submitted what and when."""
+    """One phase: the channel, and the agents' submissions."""
 
     def __init__(self, rules: CommandRounds, task: Task, case: Case, rng: random.Random) -> None:
         board = rules.channel.open(case, rng)
@@ -85,51 +84,51 @@ class _Bench:
         self.names = {verb.name for verb in self.verbs}
         self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
-        told = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
-        told |= {"max_actions": rules.max_actions}
-        self.contexts = {agent: {**task.context(case, agent), **told} for agent in case.agents}
-        self.told: dict[str, list[Facts]] = {}
-        self.results: dict[str, Action] = {}
+        shared = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
+        shared |= {"max_actions": rules.max_actions}
+        self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
+        self.last_results: dict[str, list[Facts]] = {}
+        self.answers: dict[str, Action] = {}
         self.submitted: dict[str, int] = {}
         self.knew: dict[str, str] = {}
         self.stale: dict[str, list[str]] = {}
-        self.returned: dict[str, int] = {}  # characters that the agent will be shown if it is asked again
+        self.returned: dict[str, int] = {}  # characters of results that the agent sees if it gets another turn
         self.refused = self.rounds = self.communication = 0
 
     def turn(self, agent: str) -> Turn:
-        """The agent's turn: the results of its last commands. Results that no agent sees are no communication."""
+        """Return the agent's next turn. Results count as communication only once an agent sees them."""
         self.communication += self.returned.pop(agent, 0)
         observation = {
             "inbox": self.board.observation(agent)["inbox"],
-            "results": self.told.get(agent, []),
+            "results": self.last_results.get(agent, []),
             "round": self.board.round,
             "rounds_left": self.rules.max_rounds - self.board.round + 1,
         }
         return Turn(agent, "round", observation, self.form, self.contexts[agent], self.rules.parse_retries)
 
     def carry_out(self, moves: Sequence[Move]) -> None:
-        """Let all commands happen, agent by agent."""
+        """Execute all commands, agent by agent."""
         self.board.commit(moves)
         for move in moves:
-            done = self.board.observation(move.agent)["results"]
+            results = self.board.observation(move.agent)["results"]
             if move.action is None:
-                done = [{"call": "", "ok": False, "text": NOTHING if move.error_kind == "parse" else FAILED}]
-            self.told[move.agent] = [self._worded(result) for result in done]
-            self.refused += sum(not result["ok"] for result in done)
-            for call, result in zip(move.action or (), done, strict=False):
+                results = [{"call": "", "ok": False, "text": NOTHING if move.error_kind == "parse" else FAILED}]
+            self.last_results[move.agent] = [self._as_printed(result) for result in results]
+            self.refused += sum(not result["ok"] for result in results)
+            for call, result in zip(move.action or (), results, strict=False):
                 if call["call"] in self.names and call["call"] not in (WAIT, SUBMIT) and "error" not in call:
                     self.communication += len(written(call, self.verbs))
                     self.returned[move.agent] = self.returned.get(move.agent, 0) + len(result["text"])
 
     def submit(self, agent: str, call: Call) -> str:
-        """Take a result. Raises `RefusedError` if it is none, or not the first."""
-        if agent in self.results:
+        """Take a result and return the answer to it. Raises `RefusedError` if it is unreadable or not the first."""
+        if agent in self.answers:
             raise RefusedError("your result is recorded already and final")
         parsed = read(self.task.reply(self.case, agent), str(call["answer"]).strip())
         if parsed.error is not None:
             raise RefusedError(parsed.error)
         text = parsed.action if isinstance(parsed.action, str) else json.dumps(parsed.action)
-        self.results[agent], self.submitted[agent] = parsed.action, self.board.round
+        self.answers[agent], self.submitted[agent] = parsed.action, self.board.round
         self.knew[agent] = f"{self.board.known[agent]:x}"
         stale = self.board.stale(agent)
         if stale is not None:
@@ -138,7 +137,7 @@ class _Bench:
         return f"recorded {text}" + (f" | {announced}" if announced else "")
 
     def facts(self) -> dict[str, Any]:
-        """What the protocol declares."""
+        """Return the facts that the protocol declares."""
         sent = [entry for receivers in self.board.sent.values() for entry in receivers.values()]
         return {
             "rounds": self.rounds,
@@ -154,8 +153,8 @@ class _Bench:
             **self.board.facts(),
         }
 
-    def _worded(self, result: Mapping[str, Any]) -> Facts:
-        """A result as Table 5 and Appendix F.4 word it."""
+    def _as_printed(self, result: Mapping[str, Any]) -> Facts:
+        """Return a result in the words of Table 5 and Appendix F.4."""
         text = result["text"]
         if not result["ok"] and result["call"] in self.names:
             text = f"{result['call']} -> {text}"

@@ -1,4 +1,4 @@
-"""DarkForest: answers are given alone, weighed by what is known of who gave them, and only the weighing is passed on.
+"""DarkForest: independent answers, a calibrated belief over them, and a coordinator that sees only a summary.
 
 Li et al., "DarkForest: Less Talk, Higher Accuracy for Multi-Agent LLMs", arXiv 2605.25188, Section 3 and Algorithm 1.
 """
@@ -21,7 +21,17 @@ from harness.replies import AnswerWithConfidence
 from ._darkforest.belief import Backing, Belief, Term, Theta, Tie, believe
 from ._darkforest.calibration import Counts, counts_of
 from ._darkforest.disclosure import Disclosure, Field, Policy, disclose
-from ._darkforest.rules import PARAMETERS, Coordinate, Outputs, Preset, Rules, Terms, Unusable, names, rules_of
+from ._darkforest.rules import (
+    PARAMETERS,
+    Coordinate,
+    Outputs,
+    Preset,
+    Rules,
+    Terms,
+    Unusable,
+    agent_references,
+    rules_of,
+)
 
 Share = Annotated[float, Range(ge=0, le=1)] | None
 Count = Annotated[int, Range(ge=0)] | None
@@ -29,11 +39,18 @@ Count = Annotated[int, Range(ge=0)] | None
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer, whose it is, whether the top candidate is trusted, whether what stood before the guardrail differs
-    from it, and whether the guardrail replaced it."""
+    """The final answer.
+
+    Attributes:
+        answer: the answer; None if there is none.
+        source: what decided: "top", "guardrail", "anchor", "coordinator" or "anchor unreadable".
+        trusted: whether the guardrail trusts the top candidate.
+        dissent: whether the answer before the guardrail differed from the top candidate.
+        overridden: whether the guardrail replaced that answer.
+    """
 
     answer: Action
-    by: str
+    source: str
     trusted: bool
     dissent: bool = False
     overridden: bool = False
@@ -43,48 +60,49 @@ class Verdict:
 class DarkForest(Panel, CalibratedProtocol):
     """Independent answers become a calibrated belief; one coordinator sees a summary; a guardrail checks its answer.
 
-    Turns: `answer`, all members at once, the observation empty; then `coordinate`, in a new conversation, with
-    `evidence` (the
-    disclosed text), `uncertain` (None unless it is disclosed) and `leading` (the top answer, likewise).
+    Turns: `answer`, all members at once, with an empty observation; then `coordinate`, in a new conversation, with
+    `evidence` (the disclosed text), `uncertain` and `leading` (the top answer); the latter two are None unless
+    disclosed.
 
-    A parameter that is not given is the preset's. Defaults below are the preset's "paper".
+    A parameter that is None takes the preset's value. The defaults below are those of the preset "paper".
 
     Attributes:
-        preset: whose choices: the paper's, or those of its public artifact for a benchmark.
+        preset: the choices of the paper, or those of its public artifact for a benchmark.
         calibration: the file that `harness fit` wrote; None: every agent counts the same.
-        terms: what weighs: "uniform" nothing, "agent" α alone, "full" all; or a list of agent (α), pattern (R),
-            confidence (φ), malformed (ρ), independence (δ). Default full.
-        correlated: pairs of agents; the later one of a pair that supports the same candidate counts γ. Default none.
-        ties: what ranks equally likely candidates, one after another: more "support", higher sum of "alpha", the
-            "order" of first supporters, the "candidate" text. Default support, alpha, order.
-        priority: agents in the order that "order" means; by default the panel's.
-        min_count: how often a pattern must have been seen for its R to be used. Default 5.
+        terms: the factors of the score: "uniform" none, "agent" α alone, "full" all; or a list of agent (α), pattern
+            (R), confidence (φ), malformed (ρ), independence (δ). Default full.
+        correlated: pairs of agents. If both support a candidate, the later one counts γ. Default none.
+        ties: tie-breaks between equally likely candidates, one after another: more "support", higher sum of "alpha",
+            the "order" of first supporters, the "candidate" text. Default support, alpha, order.
+        priority: agents in the order that "order" uses; by default the panel's.
+        min_count: how often calibration must have seen a pattern for its R to be used. Default 5.
         fallback: R of other patterns. Default 1.
-        c_miss, c_min, c_max: confidence of who states none, if not calibrated, and its bounds. Default 0.5, 0.1, 0.9.
+        c_miss, c_min, c_max: confidence of an agent that states none, if not calibrated, and its bounds. Default 0.5,
+            0.1, 0.9.
         lambda_mal, lambda_min: ρ of malformed answers, if not calibrated, and its lower bound. Default 0.5, 0.1.
         gamma, gamma_min: γ of a pair, if not calibrated, and its lower bound. Default 0.5, 0.2.
-        alpha_over: α is the share of right outputs among the "valid" ones, or "all". Default valid.
-        alpha_by: a label of cases: where calibration saw its value, α is that of all outputs there; "" for none.
+        alpha_over: α is the share of correct outputs among the "valid" ones, or "all". Default valid.
+        alpha_by: a label of cases. For a value that calibration saw, α is the share over its outputs; "" for none.
         quality_over: as `alpha_over`, for c_miss and λ_mal. Default valid.
         tau_u, tau_delta: the belief is uncertain below this posterior or margin. Default 0.60, 0.15.
-        coordinator: who coordinates; a member of the panel, or an agent of its own. Default "Coordinator".
-        coordinate: when it is asked: "always"; "doubt": the belief is uncertain, or the `compared` agents do not give
-            the same answer; "disagreement": the panel is not of one mind; "uncertain"; "never": the anchor's answer
-            counts, without an anchor the top candidate.
+        coordinator: the coordinating agent: a member of the panel, or an agent of its own. Default "Coordinator".
+        coordinate: when the coordinator acts: "always"; "doubt": the belief is uncertain, or the `compared` agents
+            differ; "disagreement": the panel is not unanimous; "uncertain": the belief is; "never": the anchor's
+            answer counts, without an anchor the top candidate.
         compared: the agents that "doubt" compares; by default the first two.
-        anchor: a member whose answer counts where the coordinator is not asked; "" for none.
-        unusable: what counts if the coordinator's reply has no answer and nothing is trusted: nothing ("none", as in
-            the paper), the "top" candidate, or the "anchor"'s answer. Also where an anchor has none.
+        anchor: a member whose answer counts where the coordinator does not act; "" for none.
+        unusable: what counts if the coordinator's reply (or the anchor's) has no answer and no candidate is trusted:
+            nothing ("none", as in the paper), the "top" candidate, or the "anchor"'s answer.
         guardrail: whether a trusted candidate replaces another answer. Default true.
         k, tau_p, tau_m: a candidate is trusted with k supporters, this posterior, this margin. Default 2, 0.66, 0.25.
-        trusts, trusts_by: what must stand behind it besides posterior and margin, "all" or "any" of: "size" (k
-            supporters), "pattern" (one of `patterns`), "reliable" (a calibrated R of `accept`), "only" (no other
-            candidate). Default [size].
+        trusts, trusts_by: what must back it besides posterior and margin, "all" or "any" of: "size" (k supporters),
+            "pattern" (one of `patterns`), "reliable" (a calibrated R of at least `accept`), "only" (no other
+            candidate). Default [size], all.
         patterns, accept: see `trusts`. Default none, 0.75.
-        anchor_posterior: the guardrail also trusts a top candidate of the anchor's with this posterior and the margin
-            tau_m, whatever its support; "never" by default.
-        disclosure: what the coordinator sees: "belief_summary", "reasoning_summary" (and what each member wrote before
-            its answer), "full_traces" (and whole replies); or a list of fields (docs/methods/darkforest.md).
+        anchor_posterior: the guardrail also trusts the anchor's answer if it is the top candidate with this posterior
+            and the margin tau_m, whatever its support; "never" by default.
+        disclosure: what the coordinator sees: "belief_summary"; "reasoning_summary": also what each member wrote before
+            its answer; "full_traces": also whole replies; or a list of fields (docs/methods/darkforest.md).
         summary: the fields of the summary.
         reasoning_chars, trace_chars, max_clusters, digits: characters of reasoning and of a reply, candidates listed,
             decimals. Default 900, all, all, 3.
@@ -141,7 +159,7 @@ class DarkForest(Panel, CalibratedProtocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._rules = rules = rules_of(self.preset, {name: getattr(self, name) for name in PARAMETERS})
-        self._named = names(rules)
+        self._references = agent_references(rules)
         self._rank = {agent: place for place, agent in enumerate(rules.priority)}
         self._policy = Policy(
             frozenset(rules.disclosed),
@@ -150,7 +168,7 @@ class DarkForest(Panel, CalibratedProtocol):
             None if rules.max_clusters == "all" else rules.max_clusters,
             rules.digits,
         )
-        self._panel: tuple[str, ...] | None = None  # the one that was calibrated
+        self._panel: tuple[str, ...] | None = None  # the calibrated panel
         gamma = {pair: rules.gamma for one, two in rules.correlated for pair in ((one, two), (two, one))}
         self._theta = Theta({}, {}, rules.fallback, True, rules.c_miss, rules.lambda_mal, gamma).only(rules.terms)
         self._special: Mapping[str, Theta] = {}
@@ -158,17 +176,17 @@ class DarkForest(Panel, CalibratedProtocol):
     # ---------------------------------------------------------------------------------- the method
 
     def others(self) -> tuple[str, ...]:
-        """The coordinator, if it is ever asked."""
+        """The coordinator, if it ever acts."""
         return () if self._rules.coordinate == "never" else (self._rules.coordinator,)
 
     def members(self, case: Case) -> tuple[str, ...]:
-        """The panel. Raises `PluginError` if a parameter names an unknown agent, or another panel was calibrated."""
-        found = super().members(case)
-        self._check(found)
-        return found
+        """The panel. Raises `PluginError` for unknown agents in parameters, and for a calibration of another panel."""
+        panel = super().members(case)
+        self._check(panel)
+        return panel
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Algorithm 1: one batch of the members, then at most one turn of the coordinator."""
+        """Algorithm 1: yield one batch of the members, then at most one turn of the coordinator."""
         members = self.members(case)
         moves = yield [self.ask(task, case, agent) for agent in members]
         opinions = [self.read(task, case, move) for move in moves]
@@ -181,17 +199,17 @@ class DarkForest(Panel, CalibratedProtocol):
             errors = [move.error for move in moves]
             options = task.question_of(case).choices if isinstance(task, QuestionTask) else None
             read = functools.partial(self.candidate, task, case)
-            shown = disclose(self._policy, opinions, belief, uncertain, theta, read, errors=errors, options=options)
-            [move] = yield [self._coordinate(task, case, belief, uncertain, shown)]
-            final, peer_characters = self.read(task, case, move), len(shown)
-            if shown:  # one text, composed of what all of these wrote
+            evidence = disclose(self._policy, opinions, belief, uncertain, theta, read, errors=errors, options=options)
+            [move] = yield [self._coordinate(task, case, belief, uncertain, evidence)]
+            final, peer_characters = self.read(task, case, move), len(evidence)
+            if evidence:  # one text, composed of all members' replies
                 sent = {o.agent: {move.agent: [1, None]} for o in opinions if o.text and o.agent != move.agent}
             if final.candidate is None:
                 exit = "coordinator unreadable" if move.error_kind in (None, "parse") else "coordinator failed"
         return self._outcome(opinions, belief, uncertain, final, peer_characters, sent, exit)
 
     def _consults(self, opinions: Sequence[Opinion], uncertain: bool) -> bool:
-        """Whether the coordinator is asked."""
+        """Whether the coordinator acts."""
         when = self._rules.coordinate
         if when == "doubt":
             compared = self._rules.compared or tuple(opinion.agent for opinion in opinions[:2])
@@ -201,7 +219,7 @@ class DarkForest(Panel, CalibratedProtocol):
         return when == "always" or (when == "uncertain" and uncertain)
 
     def _coordinate(self, task: Task, case: Case, belief: Belief, uncertain: bool, evidence: str) -> Turn:
-        """The coordinator's turn. How sure it is, is of no use, and not asked for."""
+        """The coordinator's turn. It is not asked for a confidence, which would have no use."""
         top = belief.top
         observation = {
             "evidence": evidence,
@@ -224,7 +242,7 @@ class DarkForest(Panel, CalibratedProtocol):
         sent: Mapping[str, Mapping[str, list[int | None]]],
         exit: str,
     ) -> Outcome:
-        """What is told. `final` is the coordinator's answer, None if it was not asked; `exit` what befell it, or ""."""
+        """The outcome. `final` is the coordinator's answer, None if it did not act; `exit` its failure, or ""."""
         verdict, top = self._verdict(opinions, belief, final), belief.top
         if top is None:
             exit = "no candidate"
@@ -233,7 +251,7 @@ class DarkForest(Panel, CalibratedProtocol):
         return self.outcome(
             [opinions],
             verdict.answer,
-            exit=exit or verdict.by,
+            exit=exit or verdict.source,
             peer_characters=peer_characters,
             sent=sent,
             proposal=final.answer if final is not None else None,
@@ -250,7 +268,7 @@ class DarkForest(Panel, CalibratedProtocol):
         )
 
     def _verdict(self, opinions: Sequence[Opinion], belief: Belief, final: Opinion | None) -> Verdict:
-        """The answer that stands, unless the guardrail replaces it (Section 3.6)."""
+        """Decide on the answer, guardrail included (Section 3.6)."""
         rules, top = self._rules, belief.top
         anchor = next((o for o in opinions if o.agent == rules.anchor), None)
         standing = final if final is not None else anchor
@@ -272,14 +290,14 @@ class DarkForest(Panel, CalibratedProtocol):
         return Verdict(None, "anchor unreadable", trusted, dissent)
 
     def _anchored(self, belief: Belief) -> bool:
-        """Whether an anchor that leads does so clearly enough to count by itself."""
-        wanted = self._rules.anchor_posterior
-        return wanted != "never" and belief.strong(wanted, self._rules.tau_m)
+        """Whether an anchor that leads does so clearly enough to count alone."""
+        threshold = self._rules.anchor_posterior
+        return threshold != "never" and belief.strong(threshold, self._rules.tau_m)
 
     # --------------------------------------------------------------------------------- calibration
 
     def calibration_protocol(self) -> Facts:
-        """A vote: all agents answer independently, in the form that this protocol asks for."""
+        """A vote: all agents answer independently, in this protocol's form."""
         return {
             "use": "vote",
             "agents": self.agents,
@@ -287,36 +305,36 @@ class DarkForest(Panel, CalibratedProtocol):
             "parse_retries": self.parse_retries,
         }
 
-    def fit(self, played: Sequence[CalibrationEpisode]) -> Facts:
-        """Counts over calibration questions, and what follows from them with these parameters.
+    def fit(self, episodes: Sequence[CalibrationEpisode]) -> Facts:
+        """Return the counts over calibration questions, and the parameters that follow from them.
 
         Raises:
-            PluginError: for no questions, or panels that differ.
+            PluginError: if there are no episodes, or their panels differ.
         """
-        if not played:
+        if not episodes:
             raise PluginError("there is nothing to calibrate on: no questions were played", at=("calibration",))
-        counts = Counts(tuple(move.agent for move in played[0].batches[0]))
-        for one in played:
-            moves: Sequence[Move] = one.batches[0]
+        counts = Counts(tuple(move.agent for move in episodes[0].batches[0]))
+        for episode in episodes:
+            moves: Sequence[Move] = episode.batches[0]
             if tuple(move.agent for move in moves) != counts.agents:
-                there = ", ".join(counts.agents)
-                message = f"{one.case.id!r} was answered by {', '.join(m.agent for m in moves)}, others by {there}"
+                panel = ", ".join(counts.agents)
+                message = f"{episode.case.id!r} was answered by {', '.join(m.agent for m in moves)}, others by {panel}"
                 raise PluginError(message, hint="Calibrate one panel at a time.", at=("agents",))
-            opinions = [self.read(one.task, one.case, move) for move in moves]
-            known: dict[str, bool] = {}
+            opinions = [self.read(episode.task, episode.case, move) for move in moves]
+            verdicts: dict[str, bool] = {}
             for opinion in opinions:
-                if opinion.answer is not None and repr(opinion.answer) not in known:
-                    known[repr(opinion.answer)] = one.right(opinion.answer)
-            correct = [known.get(repr(o.answer), False) for o in opinions]
-            counts.add(opinions, correct, one.case.labels)
+                if opinion.answer is not None and repr(opinion.answer) not in verdicts:
+                    verdicts[repr(opinion.answer)] = episode.right(opinion.answer)
+            correct = [verdicts.get(repr(o.answer), False) for o in opinions]
+            counts.add(opinions, correct, episode.case.labels)
         self._check(counts.agents)
         return counts.facts(self._rules)
 
     def load_parameters(self, parameters: Facts) -> None:
-        """Take over a calibration's counts; what follows from them is worked out anew, with these parameters.
+        """Load a calibration's counts, and derive Θ from them with this protocol's parameters.
 
         Raises:
-            PluginError: for counts that cannot be, and for another panel.
+            PluginError: for impossible counts, and for another panel.
         """
         counts = counts_of(parameters)
         if self.agents is not None:
@@ -333,7 +351,7 @@ class DarkForest(Panel, CalibratedProtocol):
         }
 
     def _theta_for(self, case: Case) -> Theta:
-        """Θ, with the reliabilities of the case's label if there are any."""
+        """Return Θ, with the reliabilities for the case's label if there are any."""
         if not self._special:
             return self._theta
         return self._special.get(str(case.labels.get(self._rules.alpha_by)), self._theta)
@@ -341,16 +359,16 @@ class DarkForest(Panel, CalibratedProtocol):
     # ------------------------------------------------------------------------------------- checks
 
     def _check(self, members: Sequence[str]) -> None:
-        """Raises `PluginError` for agents that are named and not there, and for a panel that was not calibrated."""
-        self._check_names(self._named, members)
+        """Raise `PluginError` if a parameter names an unknown agent, or the calibration is of another panel."""
+        self._check_names(self._references, members)
         if self._panel is not None:
             self._check_panel(members, self._panel)
 
-    def _check_names(self, named: Sequence[tuple[str, str]], members: Sequence[str]) -> None:
-        for parameter, agent in named:
+    def _check_names(self, references: Sequence[tuple[str, str]], members: Sequence[str]) -> None:
+        for parameter, agent in references:
             if agent not in members:
                 whose = "" if getattr(self, parameter) is not None else f" (of the preset {self.preset})"
-                message = f"{parameter}{whose} names {agent!r}, who is not on the panel"
+                message = f"{parameter}{whose} names {agent!r}, which is not on the panel"
                 raise PluginError(message, hint=near(agent, members), at=(parameter,))
 
     def _check_panel(self, members: Sequence[str], calibrated: Sequence[str]) -> None:
@@ -360,7 +378,7 @@ class DarkForest(Panel, CalibratedProtocol):
 
 
 def trusts(belief: Belief, rules: Rules) -> bool:
-    """Whether the top candidate may replace another answer (Section 3.6)."""
+    """Return whether the top candidate may replace another answer (Section 3.6)."""
     top = belief.top
     if top is None or not belief.strong(rules.tau_p, rules.tau_m):
         return False

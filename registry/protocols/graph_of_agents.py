@@ -1,4 +1,4 @@
-"""Graph-of-Agents: agents are picked, score one another, and hand answers down and up a graph of who is better."""
+"""Graph-of-Agents: picked agents score one another and pass answers down and up the ranking."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ from ._graph_replies import Indices, Level, Scores
 T = TypeVar("T")
 Step = Generator[list[Turn], list[Move], T]
 DEFAULT_K = 3
-"""How many nodes there are if the difficulty that was asked for cannot be read."""
+"""The number of nodes if the difficulty cannot be read."""
 
 
 @plugin
 class GraphOfAgents(Panel):
     """Agents are picked for a question, score one another's answers, and revise along the edges of that ranking.
 
-    Yun et al., arXiv:2604.17148. A node is one of the picked agents; the same agent can be picked twice. Everybody is
-    asked in new conversations. Turns: `difficulty`, `pick`, `answer`, `judge`, `forward`, `backward`, `pool`.
+    Yun et al., arXiv:2604.17148. A node is one of the picked agents; the same agent can be picked twice. Every turn is
+    a new conversation. Turns: `difficulty`, `pick`, `answer`, `judge`, `forward`, `backward`, `pool`.
 
     Attributes:
-        pooling: "mean": the meta agent writes the answer out of all nodes' texts. "max": that of the best node, as it
-            stands, counts.
-        conformance: "official" does what the published code does where it strays from the method; see
+        pooling: "mean": the meta agent combines all nodes' texts into one answer. "max": the best node's answer counts.
+        conformance: "official" follows the published code where it deviates from the method; see
             docs/methods/graph_of_agents.md.
-        top_k: how many nodes; -1: as many as the meta agent rates the question difficult, from 1 to 6.
+        top_k: the number of nodes; -1: the difficulty of the question, which the meta agent rates from 1 to 6.
         rounds: how often answers go down and up the graph.
-        threshold: nodes whose share of the scores is not above this take no further part.
-        floor: a node's first answer is given again by the general agent where the confidence it states is below this,
-            or missing. Not where no confidence is asked for.
-        cards: agent → what it is good at, in a line: what the meta agent picks by.
-        domains: agent → its field; decides between nodes with equal scores.
-        order: fields in the order in which they win; any other comes after them, then the earlier node.
+        threshold: nodes whose share of the scores is not above this drop out.
+        floor: where a node's first answer states a confidence below this, or none, the general agent answers again for
+            it. Without effect if no confidence is requested.
+        cards: agent → its strengths, in one line. The meta agent picks by them.
+        domains: agent → its field, which decides between nodes with equal scores.
+        order: fields in order of precedence. Other fields come after them; then the earlier node wins.
         meta: the agent that picks and pools.
-        general: the agent that answers for others; None: the panel's first.
-        pick_tries: how often picks (and difficulty) are asked for before the first agents are taken (and 3 of them).
-        judge_tries: how often scores are asked for before the judge is ignored.
+        general: the agent that answers for unsure nodes; None: the panel's first.
+        pick_tries: how often to ask for picks (and the difficulty) before taking the first agents (and 3 of them).
+        judge_tries: how often to ask for scores before ignoring the judge.
     """
 
     confidence: Style = "line"
@@ -73,25 +72,25 @@ class GraphOfAgents(Panel):
         super().__post_init__()
         if self.top_k == 0:
             hint = "Give 1 or more, or -1 to have the question's difficulty rated first."
-            raise PluginError("top_k is 0: nobody would answer", hint=hint, at=("top_k",))
+            raise PluginError("top_k is 0: no agent would answer", hint=hint, at=("top_k",))
 
     def others(self) -> tuple[str, ...]:
-        """The meta agent, and the general one if it has a name."""
+        """The meta agent, and the general agent if it has a name."""
         return (self.meta, self.general) if self.general else (self.meta,)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields a batch for everything that can be asked at the same time; see `_Episode`."""
+        """Yield the batches of `_Episode`: turns that do not depend on one another share a batch."""
         members = self.members(case)
-        for name, given in (("cards", self.cards or {}), ("domains", self.domains or {})):
-            for agent in sorted(given.keys() - {*members}):
+        for name, mapping in (("cards", self.cards or {}), ("domains", self.domains or {})):
+            for agent in sorted(mapping.keys() - {*members}):
                 hint = near(agent, members)
-                raise PluginError(f"{name} names {agent!r}, who is not on the panel", hint=hint, at=(name, agent))
+                raise PluginError(f"{name} names {agent!r}, which is not on the panel", hint=hint, at=(name, agent))
         return _Episode(self, task, case, members).play()
 
 
 @dataclass
 class _Episode:
-    """One question: the nodes, what was shown to whom, what is told in the end."""
+    """One question: the nodes, the texts that each agent has seen, and the facts of the outcome."""
 
     rules: GraphOfAgents
     task: Task
@@ -101,7 +100,7 @@ class _Episode:
     history: list[list[Opinion]] = field(default_factory=list)
     seen: set[tuple[str, int]] = field(default_factory=set)
     traffic: Traffic = field(init=False)
-    told: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.traffic = Traffic(self.rules.possible_agents(self.case))
@@ -130,10 +129,10 @@ class _Episode:
         pooled = yield from self.pool(texts, graph)
         return self.end(pooled, "pooled", pooled.answer)
 
-    # ------------------------------------------------------------------------------------ who takes part
+    # ------------------------------------------------------------------------------------------ the nodes
 
     def pick(self) -> Step[None]:
-        """The meta agent reads the question and the cards, and names as many agents as are wanted."""
+        """The meta agent reads the question and the cards, and picks the agents."""
         rules, pool = self.rules, self.members
         cards = [(rules.cards or {}).get(agent) for agent in pool]
         observation: dict[str, Any] = {"cards": [{"number": i, "card": card} for i, card in enumerate(cards)]}
@@ -147,11 +146,11 @@ class _Episode:
         picks = form.noop if move.action is None else move.action
         self.slots = [pool[i] for i in picks]
         retries["pick"] = _retries(move)
-        self.told |= {"cards": cards, "difficulty": level, "slots": self.slots, "retries": retries}
-        self.told["picks"] = move.action  # None: the first agents were taken
+        self.facts |= {"cards": cards, "difficulty": level, "slots": self.slots, "retries": retries}
+        self.facts["picks"] = move.action  # None: unreadable, so the first agents take part
 
     def propose(self) -> Step[list[Opinion]]:
-        """Every node answers alone; where several do, the general agent answers again for those not sure enough."""
+        """Every node answers alone. With several nodes the general agent answers again for unsure ones."""
         answers: dict[int, Opinion] = {}
         for batch in waves([*enumerate(self.slots)]):
             moves = yield [self.turn(self.slots[slot], "answer", {}) for slot in batch]
@@ -160,23 +159,23 @@ class _Episode:
         self.history.append(first)
         general = self.rules.general or self.members[0]
         replaced = [slot for slot, one in enumerate(first) if one.agent != general and self.unsure(one)]
-        self.told["replaced"] = replaced if len(first) > 1 else []
-        for slot in self.told["replaced"]:
+        self.facts["replaced"] = replaced if len(first) > 1 else []
+        for slot in self.facts["replaced"]:
             [move] = yield [self.turn(general, "answer", {})]
             answers[slot] = self.read(move)
-        if self.told["replaced"]:
+        if self.facts["replaced"]:
             self.history.append([answers[slot] for slot in range(len(first))])
         return self.history[-1]
 
     def unsure(self, opinion: Opinion) -> bool:
-        """Whether a confidence was asked for, and is missing or below the floor."""
+        """Whether a requested confidence is missing or below the floor."""
         stated = opinion.confidence
         return self.rules.confidence != "none" and (stated is None or stated < self.rules.floor)
 
     # ------------------------------------------------------------------------------------------ the graph
 
     def judge(self, first: Sequence[Opinion]) -> Step[Graph | None]:
-        """Every node scores the others' answers. None: by the official conformance, with a node nobody has judged."""
+        """Every node scores the others' answers. None if a node has no score and conformance is official."""
         rows: list[dict[int, float] | None] = [None] * len(first)
         retries = [0] * len(first)
         for batch in waves([*enumerate(self.slots)]):
@@ -185,18 +184,20 @@ class _Episode:
                 retries[slot] = _retries(move)
                 if move.action is not None:
                     rows[slot] = {int(name) - 1: float(score) for name, score in move.action.items()}
-        found = means(rows)
-        graph = graph_of(found, self.rules.threshold, [self.standing(agent) for agent in self.slots])
-        self.told["retries"]["judge"] = retries
-        self.told |= {"scores": [[None if row is None else row.get(slot) for slot in range(len(rows))] for row in rows]}
-        self.told |= {"dropped": [judge for judge, row in enumerate(rows) if row is None]}
-        self.told |= {"shares": list(graph.shares), "ranks": list(graph.ranks), "top": graph.top}
-        if self.rules.conformance == "official" and None in found:
+        averages = means(rows)
+        graph = graph_of(averages, self.rules.threshold, [self.standing(agent) for agent in self.slots])
+        self.facts["retries"]["judge"] = retries
+        self.facts |= {
+            "scores": [[None if row is None else row.get(slot) for slot in range(len(rows))] for row in rows]
+        }
+        self.facts |= {"dropped": [judge for judge, row in enumerate(rows) if row is None]}
+        self.facts |= {"shares": list(graph.shares), "ranks": list(graph.ranks), "top": graph.top}
+        if self.rules.conformance == "official" and None in averages:
             return None
         return graph
 
     def judgement(self, slot: int, first: Sequence[Opinion]) -> Turn:
-        """A node is asked to score the answers of all others, by number, not its own."""
+        """The turn in which a node scores the answers of all others, by number."""
         others = [other for other in range(len(first)) if other != slot]
         observation = self.observation(first, others)
         form = Scores(tuple(str(other + 1) for other in others))
@@ -205,14 +206,14 @@ class _Episode:
         )
 
     def standing(self, agent: str) -> int:
-        """Where an agent's field comes in the order that decides between equal scores."""
+        """The rank of an agent's field in the order that decides between equal scores."""
         own = (self.rules.domains or {}).get(agent)
         return self.rules.order.index(own) if own in self.rules.order else len(self.rules.order)
 
     # ------------------------------------------------------------------------------------ down and up
 
     def forward(self, graph: Graph, texts: Sequence[Opinion]) -> Step[list[Opinion]]:
-        """All nodes but the best revise, at the same time, seeing the answers of those above them."""
+        """All nodes but the best revise at the same time, and see the answers of the nodes above them."""
         revised = list(texts)
         lower = [(slot, self.slots[slot]) for slot in graph.ranks[1:]]
         for batch in waves(lower):
@@ -225,11 +226,11 @@ class _Episode:
         return revised
 
     def backward(self, graph: Graph, texts: Sequence[Opinion], revised: Sequence[Opinion]) -> Step[list[Opinion]]:
-        """Nodes write anew from what they had before `forward`, seeing the revised answers of those below them.
+        """Nodes rewrite their answers from before `forward`, and see the revised answers of the nodes below them.
 
-        Clean: all but the lowest for the mean, the best alone for the max; all at the same time. Official: one after
-        another by number, so that who comes later sees what earlier ones have just written; and where the best node
-        is number 0, max takes it for none: all are asked, without a word on the form of the answer.
+        Clean: all nodes but the lowest (for "mean") or the best alone (for "max"), at the same time. Official: one
+        after another by number, so later nodes see what earlier ones have just written. And where the best node is
+        number 0, official "max" takes it for missing: all nodes act, without a reminder of the answer's form.
         """
         official, best_only = self.rules.conformance == "official", self.rules.pooling == "max"
         overlooked = official and best_only and graph.top == 0
@@ -257,13 +258,13 @@ class _Episode:
         sources: Sequence[Opinion],
         reminded: bool = True,
     ) -> Turn:
-        """A node answers again, from its own answer and its neighbors', each with its relevance."""
+        """The turn in which a node answers again, from its own answer and its neighbors', each with its relevance."""
         labels = graph.relevance(neighbors)
         observation = self.observation(sources, neighbors, labels) | {"own": own.text}
         observation["leading"] = leading([own, *(sources[i] for i in neighbors)])
         if name == "backward":
             observation["reminded"] = reminded
-        edges = self.told.setdefault("edges", [])
+        edges = self.facts.setdefault("edges", [])
         for other in neighbors:
             edge = {"pass": name, "from": other, "to": slot, "relevance": labels[other]}
             if edge not in edges:
@@ -271,7 +272,7 @@ class _Episode:
         return self.turn(self.slots[slot], name, observation, [own, *(sources[i] for i in neighbors)])
 
     def pool(self, texts: Sequence[Opinion], graph: Graph) -> Step[Opinion]:
-        """The meta agent writes one answer out of those of the nodes that are left, of all if none is."""
+        """The meta agent combines the answers of the remaining nodes, or of all if none remains."""
         slots = sorted(graph.ranks) or [*range(len(texts))]
         labels = graph.relevance(graph.ranks)
         [move] = yield [
@@ -282,7 +283,7 @@ class _Episode:
     # ------------------------------------------------------------------------------------------- helpers
 
     def observation(self, texts: Sequence[Opinion], slots: Sequence[int], labels: Any = None) -> dict[str, Any]:
-        """Others' replies as written, by number; `relevance` is None where there is none."""
+        """The observation with others' replies, by number; `relevance` is None where there is none."""
         others = [
             {"number": slot + 1, "relevance": (labels or {}).get(slot), "text": texts[slot].peer_text} for slot in slots
         ]
@@ -293,43 +294,43 @@ class _Episode:
         agent: str,
         name: str,
         observation: dict[str, Any],
-        shown: Sequence[Opinion] = (),
+        sources: Sequence[Opinion] = (),
         form: Reply | None = None,
         tries: int = 1,
     ) -> Turn:
-        """A turn in a new conversation. With a `form` of its own it is not the question that is answered, and a retry
-        says nothing of how answers are written."""
-        new = []
-        for opinion in shown:
-            key = (agent, id(opinion))  # kept in the history, so no two ever have one id
+        """A turn in a new conversation. With a `form` it does not answer the question, so a retry does not remind the
+        agent of the answer's form."""
+        new_texts = []
+        for opinion in sources:
+            key = (agent, id(opinion))  # the history keeps all opinions, so ids are unique
             if opinion.agent != agent and opinion.text and key not in self.seen:
                 self.seen.add(key)
-                new.append(opinion.text)
+                new_texts.append(opinion.text)
                 self.traffic.note(opinion.agent, [agent], opinion.text)
         if form is not None:
             observation = {**observation, "reminded": False}
-        turn = self.rules.ask(self.task, self.case, agent, name, observation, peer_texts=new, fresh=True)
+        turn = self.rules.ask(self.task, self.case, agent, name, observation, peer_texts=new_texts, fresh=True)
         return turn if form is None else replace(turn, reply=form, parse_retries=tries - 1)
 
     def read(self, move: Move) -> Opinion:
-        """What a move that answers the question says."""
+        """Read the answer in a move."""
         return self.rules.read(self.task, self.case, move)
 
     def end(self, final: Opinion | None, exit: str, proposal: Action = None) -> Outcome:
-        """The outcome; what was not come to is told as empty."""
+        """The outcome; facts of steps that did not happen are empty."""
         empty: dict[str, Any] = {"scores": [], "dropped": [], "shares": [], "ranks": [], "edges": [], "top": None}
-        unread = final is not None and final.answer is None
+        unreadable = final is not None and final.answer is None
         return self.rules.outcome(
             self.history,
             final.answer if final else None,
-            exit=f"{exit}, unreadable" if unread else exit,
+            exit=f"{exit}, unreadable" if unreadable else exit,
             peer_characters=self.traffic.characters,
             sent=self.traffic.sent,
             proposal=proposal,
-            **{**empty, **self.told},
+            **{**empty, **self.facts},
         )
 
 
 def _retries(move: Move) -> int:
-    """How often it was asked again."""
+    """Return the number of parse retries."""
     return max(0, len(move.calls) - 1)

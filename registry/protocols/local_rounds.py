@@ -19,17 +19,17 @@ from harness.replies import Choice, Messages, Parsing
 class LocalRounds(TwoPassProtocol):
     """In each of T rounds all agents write to their neighbors at once; then each gives its answer.
 
-    T counts the messages that an agent can send to one neighbor. The first are written from the system prompt
-    alone, the last are shown with the final question, so an agent is asked T + 1 times. Turns: `start` (round 1),
-    `talk` (rounds 2 … T), `answer`. Every observation has what the channel shows (`inbox`, `silent`), `round` (from 1),
-    `rounds_left` (this one included), `last_round`, `neighbors`, `options` (of the answer) and `chain_of_thought`.
+    T counts the messages that an agent can send to one neighbor. The first ones follow the system prompt alone, the
+    last ones arrive with the final question, so an agent has T + 1 turns. Turns: `start` (round 1), `talk` (rounds
+    2 … T), `answer`. Every observation has the channel's `inbox` and `silent`, `round` (from 1), `rounds_left` (this
+    one included), `last_round`, `neighbors`, `options` (of the answer) and `chain_of_thought`.
 
     Attributes:
-        channel: how messages travel: neighbors.
+        channel: delivers the messages: neighbors.
         rounds: T, or "paper" for the task's own budget.
-        parse_retries: how often an unreadable reply is asked for again; then it is silence, or no answer.
+        parse_retries: how often to ask again for an unreadable reply; then the agent is silent, or has no answer.
         chain_of_thought: whether every turn asks the model to think step by step first.
-        parsing: how replies are read; "reference" is AgentsNet's own code, quirks included.
+        parsing: how replies are parsed; "reference" is AgentsNet's own code, quirks included.
         max_chars: cut messages to this length; None for no limit.
     """
 
@@ -49,7 +49,7 @@ class LocalRounds(TwoPassProtocol):
             raise PluginError(f"rounds must be 0 or more, found {self.rounds}")
 
     def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields T batches of messages and one of answers; every batch has one turn for every agent."""
+        """Yield T batches of messages and one of answers; every batch has one turn for every agent."""
         channel = self.channel.open(case, rng)
         assert isinstance(task, NetworkTask)
         total = task.rounds(case) if self.rounds == "paper" else self.rounds

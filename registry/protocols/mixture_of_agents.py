@@ -1,4 +1,4 @@
-"""Mixture of agents: layers of proposers, each of whom reads the whole layer before; one aggregator reads the last."""
+"""Mixture of agents: layers of proposers that read the previous layer, and one aggregator that reads the last."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from harness.authoring.traffic import Traffic
 
 @plugin
 class MixtureOfAgents(Panel):
-    """The panel answers in layers, each reading all replies of the layer before; an aggregator gives the final answer.
+    """The panel answers in layers; each layer reads all replies of the previous one. An aggregator answers last.
 
-    Mixture-of-Agents (Wang et al., 2025). Every turn is a new conversation. Who reads is shown all replies of the layer
-    before, its own among them, as a numbered list without names. There is no vote: what the aggregator's reply says is
-    the group's answer, and a reply that cannot be read is none. `history` holds the proposers' layers.
+    Mixture-of-Agents (Wang et al., 2025). Every turn is a new conversation. A reader sees all replies of the previous
+    layer, its own included, as a numbered list without names. There is no vote: the aggregator's answer is the group's,
+    and without a readable one there is none. The fact `history` has the proposers' layers.
 
-    Turns: `answer`, `synthesize` (observation: `references`, `leading`). With `slot: system` the references stand in
-    the
+    Turns: `answer`, `synthesize` (observation: `references`, `leading`). With `slot: system` the references are in the
     context instead, where `system.j2` shows them.
 
     Attributes:
-        layers: how many there are, the first answers and the aggregator included.
-        aggregator: whose the last turn is: an agent of the panel or, by any other name, one more.
-        slot: whether instruction and replies stand in the "system" message, or in the "user" turn, for models whose
-            chat template knows no system role.
-        shuffle: whether the replies of a layer are shown in an order by lot, one for all readers, or in the panel's.
+        layers: the number of layers, including the first answers and the aggregator.
+        aggregator: the agent with the last turn: a member of the panel or, by any other name, an additional agent.
+        slot: whether instruction and replies are in the "system" message, or in the "user" turn, for models whose chat
+            template has no system role.
+        shuffle: show the replies of a layer in random order, the same for all readers, instead of the panel's.
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
@@ -41,11 +40,11 @@ class MixtureOfAgents(Panel):
     facts = (*Panel.facts, "order", "missing", "novel", "agreed", "agreement")
 
     def others(self) -> tuple[str, ...]:
-        """The aggregator, unless it sits on the panel."""
+        """The aggregator, which may also be a member of the panel."""
         return (self.aggregator,)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields a batch a layer, the last one of a single turn."""
+        """Yield one batch per layer; the last one has a single turn."""
         members = self.members(case)
         moves = yield [self.ask(task, case, agent) for agent in members]
         history = [[self.read(task, case, move) for move in moves]]
@@ -57,9 +56,9 @@ class MixtureOfAgents(Panel):
             references.append(self._references(history[-1], rng))
         [move] = yield [self._turn(task, case, self.aggregator, references[-1], traffic)]
         final = self.read(task, case, move)
-        given = [opinion for opinion in history[-1] if opinion.answer is not None]
-        agreed = [opinion.agent for opinion in given if opinion.candidate == final.candidate]
-        compared = given and final.answer is not None
+        answers = [opinion for opinion in history[-1] if opinion.answer is not None]
+        agreed = [opinion.agent for opinion in answers if opinion.candidate == final.candidate]
+        compared = answers and final.answer is not None
         return self.outcome(
             history,
             final.answer,
@@ -67,20 +66,20 @@ class MixtureOfAgents(Panel):
             peer_characters=traffic.characters,
             sent=traffic.sent,
             proposal=final.answer,
-            order=[[opinion.agent for opinion in shown] for shown in references],
+            order=[[opinion.agent for opinion in layer] for layer in references],
             missing=[[opinion.agent for opinion in layer if not opinion.text] for layer in history],
             novel=None if not compared else int(not agreed),
             agreed=agreed,
-            agreement=None if not compared else len(agreed) / len(given),
+            agreement=None if not compared else len(agreed) / len(answers),
         )
 
     def _references(self, layer: Sequence[Opinion], rng: random.Random) -> list[Opinion]:
-        """The replies of a layer in the order in which they are shown; who wrote nothing is left out."""
-        written = [opinion for opinion in layer if opinion.text]
-        return rng.sample(written, len(written)) if self.shuffle else written
+        """Return the replies of a layer, without empty ones, in the order in which readers see them."""
+        replies = [opinion for opinion in layer if opinion.text]
+        return rng.sample(replies, len(replies)) if self.shuffle else replies
 
     def _turn(self, task: Task, case: Case, agent: str, references: Sequence[Opinion], traffic: Traffic) -> Turn:
-        """A turn that sees a layer; the bare question where that has nothing to show."""
+        """A turn that shows a layer, or the bare question if the layer is empty."""
         texts = [opinion.peer_text for opinion in references]
         system = self.slot == "system"
         observation = {"references": [] if system else texts, "leading": leading(references)}

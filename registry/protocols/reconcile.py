@@ -13,30 +13,30 @@ from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, m
 from harness.authoring.traffic import Traffic
 from harness.replies.with_confidence import Style
 
-from ._discussion import as_text, check_demonstrations, demonstrated, grouped, tenths
+from ._discussion import as_text, check_demonstrations, examples_for, group_answers, tenths
 
 
 @plugin
 class Reconcile(Panel):
     """All agents answer with a confidence, discuss the groups of answers, and answer again; a weighted vote decides.
 
-    ReConcile (Chen et al., 2024). Every turn is a new conversation. In a discussion round all read one text: the
-    answers of the round before, most frequent first, with head counts and, for each member without its name, its reply
-    and the confidence it stated; the reader's own is among them, unmarked. Unanimity ends the discussion. The answer
-    with the largest sum of mapped confidences over the last round is the group's.
+    ReConcile (Chen et al., 2024). Every turn is a new conversation. In a discussion round all agents read the same
+    text: the answers of the previous round, most frequent first, each with its count and its members' replies and
+    confidences without names, the reader's own included. Unanimity ends the discussion. The answer with the largest sum
+    of mapped confidences in the last round is the group's.
 
     Turns: `answer` (`demonstrated`, if there are demonstrations to show), `discuss` (observation: `groups`, each with
     `answer`, `count`, `members`; `demonstrations`; `leading`).
 
     Attributes:
-        rounds: R, how many discussion rounds there are at most.
-        groups: how many groups of equal answers are shown; None: all.
-        weights: what a vote weighs: "steps" of the stated confidence (1 → 10, 0.9 → 8, 0.8 → 5, above 0.6 → 3, else 1),
+        rounds: R, the maximal number of discussion rounds.
+        groups: how many groups of equal answers agents see; None for all.
+        weights: a vote's weight: "steps" of the stated confidence (1 → 10, 0.9 → 8, 0.8 → 5, above 0.6 → 3, else 1),
             the "stated" confidence itself in tenths, or "equal".
-        unstated: what a vote without a stated confidence weighs, in the same tenths.
-        demonstrations: examples before the question, in the first round too: question, rationale and answer, and
-            `agent`, if the example convinces that agent and is to be shown to the others only.
-        ties: which of several leading answers wins. Answers that cannot be read are not shown and have no vote.
+        unstated: the weight of a vote without a stated confidence, in the same tenths.
+        demonstrations: examples before the question, in the first round too: question, rationale, answer, and
+            optionally `agent`: the agent that the example convinces, and that does not see it.
+        ties: which of several leading answers wins. Unreadable answers are not shown and have no vote.
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
@@ -54,21 +54,21 @@ class Reconcile(Panel):
         check_demonstrations(self.demonstrations)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields a batch a round."""
+        """Yield one batch per round."""
         members = self.members(case)
         moves = yield [self._first(task, case, agent) for agent in members]
         history = [[self.read(task, case, move) for move in moves]]
         dropped: list[list[Action]] = []
         traffic = Traffic(agents)
         while len(history) <= self.rounds and not unanimous(history[-1]):
-            shown, left_out = grouped(history[-1], self.groups)
-            dropped.append([group[0].answer for group in left_out])
-            moves = yield [self._discuss(task, case, agent, shown, traffic) for agent in members]
+            groups, others = group_answers(history[-1], self.groups)
+            dropped.append([group[0].answer for group in others])
+            moves = yield [self._discuss(task, case, agent, groups, traffic) for agent in members]
             history.append([self.read(task, case, move) for move in moves])
         last = history[-1]
         weights = [self._weight(opinion.confidence) for opinion in last]
         count = majority(task, case, [opinion.answer for opinion in last], weights, self.ties, rng)
-        agreed = unanimous(last)  # then it is their answer, however unsure they are
+        agreed = unanimous(last)  # a unanimous answer wins even where all votes weigh 0
         answer = last[0].answer if agreed else count.answer
         return self.outcome(
             history,
@@ -84,30 +84,30 @@ class Reconcile(Panel):
         )
 
     def _first(self, task: Task, case: Case, agent: str) -> Turn:
-        """The first turn: the same as in any other panel, unless there are examples to show."""
-        examples = demonstrated(self.demonstrations, agent)
+        """The first turn: as in any other panel, unless there are examples to show."""
+        examples = examples_for(self.demonstrations, agent)
         if not examples:
             return self.ask(task, case, agent)
         return self.ask(task, case, agent, "demonstrated", {"demonstrations": examples})
 
     def _discuss(
-        self, task: Task, case: Case, agent: str, shown: Sequence[Sequence[Opinion]], traffic: Traffic
+        self, task: Task, case: Case, agent: str, groups: Sequence[Sequence[Opinion]], traffic: Traffic
     ) -> Turn:
         """A turn of the discussion."""
-        everybody = [opinion for group in shown for opinion in group]
+        opinions = [opinion for group in groups for opinion in group]
         observation = {
-            "groups": [as_text(group) for group in shown],
-            "demonstrations": demonstrated(self.demonstrations, agent),
-            "leading": leading(everybody),
+            "groups": [as_text(group) for group in groups],
+            "demonstrations": examples_for(self.demonstrations, agent),
+            "leading": leading(opinions),
         }
-        others = [opinion for opinion in everybody if opinion.agent != agent]
+        others = [opinion for opinion in opinions if opinion.agent != agent]
         for opinion in others:
             traffic.note(opinion.agent, [agent], opinion.text)
         peer_texts = [opinion.text for opinion in others]
         return self.ask(task, case, agent, "discuss", observation, peer_texts=peer_texts, fresh=True)
 
     def _weight(self, confidence: float | None) -> float:
-        """What a vote weighs, in tenths."""
+        """Return a vote's weight, in tenths."""
         if self.weights == "equal":
             return 10
         if confidence is None:
@@ -116,7 +116,7 @@ class Reconcile(Panel):
 
 
 def _overruled(opinions: Sequence[Opinion], winner: str | None) -> bool:
-    """Whether another answer was given by more agents than the one that won."""
+    """Return whether another answer has more supporters than the winner."""
     heads = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
-    behind = heads[winner] if winner is not None else 0
-    return behind < max(heads.values(), default=0)
+    supporters = heads[winner] if winner is not None else 0
+    return supporters < max(heads.values(), default=0)

@@ -1,4 +1,4 @@
-"""Self-refinement: one agent answers, criticises its own answer, and writes it anew, until its critique says stop."""
+"""Self-refinement: one agent answers, criticizes its own answer and rewrites it, until its critique approves."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.authoring.panels import Opinion, Panel, ballot
 from harness.errors import PluginError, near
 from harness.replies import AnswerWithConfidence
 
-from ._feedback import OTHERWISE, Feedback, Rewritten, parted
+from ._feedback import OTHERWISE, AnswerAfterCritique, Feedback, split_reply
 
 Past = list[dict[str, str]]
-"""Earlier answers, each with the feedback it got."""
+"""Earlier answers, each with its feedback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A critique and what came of it: where it says stop, the text that says so, the new answer, or a failed call."""
+    """A critique and its result: the span of its stop signal, the rewritten answer, or a failed call."""
 
     feedback: str = ""
     span: Sequence[int] | None = None
@@ -36,22 +36,22 @@ Critique = Generator[list[Turn], list[Move], Step]
 class SelfRefine(Panel):
     """One agent answers, criticizes its answer and rewrites it, until the critique approves or the cap is reached.
 
-    Self-Refine (Madaan et al., 2023). No other agent takes part; every turn is a new conversation that shows the
-    question and the agent's own earlier texts. `history` holds y_0 … y_t; the last of them is the answer.
+    Self-Refine (Madaan et al., 2023). No other agent takes part. Every turn is a new conversation that shows the
+    question and the agent's own earlier texts. The fact `history` has y_0 … y_t; the last one is the answer.
 
     Turns: `answer`; "split": `feedback` (observation: `current`, `signal`, `leading`) and `refine` (observation:
-    `past`, pairs of
-    answer and feedback, `leading`); "fused": `refine_fused` (observation: `past`, `current`, `signal`, `leading`).
+    `past`, pairs of answer and feedback, and `leading`); "fused": `refine_fused` (observation: `past`, `current`,
+    `signal`, `leading`).
 
     Attributes:
         mode: whether critique and rewrite are two calls ("split") or one ("fused").
-        cap: how many critiques there are at most.
-        solver: which of the panel's agents works; None: the first. The others are not asked.
-        signal: what the verdict line of a critique must begin with to stop.
-        on_stop: for "fused", where the reply that stops holds an answer too: whether the answer is the text that was
-            "approved", or the "rewrite" that came with the approval.
+        cap: the maximal number of critiques.
+        solver: the agent of the panel that works; None: the first. The others do nothing.
+        signal: the words with which a critique's verdict must begin to stop.
+        on_stop: for "fused", where the reply that stops has an answer too: whether the "approved" text counts, or the
+            "rewrite" that came with the approval.
         past: whether a rewrite sees "all" earlier pairs of answer and feedback, or the "last" one.
-        invalid: what the answer is where the last text cannot be read: "none", or the last readable one ("previous").
+        invalid: the answer if the last text is unreadable: "none", or the last readable one ("previous").
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 1
@@ -71,8 +71,8 @@ class SelfRefine(Panel):
         if not self.signal.strip() or "\n" in self.signal or len(self.signal) > 200:
             raise PluginError("signal must be a few words on one line", at=("signal",))
         if self.signal.strip().casefold() == OTHERWISE:
-            message = f"signal is {self.signal!r}, which is what a critique says that does not stop"
-            raise PluginError(message, hint="Take another word, such as approved.", at=("signal",))
+            message = f"signal is {self.signal!r}, the verdict of a critique that does not stop"
+            raise PluginError(message, hint="Choose another word, such as approved.", at=("signal",))
 
     def members(self, case: Case) -> tuple[str, ...]:
         """The solver alone. Raises `PluginError` if the panel has no such agent."""
@@ -83,7 +83,7 @@ class SelfRefine(Panel):
         return (solver,)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields one turn at a time."""
+        """Yield one turn at a time."""
         [solver] = self.members(case)
         [move] = yield [self.ask(task, case, solver)]
         history = [self.read(task, case, move)]
@@ -94,7 +94,7 @@ class SelfRefine(Panel):
             step = yield from critique(task, case, history[-1], past)
             critiques += 1
             past.append({"answer": history[-1].text, "feedback": step.feedback})
-            if step.rewrite is not None and (step.span is None or self._takes(step.rewrite)):
+            if step.rewrite is not None and (step.span is None or self._accepts(step.rewrite)):
                 history.append(step.rewrite)
         final = history[-1].answer
         if final is None and self.invalid == "previous":
@@ -104,44 +104,44 @@ class SelfRefine(Panel):
             final,
             exit="stop" if step.span is not None else "error" if step.failed else "cap",
             critiques=critiques,
-            stop=_stopped(critiques, step),
+            stop=_stop_fact(critiques, step),
             changed=sum(a.candidate != b.candidate for a, b in itertools.pairwise(history)),
         )
 
     def _split(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
-        """A critique, then, unless it approves, a rewrite that knows it."""
+        """A critique and, unless it approves, a rewrite that sees it."""
         observation = {"current": current.text, "signal": self.signal}
         turn = self._turn(task, case, current, "feedback", observation)
         [move] = yield [replace(turn, reply=Feedback(self.signal), parse_retries=0)]
-        said: Facts = move.action or Feedback(self.signal).noop
-        feedback, span = said["feedback"], said["span"]
+        critique: Facts = move.action or Feedback(self.signal).noop
+        feedback, span = critique["feedback"], critique["span"]
         if span is not None or _failed(move):
             return Step(feedback, span, failed=_failed(move))
-        pairs = self._shown([*past, {"answer": current.text, "feedback": feedback}])
+        pairs = self._visible([*past, {"answer": current.text, "feedback": feedback}])
         [move] = yield [self._turn(task, case, current, "refine", {"past": pairs})]
         return self._step(feedback, None, self.read(task, case, move), move)
 
     def _fused(self, task: Task, case: Case, current: Opinion, past: Past) -> Critique:
-        """A critique and a rewrite in one reply: first the one, to its verdict line, then the other."""
-        observation = {"past": self._shown(past), "current": current.text, "signal": self.signal}
+        """A critique and a rewrite in one reply: the critique to its verdict line, then the rewrite."""
+        observation = {"past": self._visible(past), "current": current.text, "signal": self.signal}
         turn = self._turn(task, case, current, "refine_fused", observation)
-        form = Rewritten(ballot(task, case, case.agents[0]), self.signal)
+        form = AnswerAfterCritique(ballot(task, case, case.agents[0]), self.signal)
         [move] = yield [replace(turn, reply=AnswerWithConfidence(form, self.confidence))]
-        written = self.read(task, case, move)
-        feedback, span, answer = parted(written.text, self.signal)
-        return self._step(feedback, span, replace(written, text=answer), move)
+        rewrite = self.read(task, case, move)
+        feedback, span, answer = split_reply(rewrite.text, self.signal)
+        return self._step(feedback, span, replace(rewrite, text=answer), move)
 
     def _step(self, feedback: str, span: Sequence[int] | None, rewrite: Opinion, move: Move) -> Step:
-        """A call that failed wrote nothing: the text before it stays the last one."""
+        """The result of a call. A failed call has no rewrite, so the previous text stays the last one."""
         failed = _failed(move)
         return Step(feedback, span, None if failed else rewrite, failed)
 
-    def _takes(self, rewrite: Opinion) -> bool:
-        """Whether an answer that came with the approval of the one before is taken in its place."""
+    def _accepts(self, rewrite: Opinion) -> bool:
+        """Whether an answer that came with an approval replaces the approved one."""
         return self.on_stop == "rewrite" and rewrite.answer is not None
 
-    def _shown(self, past: Past) -> Past:
-        """What a rewrite sees of the past. A copy: the past grows, what was shown does not."""
+    def _visible(self, past: Past) -> Past:
+        """The part of the past that a rewrite sees. A copy, because the past grows."""
         return [*past] if self.past == "all" else past[-1:]
 
     def _turn(self, task: Task, case: Case, current: Opinion, name: str, observation: dict[str, Any]) -> Turn:
@@ -149,10 +149,10 @@ class SelfRefine(Panel):
 
 
 def _failed(move: Move) -> bool:
-    """Whether the engine gave no reply at all."""
+    """Return whether the engine gave no reply at all."""
     return move.error_kind not in (None, "parse")
 
 
-def _stopped(critiques: int, step: Step) -> Facts | None:
-    """By which critique, from 1, and where in its text the signal stands; None if none did."""
+def _stop_fact(critiques: int, step: Step) -> Facts | None:
+    """Return the number of the critique that stopped, from 1, and the signal's span in it; None if none stopped."""
     return None if step.span is None else {"critique": critiques, "span": list(step.span)}

@@ -1,4 +1,4 @@
-"""Stepped games: all at once or one after another, with or without talk (DPBench, Sections 3.1, 3.3 and C.1)."""
+"""Stepped games, simultaneous or sequential, with or without talk (DPBench, Sections 3.1, 3.3 and C.1)."""
 
 from __future__ import annotations
 
@@ -18,36 +18,35 @@ from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine, Pa
 
 @plugin
 class Steps(Protocol):
-    """A world is stepped until it is over, deadlocked, or out of time.
+    """Step a world until it is over, deadlocked, or out of time.
 
-    Turns: `act`, and `talk` before it where there is more than one round of talk. Every observation has what the
-    world shows
-    the agent, what the channel shows (`inbox`, `silent`; without talk both are empty), `timestep` (from 1), `memory`
-    (the agent's last observations, each with the action it took) and `talk_round` (from 1; 0 without talk). The context
-    is the task's and `talk_rounds`. An agent that fails does what an idle one does.
+    Turns: `act`, and before it `talk` if there is more than one round of talk. Every observation has the world's
+    observation, the channel's `inbox` and `silent` (empty without talk), `timestep` (from 1), `memory` (the agent's
+    last observations, each with its action) and `talk_round` (from 1; 0 without talk). The context is the task's with
+    `talk_rounds`. An agent whose turn fails does nothing.
 
     Attributes:
-        order: "simultaneous": all agents decide on the same state, one timestep. "sequential": one after another,
-            each on the state that those before have left; every action is one timestep (Appendix C.1).
+        order: "simultaneous": all agents act on the same state, in one timestep. "sequential": one after another, each
+            on the state that the previous ones left; every action is one timestep (Appendix C.1).
         max_timesteps: the limit, in timesteps.
-        ends: when the end is looked at in sequential order: after every "action", as the paper has it; or after
-            all agents' "turn", as its released code does: then the limit is overshot to a multiple of the agents, and
-            a deadlock that an agent resolves within the turn is none.
-        talk_rounds: 0: no messages. 1: a message goes with each action, and is seen from the next decision on.
-            R > 1: R − 1 rounds of messages alone come before each action; who speaks or acts sees all of the
-            timestep's so far, those of one neighbor joined by " / ".
-        channel: how messages travel; each goes to all neighbors. `neighbors` shows those of the last round;
-            with `lifetime: latest` the last of each neighbor, which is what sequential order wants.
-        memory: how many of its own last observations an agent is shown (0: each decision is a new conversation), or
+        ends: when sequential order checks for the end: after every "action", as in the paper; or after all agents'
+            "turn", as in its released code: then the limit is overshot to a multiple of the agents, and a deadlock that
+            an agent resolves within the turn does not count.
+        talk_rounds: 0: no messages. 1: a message goes with each action, and others see it at their next decision.
+            R > 1: R − 1 rounds of messages precede each action. An agent that talks or acts sees all messages of the
+            timestep so far, those of one neighbor joined by " / ".
+        channel: delivers each message to all neighbors. `neighbors` shows the messages of the last round; with
+            `lifetime: latest` the last one of each neighbor, which suits sequential order.
+        memory: how many of its own last observations an agent sees (0: each decision is a new conversation), or
             "thread": one conversation for the whole episode.
-        deadlock: "terminal": ends the episode. "non_terminal": is counted, then broken from outside. "unreported": ends
-            the episode and is not counted, as release 0.2 of DPBench has it in sequential order.
-        backoff_threshold: an agent that has held something in vain for this many of its turns, that of taking it
-            included, may be made to give up; None: never.
-        backoff_probability: how likely it is made to, each time.
-        parse_retries: how often an unreadable reply is asked for again; then the agent does nothing.
-        max_chars: a longer message is cut; None for no limit.
-        parsing: how replies are read; "reference" is DPBench's own code, quirks included.
+        deadlock: "terminal" ends the episode. "non_terminal" counts the deadlock and then breaks it from outside.
+            "unreported" ends the episode without counting it, as release 0.2 of DPBench does in sequential order.
+        backoff_threshold: an agent that has held something in vain for this many of its turns, including the one in
+            which it took it, may be forced to give it up; None: never.
+        backoff_probability: the probability of that, at each such turn.
+        parse_retries: how often to ask again for an unreadable reply; then the agent does nothing.
+        max_chars: longer messages are cut; None for no limit.
+        parsing: how replies are parsed; "reference" is DPBench's own code, quirks included.
     """
 
     order: Literal["simultaneous", "sequential"] = "simultaneous"
@@ -71,17 +70,17 @@ class Steps(Protocol):
         if self.talk_rounds and self.channel is None:
             raise PluginError("talk_rounds needs a channel", hint="For example `channel: neighbors`.")
         if self.talk_rounds > 1 and self.order == "sequential":
-            message = f"talk_rounds: {self.talk_rounds} is for simultaneous order; in sequential order it is 0 or 1"
+            message = f"talk_rounds: {self.talk_rounds} needs simultaneous order; sequential order takes 0 or 1"
             raise PluginError(message)
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields, for each timestep, the batches of talk and the batch of actions."""
+        """Yield the batches of talk and the batch of actions of each timestep."""
         assert isinstance(task, SteppedTask)
         game = _Game(self, task, case, rng)
         while game.end is None:
             for group in [tuple(agents)] if self.order == "simultaneous" else [(agent,) for agent in agents]:
                 acting = game.acting(group)
-                game.heard = {}
+                game.transcripts = {}
                 for talk in range(1, self.talk_rounds):
                     game.discuss((yield [game.turn(agent, "talk", game.line, talk) for agent in acting]))
                 moves = yield [game.turn(agent, "act", reply, self.talk_rounds) for agent, reply in acting.items()]
@@ -94,19 +93,19 @@ class Steps(Protocol):
 
 
 class _Game:
-    """One episode: its world, its clock, and what is counted."""
+    """One episode: its world, its clock, and its counts."""
 
     def __init__(self, rules: Steps, task: SteppedTask, case: Case, rng: random.Random) -> None:
         self.rules, self.task, self.case, self.rng = rules, task, case, rng
         self.world = task.world(case, rng)
         self.line = MessageLine(max_chars=rules.max_chars, parsing=rules.parsing)
         self.channel = rules.channel.open(case, rng) if rules.channel is not None and rules.talk_rounds else None
-        everybody = {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
-        self.hearers = everybody if case.topology is None else case.topology
+        all_others = {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
+        self.receivers = all_others if case.topology is None else case.topology
         window = rules.memory if isinstance(rules.memory, int) else 0
         self.memory: dict[str, deque[Facts]] = {agent: deque(maxlen=window) for agent in case.agents}
         self.waited = dict.fromkeys(case.agents, 0)
-        self.heard: dict[str, dict[str, str]] = {}  # agent → neighbor → what it said in this timestep's talk
+        self.transcripts: dict[str, dict[str, str]] = {}  # agent → neighbor → what it said in this timestep's talk
         self.forced: dict[str, Action] = {}
         self.contexts: dict[str, Facts] = {}
         self.end: str | None = None
@@ -115,25 +114,25 @@ class _Game:
         self.timesteps = self.messages = self.characters = self.backoffs = self.passed = 0
 
     def acting(self, group: Sequence[str]) -> dict[str, Reply]:
-        """Who of the group is asked, and for what. Who is made to give up is not asked."""
-        self.forced, asked = {}, {}
+        """Return agent → reply form for the agents of the group that get a turn; others are forced to back off."""
+        self.forced, replies = {}, {}
         for agent in group:
             reply = self.world.reply(agent)
             if reply is None:
                 continue
             action = self.world.backoff(agent)
             limit = self.rules.backoff_threshold
-            waited = action is not None and limit is not None and self.waited[agent] >= limit
-            if waited and self.rng.random() < self.rules.backoff_probability:
+            due = action is not None and limit is not None and self.waited[agent] >= limit
+            if due and self.rng.random() < self.rules.backoff_probability:
                 self.forced[agent] = action
                 continue
             if isinstance(reply, Choice | Labelled):
                 reply = replace(reply, parsing=self.rules.parsing)
-            asked[agent] = ActionWithMessage(reply, self.line) if self.rules.talk_rounds else reply
-        return asked
+            replies[agent] = ActionWithMessage(reply, self.line) if self.rules.talk_rounds else reply
+        return replies
 
     def turn(self, agent: str, name: str, reply: Reply, talk: int) -> Turn:
-        """What the agent is asked."""
+        """Return the agent's next turn."""
         rules = self.rules
         if agent not in self.contexts:
             self.contexts[agent] = {**self.task.context(self.case, agent), "talk_rounds": rules.talk_rounds}
@@ -148,47 +147,47 @@ class _Game:
         return Turn(agent, name, observation, reply, self.contexts[agent], rules.parse_retries, fresh)
 
     def messages_for(self, agent: str) -> Facts:
-        """`inbox` and `silent`: what the channel shows, or all of this timestep's talk."""
+        """Return `inbox` and `silent`: the channel's, or all of this timestep's talk."""
         if self.channel is None:
             return {"inbox": {}, "silent": []}
-        shown = self.channel.observation(agent)
-        if agent not in self.heard:
-            return shown
-        around = (*shown["inbox"], *shown["silent"])
-        heard = self.heard[agent]
+        channel_view = self.channel.observation(agent)
+        if agent not in self.transcripts:
+            return channel_view
+        listed = (*channel_view["inbox"], *channel_view["silent"])
+        transcript = self.transcripts[agent]
         return {
-            "inbox": {name: heard[name] for name in self.hearers[agent] if name in heard},
-            "silent": [name for name in self.hearers[agent] if name in around and name not in heard],
+            "inbox": {name: transcript[name] for name in self.receivers[agent] if name in transcript},
+            "silent": [name for name in self.receivers[agent] if name in listed and name not in transcript],
         }
 
     def discuss(self, moves: Sequence[Move]) -> None:
-        """A round of talk. Where each decision is a new conversation, what was said in it is kept for the timestep."""
-        self.hear(moves)
+        """Deliver a round of talk. Without one long conversation, collect the timestep's messages for each agent."""
+        self.deliver(moves)
         if self.channel is None or self.rules.memory == "thread":
             return
         for agent in self.case.agents:
-            before = self.heard.setdefault(agent, {})
+            transcript = self.transcripts.setdefault(agent, {})
             for name, text in self.channel.observation(agent)["inbox"].items():
-                before[name] = f"{before[name]} / {text}" if name in before else text
+                transcript[name] = f"{transcript[name]} / {text}" if name in transcript else text
 
-    def hear(self, moves: Sequence[Move]) -> None:
-        """Messages travel: each to all neighbors."""
+    def deliver(self, moves: Sequence[Move]) -> None:
+        """Deliver each message to all neighbors."""
         if self.channel is None:
             return
-        sent = []
+        deliveries = []
         for move in moves:
             text = move.action["message"] if isinstance(move.action, dict) else move.action
-            hearers = self.hearers[move.agent] if text else ()
+            receivers = self.receivers[move.agent] if text else ()
             self.messages, self.characters = self.messages + bool(text), self.characters + len(text or "")
             if text:
-                self.traffic.note(move.agent, hearers, text)
-            sent.append(replace(move, action=dict.fromkeys(hearers, text)))
-        self.channel.commit(sent)
+                self.traffic.note(move.agent, receivers, text)
+            deliveries.append(replace(move, action=dict.fromkeys(receivers, text)))
+        self.channel.commit(deliveries)
 
     def step(self, moves: Sequence[Move]) -> None:
-        """The world goes on by one timestep, if anybody acted."""
+        """Advance the world by one timestep, if any agent acted."""
         if self.rules.talk_rounds:
-            self.hear(moves)
+            self.deliver(moves)
         acts = {move.agent: self.act(move) for move in moves} | self.forced
         if not acts:
             self.passed += 1
@@ -201,14 +200,14 @@ class _Game:
                 self.memory[agent].append({**before.observation(agent), "timestep": self.timesteps, "action": act})
 
     def act(self, move: Move) -> Action:
-        """What the agent did; the idle action if it failed."""
+        """Return the agent's action; the no-op if its turn failed."""
         if move.action is None:
             reply = self.world.reply(move.agent)
             return reply.noop if reply else None
         return move.action["act"] if self.rules.talk_rounds else move.action
 
     def ended(self) -> bool:
-        """Look whether this is the end, and count a deadlock."""
+        """Check for the end of the episode, and count a deadlock."""
         if self.world.deadlock and self.rules.deadlock == "unreported":
             self.end = "over"
         elif self.world.deadlock:
@@ -225,11 +224,11 @@ class _Game:
         return self.end is not None
 
     def facts(self) -> Facts:
-        """What the protocol and the world declare."""
-        everybody = len(self.case.agents) if self.rules.order == "sequential" else 1
+        """Return the facts that the protocol and the world declare."""
+        turns_per_round = len(self.case.agents) if self.rules.order == "sequential" else 1
         return {
             "timesteps": self.timesteps,
-            "rounds": self.timesteps / everybody,
+            "rounds": self.timesteps / turns_per_round,
             "end": self.end,
             "deadlocks": self.deadlocks,
             "messages": self.messages,

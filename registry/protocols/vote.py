@@ -1,4 +1,4 @@
-"""All agents answer independently, then votes are counted: the baseline of every exchange of answers."""
+"""All agents answer independently, then vote: the baseline of every exchange of answers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from harness.errors import PluginError
 class Vote(Panel):
     """All agents answer independently; the most frequent answer is the group's.
 
-    One model in all agents is self-consistency (Wang et al., 2022), several are a majority vote of models. Turns:
-    `answer`, each in a new conversation; the observation is empty, the context the task's.
+    With one model for all agents this is self-consistency (Wang et al., 2022), with several a majority vote of models.
+    Turns: `answer`, each in a new conversation; the observation is empty, the context the task's.
 
     Attributes:
-        calls: how many answers there are in all: the agents answer in turn, each again and again; None: each once. For
-            a vote with as many calls as another method takes.
-        weights: agent → weight; None: all the same. An agent that is not named has weight 1; 0 takes its vote away.
-        ties: what wins of several leading answers: the one given "first" in agents' order, one drawn by lot ("random"),
-            or "none".
-        invalid: what an answer that cannot be read counts: "ignored", or "vote": all of them together are one more
-            answer, which wins as no answer if it leads.
+        calls: the total number of answers, for a vote with as many calls as another method. The agents answer in turn,
+            repeatedly; None: each answers once.
+        weights: agent → weight; None: all equal. An agent without an entry has weight 1; weight 0 removes its vote.
+        ties: which of several leading answers wins: the "first" in the agents' order, a "random" one, or "none".
+        invalid: how unreadable answers count: "ignored", or "vote": together they are one more answer, and if it leads,
+            the group has no answer.
     """
 
     calls: Annotated[int, Range(ge=1, le=100_000)] | None = None
@@ -42,7 +41,7 @@ class Vote(Panel):
                 raise PluginError(f"the weight of {agent} is {weight}; it must be 0 or more", at=("weights", agent))
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields one batch, or as many as `calls` takes."""
+        """Yield one batch, or as many as `calls` needs."""
         members = self.members(case)
         ballots: list[Opinion] = []
         for number, voters in enumerate(self._voters(members)):
@@ -50,31 +49,33 @@ class Vote(Panel):
             ballots += [self.read(task, case, move) for move in moves]
         weights = [(self.weights or {}).get(ballot.agent, 1.0) for ballot in ballots]
         count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
-        lost = sum(weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None)
-        silent = self.invalid == "vote" and lost > max(count.weights.values(), default=0.0)
-        exit = "unread" if silent and count.weights else count.exit
-        everybody = all(ballot.answer is not None for ballot in ballots)
+        unreadable_weight = sum(
+            weight for ballot, weight in zip(ballots, weights, strict=True) if ballot.answer is None
+        )
+        no_answer_leads = self.invalid == "vote" and unreadable_weight > max(count.weights.values(), default=0.0)
+        exit = "unread" if no_answer_leads and count.weights else count.exit
+        all_readable = all(ballot.answer is not None for ballot in ballots)
         return self.outcome(
             [ballots],
-            None if silent else count.answer,
+            None if no_answer_leads else count.answer,
             exit=exit,
             votes=count.weights,
             tied=count.tied,
-            unanimous=len(count.weights) == 1 and everybody,
+            unanimous=len(count.weights) == 1 and all_readable,
         )
 
     def members(self, case: Case) -> tuple[str, ...]:
-        """The panel. Raises `PluginError` if weights name an agent that does not exist."""
-        found = super().members(case)
-        strangers = [agent for agent in self.weights or () if agent not in found]
-        if strangers:
-            message = f"weights names {strangers[0]!r}, who is no agent of this case"
-            raise PluginError(message, hint=f"There are: {', '.join(found)}.", at=("weights",))
-        return found
+        """The panel. Raises `PluginError` if `weights` names an unknown agent."""
+        panel = super().members(case)
+        unknown = [agent for agent in self.weights or () if agent not in panel]
+        if unknown:
+            message = f"weights names {unknown[0]!r}, which is not an agent of this case"
+            raise PluginError(message, hint=f"The agents are: {', '.join(panel)}.", at=("weights",))
+        return panel
 
     def _voters(self, members: Sequence[str]) -> Iterator[Sequence[str]]:
-        """Who answers, batch by batch."""
-        left = self.calls or len(members)
-        while left > 0:
-            yield tuple(islice(cycle(members), min(left, len(members))))
-            left -= len(members)
+        """Yield the agents that answer, batch by batch."""
+        remaining = self.calls or len(members)
+        while remaining > 0:
+            yield tuple(islice(cycle(members), min(remaining, len(members))))
+            remaining -= len(members)

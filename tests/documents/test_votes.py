@@ -88,7 +88,7 @@ def test_weights() -> None:
     assert vote(1, 2, weights={"Agent-0": 0, "Agent-1": 0}).group is None, "nobody has a vote"
     with pytest.raises(PluginError, match="the weight of Agent-0 is -1"):
         vote(1, 2, weights={"Agent-0": -1})
-    with pytest.raises(PluginError, match=r"weights names 'Agent-9', who has no agent\n  There are: Agent-0, Agent-1"):
+    with pytest.raises(PluginError, match=r"'Agent-9', which is not an agent of this case\n  The agents are: Agent-0,"):
         vote(1, 2, weights={"Agent-9": 1})
 
 

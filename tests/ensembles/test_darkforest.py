@@ -293,9 +293,9 @@ def test_what_is_given_wins_over_the_preset() -> None:
         ({"tau_p": float("nan")}, "tau_p is nan; it must be a finite number"),
         ({"fallback": float("inf")}, "fallback is inf"),
         ({"c_min": 0.95}, "c_min is 0.95, above c_max: 0.9"),
-        ({"correlated": [[A, A]]}, "which is no pair of agents"),
-        ({"correlated": [[A, B, C]]}, "three alike are three pairs"),
-        ({"unusable": "anchor"}, "there is no anchor"),
+        ({"correlated": [[A, A]]}, "not a pair of agents"),
+        ({"correlated": [[A, B, C]]}, "Three correlated agents are three pairs"),
+        ({"unusable": "anchor"}, "needs an anchor"),
     ],
 )
 def test_parameters_that_make_no_sense(parameters: dict[str, Any], told: str) -> None:
@@ -306,7 +306,7 @@ def test_parameters_that_make_no_sense(parameters: dict[str, Any], told: str) ->
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [
-        ({"anchor": "Agent-7"}, "anchor names 'Agent-7', who is not on the panel"),
+        ({"anchor": "Agent-7"}, "anchor names 'Agent-7', which is not on the panel"),
         ({"priority": ["Agent-1", "agent-0"]}, "priority names 'agent-0', .*\n.*Did you mean Agent-0"),
         ({"agents": 2, "preset": "artifact/math"}, "of the preset artifact/math.* names 'Agent-2'"),
     ],

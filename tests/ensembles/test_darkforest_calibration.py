@@ -221,7 +221,7 @@ def test_any_json_is_taken_or_refused_in_words(name: str, value: Any) -> None:
 def test_another_panel_is_refused() -> None:
     with pytest.raises(PluginError, match="the panel is Agent-0, Agent-1, Agent-2; the calibration is of Agent-0"):
         DarkForest(agents=3).load_parameters(GOOD)
-    with pytest.raises(PluginError, match="correlated names 'Agent-2', who is not on the panel"):
+    with pytest.raises(PluginError, match="correlated names 'Agent-2', which is not on the panel"):
         DarkForest(correlated=[[A, C]]).load_parameters(GOOD)
 
 

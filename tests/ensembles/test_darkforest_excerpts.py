@@ -68,8 +68,8 @@ def test_what_stands_before_the_answer(form: Any, candidate: str | None, text: s
 def test_where_the_answer_is_told_anyway_reasoning_goes_on_to_its_last_line() -> None:
     text = "No evidence speaks for it.\nAnd no, nothing else does.\nConfidence: 0.9\nFinal Answer: No\nThank you."
     assert cut(LABEL, text, "No") == "No evidence speaks for it."
-    assert cut(LABEL, text, "No", told=True) == "No evidence speaks for it. And no, nothing else does."
-    assert cut(LABEL, '{"reasoning": "No.", "answer": "No"}', "No", told=True) == "No."
+    assert cut(LABEL, text, "No", answer_disclosed=True) == "No evidence speaks for it. And no, nothing else does."
+    assert cut(LABEL, '{"reasoning": "No.", "answer": "No"}', "No", answer_disclosed=True) == "No."
 
 
 def test_an_answer_over_several_lines_is_cut_until_it_cannot_be_read() -> None:
@@ -92,7 +92,7 @@ def test_excerpts_have_a_length_and_need_few_readings() -> None:
     member = replace(opinion(A, "B"), text="word\n" * 100_000 + "The answer is B")
     found = excerpt(member, 900, read)
     assert found == ("word " * 180).rstrip() + " …"
-    assert excerpt(member, 900, read, told=True) == found
+    assert excerpt(member, 900, read, answer_disclosed=True) == found
     assert len(asked) < 900
 
 
@@ -134,7 +134,7 @@ def test_neither_answer_nor_confidence_is_in_any_excerpt(data: st.DataObject) ->
     found = cut(form, "\n".join(body), candidate, length)
     assert reader(form)(found) != candidate and "87" not in found
     assert length < 900 or found == " ".join(before)
-    told = cut(form, "\n".join(body), candidate, length, told=True)
+    told = cut(form, "\n".join(body), candidate, length, answer_disclosed=True)
     assert "87" not in told and len(told) <= length + 2
 
 

@@ -95,7 +95,7 @@ def test_without_a_digest_nothing_is_shown() -> None:
 
 
 def test_the_summariser_is_none_of_the_panel() -> None:
-    with pytest.raises(PluginError, match="summariser 'Agent-1' sits on the panel"):
+    with pytest.raises(PluginError, match="summariser 'Agent-1' is a member of the panel"):
         scripted("debate", SAME, summarise="shared", summariser="Agent-1")
     assert scripted("debate", SAME, summariser="Agent-1").outcome.group == 1, "where there is none, the name is free"
 

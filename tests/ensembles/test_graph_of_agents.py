@@ -358,11 +358,11 @@ def test_official_takes_one_index_for_a_labelled_list() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    with pytest.raises(PluginError, match=r"top_k is 0: nobody would answer\n  Give 1 or more, or -1"):
+    with pytest.raises(PluginError, match=r"top_k is 0: no agent would answer\n  Give 1 or more, or -1"):
         goa(top_k=0)
-    with pytest.raises(PluginError, match=r"cards names 'Agent-3', who is not on the panel\n  Did you mean Agent-"):
+    with pytest.raises(PluginError, match=r"cards names 'Agent-3', which is not on the panel\n  Did you mean Agent-"):
         played(cards={"Agent-3": "good at sums"})
-    with pytest.raises(PluginError, match="domains names 'Meta', who is not on the panel"):
+    with pytest.raises(PluginError, match="domains names 'Meta', which is not on the panel"):
         played(domains={"Meta": "general"})
 
 

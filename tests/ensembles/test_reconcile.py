@@ -169,7 +169,7 @@ def test_without_examples_the_first_turn_is_that_of_every_panel() -> None:
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"question": "q", "rationale": "r"}, "lacks its answer"),
+    [({"question": "q", "rationale": "r"}, "is missing its answer"),
      ({"question": "q", "rational": "r", "answer": "a"}, "no 'rational'.*\n.*Did you mean rationale")],
 )  # fmt: skip
 def test_examples_that_are_none(given: Any, message: str) -> None:

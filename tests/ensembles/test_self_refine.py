@@ -158,7 +158,7 @@ def test_a_confidence_is_asked_for_and_read() -> None:
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
-    [({"signal": "Revise"}, "which is what a critique says that does not stop"), ({"signal": " "}, "a few words"),
+    [({"signal": "Revise"}, "the verdict of a critique that does not stop"), ({"signal": " "}, "a few words"),
      ({"signal": "a\nb"}, "a few words"), ({"solver": "Agent-9"}, "no agent 'Agent-9' to solve")],
 )  # fmt: skip
 def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> None:
@@ -199,7 +199,7 @@ def test_the_signal_counts_in_the_last_verdict_line_only(text: str, stops: bool)
 
 def test_what_a_critique_may_be_is_checked() -> None:
     form = MODULE.Feedback("approved")
-    assert check_reply(form) == [] and check_reply(MODULE.Rewritten(Number(), "approved")) == []
+    assert check_reply(form) == [] and check_reply(MODULE.AnswerAfterCritique(Number(), "approved")) == []
     assert form.allows(form.noop) and form.allows({"feedback": "x", "span": [0, 1]})
     for wrong in (None, "x", {"feedback": 1, "span": None}, {"feedback": "x", "span": 3}, {"feedback": "x"}):
         assert not form.allows(wrong)
@@ -208,10 +208,10 @@ def test_what_a_critique_may_be_is_checked() -> None:
 @given(st.text(max_size=200), st.text(max_size=60))
 def test_whatever_stands_before_the_verdict_is_no_part_of_the_answer(critique: str, answer: str) -> None:
     head = critique.replace("erdict", "")
-    said, span, rest = MODULE.parted(f"{head}\nVerdict: approved\n{answer}", "approved")
+    said, span, rest = MODULE.split_reply(f"{head}\nVerdict: approved\n{answer}", "approved")
     assert rest == answer.strip() and said.endswith("Verdict: approved")
     assert f"{head}\nVerdict: approved\n{answer}"[slice(*span)] == "approved"
-    boxed = MODULE.Rewritten(Boxed(), "approved")
+    boxed = MODULE.AnswerAfterCritique(Boxed(), "approved")
     assert boxed.parse("\\boxed{7}\nVerdict: revise\n\\boxed{8}").action == "8"
 
 
@@ -219,4 +219,4 @@ def test_whatever_stands_before_the_verdict_is_no_part_of_the_answer(critique: s
 def test_any_text_is_read(text: str) -> None:
     parsed = MODULE.Feedback("approved").parse(text)
     assert parsed.action is None or parsed.error is None
-    assert MODULE.parted(text, "approved")[2] == text or "erdict" in text.lower()
+    assert MODULE.split_reply(text, "approved")[2] == text or "erdict" in text.lower()

@@ -217,7 +217,7 @@ def test_keywords_of_ones_own() -> None:
     game = said(("GEDULD, dann links", LEFT), ("ich nehme rechts", RIGHT))
     assert load("consistency", keywords=own).measure(game) == (1, 1)  # left is tried before wait, as in the others
     assert load("intent_share", keywords=own).measure(game) == (1, 2)
-    with pytest.raises(PluginError, match=r"keywords for 'GRAB_LEF', which is no action\n  Did you mean GRAB_LEFT"):
+    with pytest.raises(PluginError, match=r"keywords for 'GRAB_LEF', which is not an action\n  Did you mean GRAB_LEFT"):
         load("consistency", keywords={"GRAB_LEF": ["x"]})
     with pytest.raises(PluginError, match="WAIT have an empty phrase"):
         load("intent_share", keywords={WAIT: [" "]})

@@ -1,6 +1,6 @@
-"""DarkForest's belief: who supports what, how much evidence that is, and whether it is enough (Sections 3.3, 3.4, 3.6).
+"""DarkForest's belief: supporters of each candidate, their weighted evidence, and thresholds (Sections 3.3, 3.4, 3.6).
 
-Pure: opinions and parameters in, numbers out.
+All functions are pure: opinions and parameters in, numbers out.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from harness.authoring.panels import Opinion
 Term = Literal["agent", "pattern", "confidence", "malformed", "independence"]
 """A factor of the score: α, R, φ, ρ, δ."""
 Tie = Literal["support", "alpha", "order", "candidate"]
-"""Who leads among equals: more supporters; more reliability behind it; whose first supporter ranks first; the text."""
+"""A tie-break: more supporters; higher sum of their α; first supporter earlier in the order; candidate text."""
 Backing = Literal["size", "pattern", "reliable", "only"]
-"""What can stand behind a candidate: k supporters, a pattern of a list, a reliable pattern, no other candidate."""
+"""What can back a candidate: k supporters, a listed pattern, a reliable pattern, no other candidate."""
 
 EQUAL = 1e-12
-"""Numbers nearer than this are equal: the same sum in another order must not decide."""
+"""Numbers closer than this are equal, so the order of summation decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Theta:
 
     Attributes:
         alpha: agent → α, its reliability; 1 where it is not named.
-        patterns: supporters in the panel's order → R, the reliability of their agreement, where it is known.
+        patterns: supporters in the panel's order → R, the reliability of their agreement.
         fallback: R of all other patterns.
         confidence: whether φ(c) = 0.5 + c counts; else φ = 1.
-        c_miss: c of who stated none.
-        lambda_mal: ρ of an answer that is not in the form asked for.
-        gamma: pairs of correlated agents, both ways round → γ.
+        c_miss: c of an agent that stated none.
+        lambda_mal: ρ of a malformed answer.
+        gamma: pairs of correlated agents, in both orders → γ.
     """
 
     alpha: Mapping[str, float] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Theta:
     gamma: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def only(self, terms: Sequence[Term]) -> Theta:
-        """The same with every term 1 that is not named (Figure 7)."""
+        """Return a copy in which every other term is 1 (Figure 7)."""
         return Theta(
             self.alpha if "agent" in terms else {},
             self.patterns if "pattern" in terms else {},
@@ -60,15 +60,16 @@ class Theta:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A candidate and who supports it: C_z = (z, S_z, π_z).
+    """A candidate and its supporters: C_z = (z, S_z, π_z).
 
     Attributes:
         candidate: z.
-        answer: it, as its first supporter wrote it.
-        agents: S_z in the panel's order, which is the pattern π_z.
+        answer: the answer as the first supporter wrote it.
+        agents: S_z in the panel's order; this is the pattern π_z.
         score: s(z).
         posterior: P(z | O).
-        reliability: R of the pattern, and whether it is `calibrated` or the fallback.
+        reliability: R of the pattern.
+        calibrated: whether R was calibrated; else it is the fallback.
     """
 
     candidate: str
@@ -82,13 +83,13 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The clusters, most believed first; none if there is no readable answer."""
+    """The clusters, the most probable first. Empty if there is no readable answer."""
 
     clusters: tuple[Cluster, ...]
 
     @property
     def top(self) -> Cluster | None:
-        """z*."""
+        """z*, the most probable cluster."""
         return self.clusters[0] if self.clusters else None
 
     @property
@@ -98,15 +99,15 @@ class Belief:
 
     @property
     def margin(self) -> float:
-        """Δ, how far the runner-up is behind; the posterior where there is none."""
+        """Δ, the lead over the runner-up; the posterior itself without one."""
         return self.posterior - (self.clusters[1].posterior if len(self.clusters) > 1 else 0.0)
 
     def uncertain(self, tau_u: float, tau_delta: float) -> bool:
-        """Whether the top posterior or its margin is low (Section 3.4); also without a candidate."""
+        """Whether the top posterior or its margin is low (Section 3.4). True without a candidate."""
         return self.posterior < tau_u - EQUAL or self.margin < tau_delta - EQUAL
 
     def strong(self, tau_p: float, tau_m: float) -> bool:
-        """Whether posterior and margin reach what the guardrail wants."""
+        """Whether posterior and margin reach the guardrail's thresholds."""
         return bool(self.clusters) and self.posterior >= tau_p - EQUAL and self.margin >= tau_m - EQUAL
 
 
@@ -116,25 +117,29 @@ TIES: tuple[Tie, ...] = ("support", "alpha", "order")
 def believe(
     opinions: Sequence[Opinion], theta: Theta, ties: Sequence[Tie] = TIES, rank: Mapping[str, int] | None = None
 ) -> Belief:
-    """What the opinions, in the panel's order, come to: s(z) = R_π Σ α ρ δ φ(c), normalised (Section 3.4).
+    """Return the belief: s(z) = R_π Σ α ρ δ φ(c), normalized (Section 3.4).
 
-    Opinions without an answer count nothing. If all scores are 0, candidates are equally likely. Equally likely ones
-    stand in the order that `ties` says, in the end in that of their first supporters' `rank`, by default the panel's.
+    Opinions without an answer count nothing. If all scores are 0, candidates are equally likely.
+
+    Args:
+        opinions: in the panel's order.
+        ties: tie-breaks between equally likely candidates, applied one after another.
+        rank: agent → its place for the tie-break "order", which is also the last one; by default the panel's order.
     """
-    behind: dict[str, list[Opinion]] = {}
+    supporters_of: dict[str, list[Opinion]] = {}
     for opinion in opinions:
         if opinion.candidate is not None:
-            behind.setdefault(opinion.candidate, []).append(opinion)
-    patterns = {candidate: tuple([o.agent for o in supporters]) for candidate, supporters in behind.items()}
+            supporters_of.setdefault(opinion.candidate, []).append(opinion)
+    patterns = {candidate: tuple([o.agent for o in supporters]) for candidate, supporters in supporters_of.items()}
     scores = {
         candidate: max(0.0, theta.patterns.get(patterns[candidate], theta.fallback) * evidence(supporters, theta))
-        for candidate, supporters in behind.items()
+        for candidate, supporters in supporters_of.items()
     }
     total = sum(scores.values())
     clusters = [
         Cluster(
             candidate,
-            behind[candidate][0].answer,
+            supporters_of[candidate][0].answer,
             pattern,
             scores[candidate],
             scores[candidate] / total if total > 0 else 1 / len(scores),
@@ -146,7 +151,7 @@ def believe(
     if len(clusters) > 1:
         places = rank or {opinion.agent: place for place, opinion in enumerate(opinions)}
 
-        def standing(cluster: Cluster) -> tuple[float | str, ...]:
+        def sort_key(cluster: Cluster) -> tuple[float | str, ...]:
             keys: dict[Tie, float | str] = {
                 "support": -len(cluster.agents),
                 "alpha": -round(sum(theta.alpha.get(agent, 1.0) for agent in cluster.agents), 12),
@@ -155,12 +160,12 @@ def believe(
             }
             return (-round(cluster.posterior, 12), *(keys[tie] for tie in ties), keys["order"])
 
-        clusters.sort(key=standing)
+        clusters.sort(key=sort_key)
     return Belief(tuple(clusters))
 
 
 def evidence(supporters: Sequence[Opinion], theta: Theta) -> float:
-    """Σ α ρ δ φ(c) over a cluster's supporters, in the panel's order."""
+    """Return Σ α ρ δ φ(c) over a cluster's supporters, given in the panel's order."""
     total = 0.0
     for place, opinion in enumerate(supporters):
         share = theta.alpha.get(opinion.agent, 1.0)
@@ -175,15 +180,15 @@ def evidence(supporters: Sequence[Opinion], theta: Theta) -> float:
 
 
 def stated(opinion: Opinion, theta: Theta) -> float:
-    """c_i, from 0 to 1: as it was stated, else c_miss."""
-    found = theta.c_miss if opinion.confidence is None else opinion.confidence
-    return min(max(found, 0.0), 1.0)
+    """Return c_i, from 0 to 1: the stated confidence, else c_miss."""
+    confidence = theta.c_miss if opinion.confidence is None else opinion.confidence
+    return min(max(confidence, 0.0), 1.0)
 
 
 def independence(agent: str, before: Sequence[str], theta: Theta) -> float:
-    """δ_i: the product of γ over the supporters before it in the panel's order that it is correlated with.
+    """Return δ_i: the product of γ over the correlated supporters before it in the panel's order.
 
-    The paper gives γ for one pair; with one pair this is its rule: the second of the two is discounted.
+    The paper defines γ for one pair. With one pair this is its rule: the second supporter is discounted.
     """
     product = 1.0
     for other in before:

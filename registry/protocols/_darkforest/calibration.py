@@ -1,8 +1,7 @@
-"""DarkForest's calibration: what was counted on questions with known answers, and the parameters that follow from it
-(Section 3.4).
+"""DarkForest's calibration: counts on questions with known answers, and parameters derived from them (Section 3.4).
 
-The file holds counts, so that every variant (terms, shares over valid or all outputs, other minimum counts, correlated
-pairs) reads the same one. What it says under `derived` follows from the counts and is there for people to read.
+The file stores counts, so every variant (terms, shares over valid or all outputs, minimum counts, correlated pairs)
+reads the same file. Its `derived` entry is for human readers only.
 """
 
 from __future__ import annotations
@@ -19,45 +18,45 @@ from .belief import Theta
 from .rules import Outputs, Rules
 
 LARGEST = 1_000_000_000
-"""No count is larger than this."""
-HINT = "Make the file anew with `harness fit`."
+"""The largest count that a file may have."""
+HINT = "Write the file again with `harness fit`."
 
 
 @dataclass(slots=True)
 class Tally:
-    """Outputs of a kind: how many were right, had an answer, and were there."""
+    """Numbers of outputs: correct ones, valid ones (with an answer), and all."""
 
     correct: int = 0
     valid: int = 0
     all: int = 0
 
     def add(self, valid: bool, correct: bool) -> None:
-        """Count one."""
+        """Count one output."""
         self.correct += correct
         self.valid += valid
         self.all += 1
 
     def of(self, outputs: Outputs) -> int:
-        """How many of these."""
+        """Return the number of valid outputs, or of all."""
         return self.valid if outputs == "valid" else self.all
 
     def smoothed(self, outputs: Outputs) -> float:
-        """The share of right ones with Laplace's correction: (right + 1) / (n + 2), 0.5 of nothing."""
+        """Return the share of correct outputs with Laplace's correction: (correct + 1) / (n + 2)."""
         return (self.correct + 1) / (self.of(outputs) + 2)
 
 
 @dataclass
 class Counts:
-    """What calibration counted.
+    """The counts of a calibration.
 
     Attributes:
         agents: the panel, in order.
-        episodes: how many questions.
+        episodes: the number of questions.
         tallies: agent → its outputs.
-        patterns: supporters in the panel's order → the candidates they gave together, once each.
+        patterns: supporters in the panel's order → the candidates on which exactly they agreed.
         unstated: outputs that state no confidence.
-        malformed, formed: outputs that are not, and that are, in the form asked for.
-        labels: label of cases → its value → agent → outputs.
+        malformed, formed: outputs not in the requested form, and outputs in it.
+        labels: label of cases → value → agent → outputs.
     """
 
     agents: tuple[str, ...]
@@ -70,16 +69,16 @@ class Counts:
     labels: dict[str, dict[str, dict[str, Tally]]] = field(default_factory=dict)
 
     def add(self, opinions: Sequence[Opinion], correct: Sequence[bool], labels: Facts) -> None:
-        """Count a question: what the panel answered, in order, and whether each is right.
+        """Count a question: the panel's opinions, in order, and whether each is correct.
 
-        An output without an answer keeps to no form. A candidate is right if its first supporter is.
+        An output without an answer counts as malformed. A candidate is correct if its first supporter is.
         """
         self.episodes += 1
-        behind: dict[str, list[int]] = {}
+        places_of: dict[str, list[int]] = {}
         for place, (opinion, right) in enumerate(zip(opinions, correct, strict=True)):
             valid = opinion.candidate is not None
             if opinion.candidate is not None:
-                behind.setdefault(opinion.candidate, []).append(place)
+                places_of.setdefault(opinion.candidate, []).append(place)
             tallies = [self.tallies.setdefault(opinion.agent, Tally())]
             tallies.append(self.malformed if opinion.malformed or not valid else self.formed)
             if opinion.confidence is None:
@@ -89,14 +88,14 @@ class Counts:
                 tallies.append(values.setdefault(str(value), {}).setdefault(opinion.agent, Tally()))
             for tally in tallies:
                 tally.add(valid, right)
-        for places in behind.values():
+        for places in places_of.values():
             pattern = tuple(opinions[place].agent for place in places)
             self.patterns.setdefault(pattern, Tally()).add(True, correct[places[0]])
 
     # --------------------------------------------------------------------------------- parameters
 
     def theta(self, rules: Rules) -> Theta:
-        """The frozen parameters Θ; terms that the rules leave out are still in it."""
+        """Return the frozen parameters Θ with all terms, even those that the rules leave out."""
         alpha = {agent: tally.smoothed(rules.alpha_over) for agent, tally in self.tallies.items()}
         patterns = {
             pattern: tally.smoothed("all")
@@ -119,11 +118,11 @@ class Counts:
         )
 
     def ordered(self, agents: Iterable[str]) -> tuple[str, ...]:
-        """Agents in the panel's order."""
+        """Return the agents in the panel's order."""
         return tuple(sorted(agents, key=self.agents.index))
 
     def alpha_by(self, label: str) -> Mapping[str, Mapping[str, float]]:
-        """Value of a label → agent → its reliability over all its outputs there."""
+        """Return value of the label → agent → its reliability over its outputs there."""
         values = self.labels.get(label, {})
         return {
             value: {agent: tally.smoothed("all") for agent, tally in agents.items()} for value, agents in values.items()
@@ -132,7 +131,7 @@ class Counts:
     # --------------------------------------------------------------------------------------- JSON
 
     def facts(self, rules: Rules) -> dict[str, Any]:
-        """As JSON, with what follows under these rules."""
+        """Return the counts as JSON, with the parameters that follow from them under these rules."""
         theta = self.theta(rules)
         return {
             "agents": list(self.agents),
@@ -163,14 +162,16 @@ class Counts:
 
 
 def missing(unstated: Tally, rules: Rules) -> float:
-    """c_miss = clip(share of right outputs among those that state no confidence); the default if there are none."""
+    """Return c_miss = clip(share of correct outputs among those without a confidence); by default `rules.c_miss`."""
     count = unstated.of(rules.quality_over)
     return clip(unstated.correct / count, rules.c_min, rules.c_max) if count else rules.c_miss
 
 
 def penalty(malformed: Tally, formed: Tally, rules: Rules) -> float:
-    """λ_mal = clip(accuracy of malformed outputs / of well-formed ones); the default if either is not known or the
-    latter 0."""
+    """Return λ_mal = clip(accuracy of malformed outputs / accuracy of well-formed ones).
+
+    The default if there are no outputs of one kind, or the second accuracy is 0.
+    """
     bad, good = malformed.of(rules.quality_over), formed.of(rules.quality_over)
     if not bad or not good or not formed.correct:
         return rules.lambda_mal
@@ -178,7 +179,7 @@ def penalty(malformed: Tally, formed: Tally, rules: Rules) -> float:
 
 
 def independence(pattern: float | None, alpha: Mapping[str, float], pair: Sequence[str], rules: Rules) -> float:
-    """γ = clip((R_ij - max α) / (1 - max α)), what the pair's agreement adds; the default where R_ij is not known."""
+    """Return γ = clip((R_ij - max α) / (1 - max α)), the gain of the pair's agreement; the default without R_ij."""
     if pattern is None:
         return rules.gamma
     best = max(alpha[agent] for agent in pair)
@@ -186,12 +187,12 @@ def independence(pattern: float | None, alpha: Mapping[str, float], pair: Sequen
 
 
 def clip(value: float, low: float, high: float) -> float:
-    """The nearest number from `low` to `high`."""
+    """Return the nearest number from `low` to `high`."""
     return min(max(value, low), high)
 
 
 def vars_of(tally: Tally) -> dict[str, int]:
-    """A tally as JSON."""
+    """Return a tally as JSON."""
     return {"correct": tally.correct, "valid": tally.valid, "all": tally.all}
 
 
@@ -199,23 +200,23 @@ def vars_of(tally: Tally) -> dict[str, int]:
 
 
 def counts_of(parameters: Any) -> Counts:
-    """The counts of a calibration file.
+    """Return the counts of a calibration file.
 
     Raises:
-        PluginError: for what is missing, no count, or cannot be: more right ones than answers, agents there are not.
+        PluginError: for missing entries, values that are not counts, unknown agents, and impossible counts.
     """
-    found = _mapping(parameters, "the calibration")
-    listed = found.get("agents")
-    if not isinstance(listed, list) or not listed or not all(isinstance(agent, str) and agent for agent in listed):
-        raise _wrong("agents", listed, "a list of agents")
-    if len(set(listed)) != len(listed):
-        raise _wrong("agents", listed, "a list of different agents")
-    counts = Counts(tuple(listed), _count(found, "episodes"))
-    counts.tallies = _tallies(found.get("tallies"), "tallies", counts.agents)
-    lacking = [agent for agent in counts.agents if agent not in counts.tallies]
-    if lacking:
-        raise PluginError(f"the calibration counts nothing of {lacking[0]}", hint=HINT, at=("calibration",))
-    patterns = found.get("patterns")
+    fields = _mapping(parameters, "the calibration")
+    panel = fields.get("agents")
+    if not isinstance(panel, list) or not panel or not all(isinstance(agent, str) and agent for agent in panel):
+        raise _wrong("agents", panel, "a list of agents")
+    if len(set(panel)) != len(panel):
+        raise _wrong("agents", panel, "a list of different agents")
+    counts = Counts(tuple(panel), _count(fields, "episodes"))
+    counts.tallies = _tallies(fields.get("tallies"), "tallies", counts.agents)
+    missing_agents = [agent for agent in counts.agents if agent not in counts.tallies]
+    if missing_agents:
+        raise PluginError(f"the calibration counts nothing of {missing_agents[0]}", hint=HINT, at=("calibration",))
+    patterns = fields.get("patterns")
     if not isinstance(patterns, list):
         raise _wrong("patterns", patterns, "a list")
     for place, entry in enumerate(patterns):
@@ -224,8 +225,8 @@ def counts_of(parameters: Any) -> Counts:
             raise _wrong(f"patterns[{place}]", entry, "a pattern that is not there already")
         counts.patterns[pattern] = tally
     for name in ("unstated", "malformed", "formed"):
-        setattr(counts, name, _tally(found.get(name), name))
-    for label, values in _mapping(found.get("labels", {}), "labels").items():
+        setattr(counts, name, _tally(fields.get(name), name))
+    for label, values in _mapping(fields.get("labels", {}), "labels").items():
         counts.labels[str(label)] = {
             str(value): _tallies(agents, f"labels.{label}.{value}", counts.agents)
             for value, agents in _mapping(values, f"labels.{label}").items()
@@ -234,47 +235,47 @@ def counts_of(parameters: Any) -> Counts:
 
 
 def _pattern(entry: Any, where: str, counts: Counts) -> tuple[tuple[str, ...], Tally]:
-    found = _mapping(entry, where)
-    agents = found.get("agents")
-    known = isinstance(agents, list) and agents and all(isinstance(s, str) and s in counts.agents for s in agents)
-    if not isinstance(agents, list) or not known or list(counts.ordered(set(agents))) != agents:
+    fields = _mapping(entry, where)
+    agents = fields.get("agents")
+    valid = isinstance(agents, list) and agents and all(isinstance(s, str) and s in counts.agents for s in agents)
+    if not isinstance(agents, list) or not valid or list(counts.ordered(set(agents))) != agents:
         raise _wrong(f"{where}.agents", agents, f"some of {', '.join(counts.agents)}, in this order")
-    correct, count = _count(found, "correct", where), _count(found, "count", where)
+    correct, count = _count(fields, "correct", where), _count(fields, "count", where)
     if correct > count:
         raise _wrong(f"{where}.correct", correct, f"at most the count, {count}")
     return tuple(agents), Tally(correct, count, count)
 
 
-def _tallies(found: Any, where: str, agents: Sequence[str]) -> dict[str, Tally]:
-    made = {}
-    for agent, tally in _mapping(found, where).items():
+def _tallies(value: Any, where: str, agents: Sequence[str]) -> dict[str, Tally]:
+    tallies = {}
+    for agent, tally in _mapping(value, where).items():
         if agent not in agents:
             raise _wrong(where, agent, f"one of {', '.join(agents)}")
-        made[agent] = _tally(tally, f"{where}.{agent}")
-    return made
+        tallies[agent] = _tally(tally, f"{where}.{agent}")
+    return tallies
 
 
-def _tally(found: Any, where: str) -> Tally:
-    listed = _mapping(found, where)
-    tally = Tally(*(_count(listed, name, where) for name in ("correct", "valid", "all")))
+def _tally(value: Any, where: str) -> Tally:
+    fields = _mapping(value, where)
+    tally = Tally(*(_count(fields, name, where) for name in ("correct", "valid", "all")))
     if not tally.correct <= tally.valid <= tally.all:
-        raise _wrong(where, found, "correct ≤ valid ≤ all")
+        raise _wrong(where, value, "correct ≤ valid ≤ all")
     return tally
 
 
-def _count(found: Mapping[str, Any], name: str, where: str = "") -> int:
-    value = found.get(name)
+def _count(fields: Mapping[str, Any], name: str, where: str = "") -> int:
+    value = fields.get(name)
     if type(value) is not int or not 0 <= value <= LARGEST:
         raise _wrong(f"{where}.{name}".lstrip("."), value, f"a whole number from 0 to {LARGEST:,}")
     return value
 
 
-def _mapping(found: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(found, Mapping):
-        raise _wrong(where, found, "a mapping")
-    return found
+def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _wrong(where, value, "a mapping")
+    return value
 
 
-def _wrong(where: str, found: Any, wanted: str) -> PluginError:
-    shown = repr(found) if len(repr(found)) <= 60 else repr(found)[:57] + "…"
-    return PluginError(f"calibration: {where} must be {wanted}, found {shown}", hint=HINT, at=("calibration",))
+def _wrong(where: str, value: Any, expected: str) -> PluginError:
+    text = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "…"
+    return PluginError(f"calibration: {where} must be {expected}, found {text}", hint=HINT, at=("calibration",))

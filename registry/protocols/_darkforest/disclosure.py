@@ -1,6 +1,6 @@
-"""What the coordinator is shown of the panel: E = D(O, B; Ω) as compact lines (DarkForest, Section 3.5).
+"""What the coordinator sees of the panel: E = D(O, B; Ω) as compact lines (DarkForest, Section 3.5).
 
-What is not among the fields is not in the text, not even by the order of its lines.
+A field that is not disclosed leaves no trace in the text, not even in the order of its lines.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .belief import Belief, Cluster, Theta, stated
 from .excerpt import Reader, excerpt, in_a_line
 
 Disclosure = Literal["belief_summary", "reasoning_summary", "full_traces"]
-"""Named policies (Table 8): the summary; with an excerpt of each member's reasoning; with its whole reply."""
+"""Named policies (Table 8): the summary; the summary and reasoning excerpts; the summary and whole replies."""
 
 Field = Literal[
     "answer", "canonical", "option", "status", "confidence", "error", "reasoning", "trace",
     "clusters", "top", "posterior", "margin", "uncertain", "disagreement", "pattern", "score", "counts", "imputed",
     "guidance",
 ]  # fmt: skip
-"""What can be disclosed: first of each member, then of the belief."""
+"""Fields that can be disclosed: first those of each member, then those of the belief."""
 
 SUMMARY: tuple[Field, ...] = (
     "answer", "status", "confidence", "clusters", "top", "posterior", "margin", "uncertain", "disagreement",
@@ -33,22 +33,22 @@ SUMMARY: tuple[Field, ...] = (
 """The belief summary of the paper (Section 3.5 and Appendix D.3)."""
 
 SHORT = 80
-"""Characters up to which an answer stands in its line; longer ones, and those of several lines, are put below it."""
+"""Longest answer within a line, in characters. Longer ones, and those of several lines, are put below it."""
 MAX_ANSWER = 8_000
-"""Characters of one answer that are shown at most."""
+"""Characters of one answer at most; the rest is cut."""
 STRONG_CONFLICT, STRONG_LEAD, SMALL_MARGIN = 0.45, 0.65, 0.15
-"""Thresholds of the guidance line, which are the artifact's for MATH."""
+"""Thresholds of the guidance line; those of the artifact for MATH."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Ω: which fields, and how much of them.
+    """Ω: the disclosed fields, and how much of each.
 
     Attributes:
-        fields: what is disclosed.
-        reasoning: characters of a member's text before its answer that are shown.
-        trace: characters of its whole reply; None: all.
-        clusters: candidates that are listed at most; None: all.
+        fields: the disclosed fields.
+        reasoning: characters of a member's text before its answer.
+        trace: characters of a member's whole reply; None for all.
+        clusters: candidates listed at most; None for all.
         digits: decimals of numbers.
     """
 
@@ -60,7 +60,7 @@ class Policy:
 
     @property
     def leading(self) -> bool:
-        """Whether what is disclosed tells which candidate leads."""
+        """Whether the disclosed fields reveal which candidate leads."""
         return "top" in self.fields or self.fields >= {"clusters", "posterior"}
 
 
@@ -75,17 +75,17 @@ def disclose(
     errors: Sequence[str | None] = (),
     options: Sequence[str] | None = None,
 ) -> str:
-    """The evidence as text, "" if there is nothing to disclose.
+    """Return the evidence as text; "" if there is nothing to disclose.
 
     Args:
         uncertain: the flag of Section 3.4.
-        theta: for what was imputed to members that stated no confidence.
-        read: how answers were found in replies, so that reasoning ends before them.
+        theta: has the confidence of members that stated none.
+        read: reads the answer from a text, so that excerpts end before it.
         errors: why members gave no answer, in the opinions' order.
         options: the question's choices, of which an answer may be the letter.
     """
-    made = _Evidence(policy, opinions, belief, uncertain, theta, read, errors, options)
-    return "\n".join([*made.candidates(), *made.state(), *made.members()])
+    evidence = _Evidence(policy, opinions, belief, uncertain, theta, read, errors, options)
+    return "\n".join([*evidence.candidates(), *evidence.state(), *evidence.members()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class _Evidence:
 
     # -------------------------------------------------------------------------------- candidates
 
-    def listed(self) -> Sequence[Cluster]:
-        """The clusters that are told, numbered from 1: most believed first only if the belief is told."""
+    def clusters(self) -> Sequence[Cluster]:
+        """The disclosed clusters: the most probable first only if the belief is disclosed."""
         if not self.has("clusters"):
             return ()
         clusters = list(self.belief.clusters)
@@ -118,11 +118,11 @@ class _Evidence:
         return clusters[: self.policy.clusters]
 
     def candidates(self) -> Iterator[str]:
-        listed = self.listed()
-        if not listed:
+        clusters = self.clusters()
+        if not clusters:
             return
         yield "Candidate answers" + (", most believed first:" if self.policy.leading else ":")
-        for place, cluster in enumerate(listed):
+        for place, cluster in enumerate(clusters):
             notes = [f"given by {', '.join(cluster.agents)}"]
             if self.has("posterior"):
                 notes.append(f"posterior {self.number(cluster.posterior)}")
@@ -132,18 +132,18 @@ class _Evidence:
                 source = "measured" if cluster.calibrated else "assumed"
                 notes.append(f"reliability of this agreement {self.number(cluster.reliability)} ({source})")
             if self.has("imputed"):
-                sure = [stated(o, self.theta) for o in self.opinions if o.candidate == cluster.candidate]
-                notes.append(f"mean confidence {self.number(sum(sure) / len(sure))}")
-            yield from _said(f"{place + 1}. ", cluster.answer, notes)
-        left = len(self.belief.clusters) - len(listed)
-        if left:
-            yield f"({left} more)"
+                confidences = [stated(o, self.theta) for o in self.opinions if o.candidate == cluster.candidate]
+                notes.append(f"mean confidence {self.number(sum(confidences) / len(confidences))}")
+            yield from _answer_lines(f"{place + 1}. ", cluster.answer, notes)
+        hidden = len(self.belief.clusters) - len(clusters)
+        if hidden:
+            yield f"({hidden} more)"
 
     # ------------------------------------------------------------------------------------ belief
 
     def state(self) -> Iterator[str]:
         belief, top = self.belief, self.belief.top
-        found = [o for o in self.opinions if o.candidate is not None]
+        readable = [o for o in self.opinions if o.candidate is not None]
         numbers = []
         if self.has("posterior"):
             numbers.append(f"posterior {self.number(belief.posterior)}")
@@ -153,17 +153,17 @@ class _Evidence:
             if self.policy.fields - {"reasoning", "trace"}:
                 yield "No member's answer could be read."
         elif self.has("top"):
-            yield from _said("Leading candidate: ", top.answer, numbers)
+            yield from _answer_lines("Leading candidate: ", top.answer, numbers)
         elif numbers:
             yield f"Leading candidate: {', '.join(numbers)}"
         if self.has("uncertain") and top is not None:
             yield f"The belief is {'uncertain' if self.uncertain else 'concentrated'}."
         if self.has("disagreement") and top is not None:
-            several = len(belief.clusters) > 1
-            yield f"The members disagree: {len(belief.clusters)} answers." if several else "The members agree."
+            disagree = len(belief.clusters) > 1
+            yield f"The members disagree: {len(belief.clusters)} answers." if disagree else "The members agree."
         if self.has("counts"):
-            unread = len(self.opinions) - len(found)
-            yield f"{len(belief.clusters)} different answers, {unread} replies without one."
+            unreadable = len(self.opinions) - len(readable)
+            yield f"{len(belief.clusters)} different answers, {unreadable} replies without one."
         if self.has("guidance"):
             yield guidance(belief, self.uncertain)
 
@@ -188,7 +188,7 @@ class _Evidence:
             notes.append(f"error: {in_a_line(error, 200)}")
         number = self._number(opinion)
         if self.has("answer") and opinion.answer is not None and number is None:
-            yield from _said(f"- {opinion.agent}: ", opinion.answer, notes)
+            yield from _answer_lines(f"- {opinion.agent}: ", opinion.answer, notes)
         elif notes or number is not None:
             yield f"- {opinion.agent}: " + ", ".join([*([number] if number else []), *notes])
         for field, text in (("reasoning", self._excerpt(opinion)), ("trace", self._trace(opinion))):
@@ -210,16 +210,18 @@ class _Evidence:
                 yield "no confidence stated"
 
     def _number(self, opinion: Opinion) -> str | None:
-        """A long answer is told by its number in the list of candidates."""
+        """A long answer's number in the list of candidates; None for a short or hidden one."""
         if not self.has("answer") or opinion.answer is None or _short(_words(opinion.answer)):
             return None
-        candidates = [cluster.candidate for cluster in self.listed()]
+        candidates = [cluster.candidate for cluster in self.clusters()]
         return f"candidate {candidates.index(opinion.candidate) + 1}" if opinion.candidate in candidates else None
 
     def _excerpt(self, opinion: Opinion) -> str:
         if not self.has("reasoning"):
             return ""
-        return excerpt(opinion, self.policy.reasoning, self.read, told=self.has("answer") or self.has("trace"))
+        return excerpt(
+            opinion, self.policy.reasoning, self.read, answer_disclosed=self.has("answer") or self.has("trace")
+        )
 
     def _trace(self, opinion: Opinion) -> str:
         if not self.has("trace") or not opinion.text:
@@ -229,7 +231,7 @@ class _Evidence:
 
 
 def guidance(belief: Belief, uncertain: bool) -> str:
-    """What to make of the belief, in a line; its four tiers are the artifact's for MATH, its words ours."""
+    """Return advice on the belief, in one line. Its tiers are those of the artifact for MATH, its words are ours."""
     if not belief.clusters:
         return "Nothing is known of the answer: work it out."
     if len(belief.clusters) >= 3 and belief.posterior <= STRONG_CONFLICT:
@@ -241,13 +243,13 @@ def guidance(belief: Belief, uncertain: bool) -> str:
     return "The belief is a weak prior."
 
 
-def _said(head: str, answer: Action, notes: Sequence[str]) -> Iterator[str]:
-    """An answer with notes on it: in one line, or its text below."""
-    text, behind = _words(answer), ", ".join(notes)
+def _answer_lines(head: str, answer: Action, notes: Sequence[str]) -> Iterator[str]:
+    """Yield an answer with notes: in one line if it is short, else its text below."""
+    text, remarks = _words(answer), ", ".join(notes)
     if _short(text):
-        yield f"{head}{text}" + (f" ({behind})" if behind else "")
+        yield f"{head}{text}" + (f" ({remarks})" if remarks else "")
     else:
-        yield f"{head}({behind})" if behind else head.rstrip()
+        yield f"{head}({remarks})" if remarks else head.rstrip()
         yield peer_text(text[:MAX_ANSWER] + (" …" if len(text) > MAX_ANSWER else ""), block=True)
 
 

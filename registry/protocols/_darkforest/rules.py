@@ -1,7 +1,7 @@
-"""DarkForest's choices as values: those of the paper, and by name those of its public artifact where they differ.
+"""DarkForest's choices as values: those of the paper, and presets with those of its public artifact.
 
-A preset is a mapping and nothing else: whatever it says can be said in YAML, one parameter at a time. Agents stand for
-the artifact's models in the order of its panels.
+A preset is only a mapping: YAML can set each of its parameters. Agents stand for the artifact's models in the order of
+its panels.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Preset = Literal[
 ]
 Terms = Literal["uniform", "agent", "full"]
 Outputs = Literal["valid", "all"]
-"""Which outputs a share of right ones is taken of: those with an answer, or all."""
+"""The outputs over which a share of correct ones is taken: those with an answer, or all."""
 Coordinate = Literal["always", "doubt", "disagreement", "uncertain", "never"]
-"""When the coordinator is asked."""
+"""When the coordinator acts."""
 Unusable = Literal["none", "top", "anchor"]
-"""What counts where a coordinator's reply has no answer and nothing is trusted."""
+"""What counts if the coordinator's reply has no answer and no candidate is trusted."""
 
 TERMS: Mapping[str, tuple[Term, ...]] = {"uniform": (), "agent": ("agent",), "full": get_args(Term)}
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Every choice, whole. Fields are `DarkForest`'s parameters of the same names; defaults are the paper's."""
+    """Every choice. Fields are `DarkForest`'s parameters of the same names; defaults are the paper's."""
 
     terms: tuple[Term, ...] = TERMS["full"]
     correlated: tuple[tuple[str, str], ...] = ()
@@ -157,43 +157,44 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "artifact/finqa": {**_PROFESSIONAL, "alpha_over": "all"},  # its categories are one: reliability over all its rows
     "artifact/legalbench": {**_PROFESSIONAL, "alpha_by": "legal_task"},
 }
-"""Preset → where it is not the paper."""
+"""Preset → parameters in which it differs from the paper."""
 
 
-def rules_of(preset: str, given: Mapping[str, Any]) -> Rules:
-    """The preset's choices, but for those that are given (not None).
+def rules_of(preset: str, parameters: Mapping[str, Any]) -> Rules:
+    """Return the preset's rules; a parameter that is not None overrides the preset's.
 
     Raises:
-        PluginError: for numbers that are none, bounds that are the wrong way round, and pairs that are none.
+        PluginError: for numbers that are not finite, a lower bound above its upper bound, and pairs of other than two
+            agents.
     """
-    for name, value in given.items():
+    for name, value in parameters.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise PluginError(f"{name} is {value}; it must be a finite number", at=(name,))
-    own = {name: _frozen(value) for name, value in given.items() if value is not None}
-    if isinstance(own.get("terms"), str):
-        own["terms"] = TERMS[own["terms"]]
-    rules = Rules(**{**PRESETS[preset], **own})
+    overrides = {name: _frozen(value) for name, value in parameters.items() if value is not None}
+    if isinstance(overrides.get("terms"), str):
+        overrides["terms"] = TERMS[overrides["terms"]]
+    rules = Rules(**{**PRESETS[preset], **overrides})
     if rules.c_min > rules.c_max:
         raise PluginError(f"c_min is {rules.c_min}, above c_max: {rules.c_max}", at=("c_min",))
     for pair in rules.correlated:
         if len(set(pair)) != 2 or len(pair) != 2:
-            hint = "Write correlated: [[Agent-0, Agent-1]]; three alike are three pairs."
-            raise PluginError(f"correlated has {list(pair)}, which is no pair of agents", hint=hint, at=("correlated",))
+            hint = "Write correlated: [[Agent-0, Agent-1]]. Three correlated agents are three pairs."
+            raise PluginError(f"correlated has {list(pair)}, not a pair of agents", hint=hint, at=("correlated",))
     if rules.unusable == "anchor" and not rules.anchor:
-        raise PluginError("unusable: anchor, but there is no anchor", hint="Name an agent: anchor.", at=("unusable",))
+        raise PluginError("unusable: anchor needs an anchor", hint="Set `anchor` to an agent.", at=("unusable",))
     return rules
 
 
-def names(rules: Rules) -> tuple[tuple[str, str], ...]:
-    """(parameter, agent) for every member of the panel that the rules name."""
-    listed: dict[str, tuple[str, ...]] = {
+def agent_references(rules: Rules) -> tuple[tuple[str, str], ...]:
+    """Return (parameter, agent) for every member of the panel that the rules name."""
+    agents_by_parameter: dict[str, tuple[str, ...]] = {
         "correlated": tuple(agent for pair in rules.correlated for agent in pair),
         "priority": rules.priority,
         "compared": rules.compared,
         "anchor": (rules.anchor,) if rules.anchor else (),
         "patterns": tuple(agent for pattern in rules.patterns for agent in pattern),
     }
-    return tuple(dict.fromkeys((parameter, agent) for parameter, agents in listed.items() for agent in agents))
+    return tuple(dict.fromkeys((name, agent) for name, agents in agents_by_parameter.items() for agent in agents))
 
 
 def _frozen(value: Any) -> Any:
