@@ -55,11 +55,14 @@ def test_scores_are_read_line_by_line(tmp_path: Path) -> None:
         ("{", "scores.jsonl:2:1: not JSON"),
         ("[" * 100_000, "scores.jsonl:2:1: not JSON"),
         ("[]", "a score is a JSON object, found list"),
-        ('{"id": "a"}', "lacks condition, labels, numbers"),
-        ('{"id": 1, "condition": "c", "labels": {}, "numbers": {}}', "are strings"),
-        ('{"id": "a", "condition": "c", "labels": [], "numbers": {}}', "are objects"),
+        ('{"id": "a"}', "condition of a score is a text, found None"),
+        ('{"id": 1, "condition": "c", "labels": {}, "numbers": {}}', "id of a score is a text, found 1"),
+        ('{"id": "a", "condition": "c", "labels": [], "numbers": {}}', "labels of a score is an object, found []"),
         ('{"id": "a", "condition": "c", "labels": {}, "numbers": {"x": true}}', "x is True, not a number"),
-        ('{"id": "a", "condition": "c", "labels": {}, "numbers": {}, "error": 1}', "error is 1"),
+        (
+            '{"id": "a", "condition": "c", "labels": {}, "numbers": {}, "error": 1}',
+            "error of a score is a text or null, found 1",
+        ),
     ],
 )
 def test_unreadable_scores_say_where_and_why(tmp_path: Path, line: str, message: str) -> None:

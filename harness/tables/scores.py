@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,22 +70,15 @@ class EpisodeScore:
         value = self.numbers.get(metric)
         if self.error is not None or not isinstance(value, Sequence):
             return None
-        over, under = value
-        return (over, under) if math.isfinite(over) and math.isfinite(under) and under > 0 else None
+        top, bottom = value
+        return (top, bottom) if math.isfinite(top) and math.isfinite(bottom) and bottom > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object; numbers that are not finite become null."""
         numbers = {name: x if _is_number(x) else None for name, x in self.numbers.items()}
-        labels = dict(self.labels)
-        marks = {mark: True for mark in ("uses_ground_truth", "limited") if getattr(self, mark)}
-        return {
-            "id": self.id,
-            "condition": self.condition,
-            "labels": labels,
-            "numbers": numbers,
-            "error": self.error,
-            **marks,
-        }
+        line = {field.name: getattr(self, field.name) for field in fields(self)}
+        line |= {"labels": dict(self.labels), "numbers": numbers}
+        return {key: value for key, value in line.items() if value or key not in ("uses_ground_truth", "limited")}
 
     @classmethod
     def from_json(cls, data: Any) -> EpisodeScore:
@@ -96,21 +89,22 @@ class EpisodeScore:
         """
         if not isinstance(data, dict):
             raise DataError(f"a score is a JSON object, found {type(data).__name__}")
-        if missing := {"id", "condition", "labels", "numbers"} - data.keys():
-            raise DataError(f"the score lacks {', '.join(sorted(missing))}")
-        labels, numbers, error = data["labels"], data["numbers"], data.get("error")
-        if not (isinstance(data["id"], str) and isinstance(data["condition"], str)):
-            raise DataError("id and condition of a score are strings")
-        if not isinstance(labels, dict) or not isinstance(numbers, dict):
-            raise DataError("labels and numbers of a score are objects")
-        for name, number in numbers.items():
-            plain = isinstance(number, int | float | None) and not isinstance(number, bool)
-            if not plain and not (isinstance(number, list) and _is_number(number)):
+        for name, (kind, article) in _LINE.items():
+            if not isinstance(data.get(name), kind):
+                raise DataError(f"{name} of a score is {article}, found {data.get(name)!r:.80}")
+        for name, number in data["numbers"].items():
+            if number is not None and not _is_number(number):
                 raise DataError(f"{name} is {number!r:.80}, not a number, [numerator, denominator] or null")
-        if not isinstance(error, str | None):
-            raise DataError(f"error is {error!r:.80}, not a string or null")
-        marks = (bool(data.get(mark, False)) for mark in ("uses_ground_truth", "limited"))
-        return cls(data["id"], data["condition"], labels, numbers, error, *marks)
+        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
+
+
+_LINE: Final[dict[str, tuple[Any, str]]] = {
+    "id": (str, "a text"),
+    "condition": (str, "a text"),
+    "labels": (dict, "an object"),
+    "numbers": (dict, "an object"),
+    "error": (str | None, "a text or null"),
+}
 
 
 def load_scores(path: Path) -> list[EpisodeScore]:
@@ -125,10 +119,9 @@ def load_scores(path: Path) -> list[EpisodeScore]:
             for number, line in enumerate(lines, 1):
                 try:
                     scores.append(EpisodeScore.from_json(json.loads(line)))
-                except (ValueError, RecursionError) as error:
-                    raise DataError(f"not JSON: {error}", place=Place(str(path), number, 1)) from error
-                except DataError as error:
-                    raise DataError(error.message, place=Place(str(path), number, 1)) from error
+                except (ValueError, RecursionError, DataError) as error:
+                    what = error.message if isinstance(error, DataError) else f"not JSON: {error}"
+                    raise DataError(what, place=Place(str(path), number, 1)) from error
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the scores: {error}", place=Place(str(path))) from error
     return scores
@@ -166,13 +159,13 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
     if not values:
         return Statistic(None, None, 0)
     try:
-        made = metric.aggregate(values)
+        statistic = metric.aggregate(values)
     except Exception as error:
         message = f"{type(metric).__name__}.aggregate fails: {describe(error)}"
         raise PluginError(message, hint="Mend it, then `harness score RUN`: no episode is lost.") from error
-    if not isinstance(made, Statistic):
-        raise PluginError(f"{type(metric).__name__}.aggregate gives {made!r:.80}, not a Statistic")
-    return made
+    if not isinstance(statistic, Statistic):
+        raise PluginError(f"{type(metric).__name__}.aggregate gives {statistic!r:.80}, not a Statistic")
+    return statistic
 
 
 def refuse_bare_shares(metric: Metric, scores: Iterable[EpisodeScore], name: str) -> None:
@@ -201,30 +194,19 @@ def rows(scores: Iterable[EpisodeScore], metrics: Mapping[str, Metric], run: str
     there, and true, where players knew the right answer; `limited` counts the episodes in which a limit was reached,
     where there are some.
     """
-    found = []
+    result: list[dict[str, Any]] = []
     for (model, condition), group in by_condition(scores).items():
         shared = {k: v for k, v in group[0].labels.items() if k != "model" and all(s.labels.get(k) == v for s in group)}
         failed = sum(score.failed for score in group)
-        limited = sum(score.limited for score in group)
+        marks: dict[str, Any] = {"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}
+        if limited := sum(score.limited for score in group):
+            marks["limited"] = limited
         for name, metric in metrics.items():
             stat = aggregate(metric, group, name)
-            found.append(
-                {
-                    "schema": SCHEMA,
-                    "run": run,
-                    "model": model,
-                    "condition": condition,
-                    "labels": shared,
-                    "metric": name,
-                    "value": finite(stat.value),
-                    "stderr": finite(stat.stderr),
-                    "n": stat.n,
-                    "failed": failed,
-                    **({"uses_ground_truth": True} if any(score.uses_ground_truth for score in group) else {}),
-                    **({"limited": limited} if limited else {}),
-                }
-            )
-    return found
+            row = {"schema": SCHEMA, "run": run, "model": model, "condition": condition, "labels": shared}
+            row |= {"metric": name, "value": finite(stat.value), "stderr": finite(stat.stderr), "n": stat.n}
+            result.append({**row, "failed": failed, **marks})
+    return result
 
 
 def finite(x: float | None) -> float | None:

@@ -148,39 +148,32 @@ class Table:
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.
         """
-        told = self.uses_ground_truth
-        return [
-            self._tidy(row, column, cell, told)
-            for row in self.rows
-            for column, cell in zip(self.columns, row.cells, strict=True)
-        ]
-
-    def _tidy(self, row: Row, column: Column, cell: Cell, told: bool) -> dict[str, Any]:
-        labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
-        drawn: dict[str, Any] = {}
-        if self.figure:
-            series = " / ".join(filter(None, column.names))
-            drawn = {"panel": " / ".join(row.names[:-1]), "x": list(row.key.values())[-1], "series": series}
-        numbers = asdict(cell)
-        if not self.kinds & INTERVALS:
-            del numbers["low"], numbers["high"]
-        if "std" not in self.kinds:
-            del numbers["std"]
-        if not told:
-            del numbers["uses_ground_truth"]
-        origin = {"overall": column.overall, "published": row.published}
-        return {**labels, **drawn, "metric": column.metric or row.metric, **numbers, **origin}
+        omitted = self._omitted | (set() if self.kinds & INTERVALS else {"low", "high"})
+        tidy = []
+        for row in self.rows:
+            for column, cell in zip(self.columns, row.cells, strict=True):
+                labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
+                if self.figure:
+                    series = " / ".join(filter(None, column.names))
+                    labels |= {"panel": " / ".join(row.names[:-1]), "x": list(row.key.values())[-1], "series": series}
+                numbers = {key: value for key, value in asdict(cell).items() if key not in omitted}
+                origin = {"overall": column.overall, "published": row.published}
+                tidy.append({**labels, "metric": column.metric or row.metric, **numbers, **origin})
+        return tidy
 
     def to_json(self) -> dict[str, Any]:
         """The whole table as a JSON object; its cells have `std` if the table asks for it, and
         `uses_ground_truth` if any does."""
-        made = {"schema": SCHEMA, **asdict(self)}
-        unsaid = [] if "std" in self.kinds else ["std"]
-        unsaid += [] if self.uses_ground_truth else ["uses_ground_truth"]
-        for cell in (cell for row in made["rows"] for cell in row["cells"]):
-            for name in unsaid:
-                del cell[name]
-        return made
+        document, omitted = {"schema": SCHEMA, **asdict(self)}, self._omitted
+        for row in document["rows"]:
+            row["cells"] = [{k: v for k, v in cell.items() if k not in omitted} for cell in row["cells"]]
+        return document
+
+    @property
+    def _omitted(self) -> set[str]:
+        """The fields of cells that mean nothing in this table."""
+        used = {"std": "std" in self.kinds, "uses_ground_truth": self.uses_ground_truth}
+        return {name for name, is_used in used.items() if not is_used}
 
 
 @dataclass(frozen=True, slots=True)
