@@ -261,7 +261,13 @@ class Wild(Protocol):
 
 def test_check_protocol_sees_chance_strangers_and_facts() -> None:
     found = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
-    for word in ("different batches", "who has no agent", "is not JSON", "twice in one batch", "gives facts []"):
+    for word in (
+        "different batches",
+        "which is not an agent of this case",
+        "is not JSON",
+        "twice in one batch",
+        "gives facts []",
+    ):
         assert word in found
 
 
@@ -306,7 +312,7 @@ def test_check_world_sees_mutation_chance_and_facts() -> None:
     found = " ".join(check.check_world(Counting()))
     for word in (
         "changes the state",
-        "view is not JSON",
+        "observation is not JSON",
         "another game",
         "gives facts ['count']",
         "facts are not JSON",

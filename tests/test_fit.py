@@ -54,7 +54,7 @@ def test_the_agents_answer_the_calibration_rows_and_what_they_got_right_is_writt
     found = fitted(tmp_path)
     assert len(found["questions"]) == 15 and found["task"] == {"use": "arithmetic", "size": 20, "terms": 3}
     assert list(found["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
-    counts = found["parameters"]["agents"]
+    counts = found["parameters"]["tallies"]
     assert counts["Agent-0"]["correct"] > counts["Agent-1"]["correct"] and counts["Agent-0"]["all"] == 15
     assert run(tmp_path).meta["identity"]["calibration"].keys() == {str(tmp_path / "fitted" / "p.json")}
 
@@ -174,20 +174,20 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
         ("[]", "not a JSON object"),
         ("{", "not a JSON object"),
         ("{}", "not a file of calibrated parameters: its schema is None"),
-        ('{"schema": "harness.calibration/1"}', "it does not say its agents"),
-        ('{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": []}', "it does not say its questions"),
+        ('{"schema": "harness.calibration/2"}', "it does not say its agents"),
+        ('{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": []}', "it does not say its questions"),
         (
-            '{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": {"a": 1}, "parameters": {"a": 1},'
+            '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": 1}, "parameters": {"a": 1},'
             '"templates": ["answer"]}',
             "it does not say its questions",
         ),
         (
-            '{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
+            '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
             '"templates": []}',
             "it does not say its templates",
         ),
         (
-            '{"schema": "harness.calibration/1", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
+            '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
             '"templates": ["answer"]}',
             "it does not say its prompts",
         ),
@@ -204,7 +204,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: str, told: str) -> None
 
 def test_parameters_that_cannot_be_are_told_with_their_file(tmp_path: Path) -> None:
     found = fitted(tmp_path)
-    found["parameters"]["agents"]["Agent-1"]["correct"] = -3
+    found["parameters"]["tallies"]["Agent-1"]["correct"] = -3
     file = tmp_path / "fitted" / "p.json"
     file.write_text(json.dumps(found))
     with pytest.raises(PluginError, match=r"p\.json.*Agent-1.*correct"):

@@ -152,10 +152,10 @@ def loose(project: Project, folder: Path, how: str, model: Any = None, **changes
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ("exits", "SystemExit: enough (registry/protocols/odd.py:17)"),
+        ("exits", "SystemExit: enough (registry/protocols/odd.py:19)"),
         ("yields a turn", "TypeError: Odd yielded Turn("),
         ("yields words", "TypeError: Odd yielded 'S0' in a batch, not a Turn"),
-        ("asks a stranger", "RuntimeError: Odd asks 'Zed', who has no agent"),
+        ("asks a stranger", "RuntimeError: Odd asks 'Zed', which is not an agent of this case"),
         ("asks twice", "RuntimeError: Odd asks 'S0' twice in one batch"),
         ("returns nothing", "TypeError: Odd returned None, not an Outcome"),
         ("returns a set", "TypeError: Object of type set is not JSON serializable"),

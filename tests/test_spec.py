@@ -128,9 +128,9 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nextends: [a]"), "names one spec", "s.yaml:2:10"),
         (("name: s", "name: s\ntables: [{title: t}]"), "lacks 'rows', 'cell'", "s.yaml:2:10"),
         (
-            ("name: s", "name: s\nseats: {other: {shares: 1}}"),
+            ("name: s", "name: s\nagents: {other: {shares: 1}}"),
             "unknown key 'shares'. Did you mean share",
-            "s.yaml:2:17",
+            "s.yaml:2:18",
         ),
     ],
 )

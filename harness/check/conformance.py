@@ -293,7 +293,7 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
         broken.append("the same seed gives different batches")
     for turn in one.turns():
         if turn.agent not in protocol.possible_agents(case):
-            broken.append(f"asks {turn.agent!r}, who is no agent of this case")
+            broken.append(f"asks {turn.agent!r}, which is not an agent of this case")
         if not _plain({**turn.context, **turn.observation}):
             broken.append(f"the observation of turn {turn.name!r} is not JSON")
     for batch in one.batches:

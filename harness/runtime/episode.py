@@ -111,7 +111,7 @@ def turns(batch: Any, protocol: Protocol, agents: Container[str]) -> list[Turn]:
         if not isinstance(turn, Turn):
             raise TypeError(f"{name} yielded {turn!r:.80} in a batch, not a Turn")
         if turn.agent not in agents:
-            raise RuntimeError(f"{name} asks {turn.agent!r}, who is no agent of this case")
+            raise RuntimeError(f"{name} asks {turn.agent!r}, which is not an agent of this case")
         if turn.agent in asked:
             raise RuntimeError(f"{name} asks {turn.agent!r} twice in one batch; a second turn needs a second batch")
         asked.add(turn.agent)

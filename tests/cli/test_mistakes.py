@@ -34,7 +34,7 @@ from tests.helpers.commands import TOY, eval_toy, invoke
             "unknown table 'a/b'",
         ),
         ("extends: toy\nname: x\ntask: {broken: cases}", "no cases today"),
-        ("extends: toy\nname: x\nseats: {o: {1: 2, count: 1}}", "unknown key '1'"),
+        ("extends: toy\nname: x\nagents: {o: {1: 2, count: 1}}", "unknown key '1'"),
         ("extends: toy\nname: x\nmetrics: [agreed, solved]", "there is no metric 'solved'"),
         ("extends: toy\nname: x\nprotocol: {rounds: 0}", "'rounds' must be ≥ 1, found 0"),
         ("extends: toy\nname: x\nbaseline: cion", "Did you mean coin"),

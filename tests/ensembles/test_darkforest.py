@@ -96,7 +96,9 @@ def test_what_is_not_disclosed_is_not_in_the_observation_either() -> None:
     observation = found.batches[1][0][0].observation
     assert (observation["uncertain"], observation["leading"]) == (None, None)
     nothing = played("A", "B", "B", disclosure=[])
-    assert nothing.evidence == "" and nothing.batches[1][0][0].peer_text == () and nothing.facts["peer_characters"] == 0
+    assert (
+        nothing.evidence == "" and nothing.batches[1][0][0].peer_texts == () and nothing.facts["peer_characters"] == 0
+    )
 
 
 # ------------------------------------------------------------------------------- guardrail and exits

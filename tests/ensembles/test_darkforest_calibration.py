@@ -51,7 +51,7 @@ ROWS = [
 
 def test_what_is_counted() -> None:
     found = counted(*ROWS, labels={"subject": "law", "level": 3})  # type: ignore[dict-item]
-    assert found.agents == {A: Tally(2, 3, 3), B: Tally(2, 3, 3), C: Tally(1, 2, 3)}
+    assert found.tallies == {A: Tally(2, 3, 3), B: Tally(2, 3, 3), C: Tally(1, 2, 3)}
     assert found.patterns == {
         (A, B): Tally(1, 1, 1),
         (B, C): Tally(1, 1, 1),
@@ -61,7 +61,7 @@ def test_what_is_counted() -> None:
     }
     assert found.unstated == Tally(4, 6, 7), "all but A's first and last"
     assert found.malformed == Tally(1, 2, 3) and found.formed == Tally(4, 6, 6), "what cannot be read has no form"
-    assert found.labels == {"subject": {"law": found.agents}, "level": {"3": found.agents}}
+    assert found.labels == {"subject": {"law": found.tallies}, "level": {"3": found.tallies}}
 
 
 def test_agent_reliability_by_hand() -> None:
@@ -137,7 +137,7 @@ def test_pairs_are_measured_by_the_pattern_of_exactly_the_two() -> None:
 def test_counts_survive_the_file(drawn: list[list[str | None]]) -> None:
     found = counted(*([opinion(f"Agent-{i}", x) for i, x in enumerate(row)] for row in drawn), labels={"l": "v"})
     for agent in found.agents:
-        found.agents.setdefault(agent, Tally())
+        found.tallies.setdefault(agent, Tally())
     facts = json.loads(json.dumps(found.facts(Rules())))
     assert counts_of(facts) == found
     assert facts["derived"]["alpha"] == found.theta(Rules()).alpha
@@ -152,19 +152,19 @@ BAD: list[tuple[tuple[Any, ...], Any, str]] = [
     (("agents",), [A, A], "different agents"),
     (("agents",), [A, 3], "agents must be a list"),
     (("agents",), [A, B, C], "counts nothing of Agent-2"),
-    (("agents",), [A], "agents must be one of Agent-0"),
+    (("agents",), [A], "tallies must be one of Agent-0"),
     (("episodes",), -1, "episodes must be a whole number"),
-    (("agents", A, "correct"), -1, "agents.Agent-0.correct must be a whole number"),
-    (("agents", A, "correct"), math.nan, "found nan"),
-    (("agents", A, "correct"), math.inf, "found inf"),
-    (("agents", A, "correct"), 2.0, "found 2.0"),
-    (("agents", A, "correct"), True, "found True"),
-    (("agents", A, "correct"), "3", "found '3'"),
-    (("agents", A, "correct"), 6, "correct ≤ valid ≤ all"),
-    (("agents", A, "valid"), 7, "correct ≤ valid ≤ all"),
-    (("agents", A, "all"), 10**400, "0 to 1,000,000,000, found 1000"),
-    (("agents", A), {}, "agents.Agent-0.correct must be"),
-    (("agents",), 3, "agents must be a mapping"),
+    (("tallies", A, "correct"), -1, "tallies.Agent-0.correct must be a whole number"),
+    (("tallies", A, "correct"), math.nan, "found nan"),
+    (("tallies", A, "correct"), math.inf, "found inf"),
+    (("tallies", A, "correct"), 2.0, "found 2.0"),
+    (("tallies", A, "correct"), True, "found True"),
+    (("tallies", A, "correct"), "3", "found '3'"),
+    (("tallies", A, "correct"), 6, "correct ≤ valid ≤ all"),
+    (("tallies", A, "valid"), 7, "correct ≤ valid ≤ all"),
+    (("tallies", A, "all"), 10**400, "0 to 1,000,000,000, found 1000"),
+    (("tallies", A), {}, "tallies.Agent-0.correct must be"),
+    (("tallies",), 3, "tallies must be a mapping"),
     (("patterns",), {}, "patterns must be a list"),
     (("patterns", 0), 3, r"patterns\[0\] must be a mapping"),
     (("patterns", 0, "agents"), [B, A], "in this order"),
@@ -249,14 +249,14 @@ def test_fit_counts_what_the_panel_said() -> None:
         )
     )
     assert facts["agents"] == [A, B, C] and facts["episodes"] == 2
-    assert facts["agents"] == {A: tally(2, 2), B: tally(1, 2), C: tally(0, 0, 2)}
+    assert facts["tallies"] == {A: tally(2, 2), B: tally(1, 2), C: tally(0, 0, 2)}
     assert facts["patterns"] == [
         {"agents": [A, B], "correct": 1, "count": 1},
         {"agents": [A], "correct": 1, "count": 1},
         {"agents": [B], "correct": 0, "count": 1},
     ]
     assert facts["unstated"] == tally(2, 2, 4)
-    assert facts["labels"] == {"subject": {"bees": facts["agents"]}}
+    assert facts["labels"] == {"subject": {"bees": facts["tallies"]}}
     assert facts["derived"]["alpha"] == {A: 3 / 4, B: 2 / 4, C: 1 / 2}
     protocol.load_parameters(json.loads(json.dumps(facts)))
 

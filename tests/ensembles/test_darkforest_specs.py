@@ -173,7 +173,7 @@ def test_every_method_takes_the_calls_it_declares(ran: tuple[Run, Model]) -> Non
     for score in run.scores:
         method, calls = score.labels["method"], score.numbers["calls"]
         assert calls == CALLS[method] if method in CALLS else calls in (3, 6, 9), (score.id, calls)
-        peer_characters = score.numbers["peer_text"]
+        peer_characters = score.numbers["peer_tokens"]
         alone = method == "Refine" or method.startswith(("Vote", "Self"))
         agreed = method == "ReConcile" and score.numbers["agreed_first"] == 1
         assert (peer_characters == 0) == (alone or agreed), (score.id, peer_characters)
