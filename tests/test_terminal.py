@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import harness.errors
 from harness.errors import StorageError
 from harness.printable import clean, clean_name, csv_cell
-from harness.report.messages import Traffic, written
+from harness.report.messages import MessageCount, written
 from harness.storage import Journal, write_atomically
 from tests.helpers.fake_openai import FakeOpenAI, status
 
@@ -132,7 +132,9 @@ BLANKS = st.text(" \t\n\u00a0\u2003\u3000", max_size=3)
 )
 def test_no_cell_of_a_csv_file_is_a_formula(blanks: str, first: str, rest: str) -> None:
     assert str(csv_cell(f"{blanks}{first}{rest}")).lstrip().startswith(("'", "\\"))
-    row = next(csv.DictReader(io.StringIO(written([Traffic(f"{blanks}{first}", "a", "b", 1, 1)], "csv"), newline="")))
+    row = next(
+        csv.DictReader(io.StringIO(written([MessageCount(f"{blanks}{first}", "a", "b", 1, 1)], "csv"), newline=""))
+    )
     assert row["episode"].lstrip().startswith(("'", "\\"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
@@ -36,8 +36,6 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     if not runs:
         raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
     _refuse_incomparable(runs)
-    _refuse_other_code(runs)
-    _refuse_other_cases(runs)
     published = list(published)
     names = _names(runs)
     scores = _merged(runs, names)
@@ -58,54 +56,49 @@ def _id(run: RunScores) -> str:
 
 
 def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
-    first = runs[0]
-    for run in runs:
+    """Raises `DataError` for a run that is given twice, and for two of other specs, code or cases."""
+    first: dict[tuple[str, str], tuple[str, RunScores]] = {}
+    for i, run in enumerate(runs):
         if not run.run.get("spec_digest"):
             raise DataError(f"run {_id(run)} does not say which spec it ran: no spec_digest in its run.json")
-        if run.run["spec_digest"] != first.run["spec_digest"]:
-            raise DataError(
-                f"run {_id(run)} cannot be compared with {_id(first)}: they ran different specs "
-                f"({text(run.run.get('spec'))}, digest {text(run.run['spec_digest'])[:12]}; "
-                f"{text(first.run.get('spec'))}, digest {text(first.run['spec_digest'])[:12]})",
-                hint="Compare the spec.yaml in the two run folders, or make a leaderboard for each spec.",
-            )
-    for name, count in Counter(map(_id, runs)).items():
-        if count > 1:
-            raise DataError(f"run {name} is given {count} times")
-
-
-def _refuse_other_code(runs: Sequence[RunScores]) -> None:
-    """Raises `DataError` where a file that two runs used was not the same (`harness.runtime.sources`).
-
-    One that only one of them used is of its own players; whatever imports it would have changed with it.
-    """
-    first_hash: dict[tuple[str, str], tuple[str, RunScores]] = {}
-    for run in runs:
-        for part, what in (("play", "played"), ("task", "graded"), ("metrics", "graded")):
-            hashes = (run.run.get("code") or {}).get(part) or {}
-            for name, digest in hashes.items():
-                there, other = first_hash.setdefault((part, name), (digest, run))
-                if there == digest:
-                    continue
-                again = "Run one of them again in another folder, or make a leaderboard for each."
-                score = "`harness score` on both grades them with the code that is there now."
-                raise DataError(
-                    f"run {_id(run)} cannot be compared with {_id(other)}: they were {what} by different code: {name}",
-                    hint=again if part == "play" else score,
-                )
-
-
-def _refuse_other_cases(runs: Sequence[RunScores]) -> None:
-    """Raises `DataError` where two runs of one spec had other cases: a data file changed between them."""
-    first_digest: dict[str, tuple[str, RunScores]] = {}
-    for run in runs:
-        for what, digest in (run.run.get("cases") or {}).items():
-            there, other = first_digest.setdefault(what, (digest, run))
+        if _id(run) in map(_id, runs[:i]):
+            raise DataError(f"run {_id(run)} is given {[*map(_id, runs)].count(_id(run))} times")
+        # A file that only one of two runs used is of its own players; whatever imports it would have changed with it.
+        parts = {
+            "spec": {"": run.run["spec_digest"]},
+            **(run.run.get("code") or {}),
+            "cases": run.run.get("cases") or {},
+        }
+        for part, name, digest in ((part, *item) for part, digests in parts.items() for item in digests.items()):
+            there, other = first.setdefault((part, name), (digest, run))
             if there != digest:
-                raise DataError(
-                    f"run {_id(run)} cannot be compared with {_id(other)}: the {what} were not the same",
-                    hint="`harness score` on both takes the right answers of now; questions have to be run again.",
-                )
+                specs = (f"{text(r.run.get('spec'))}, digest {text(r.run['spec_digest'])[:12]}" for r in (run, other))
+                what, hint = _DIFFERENCES[part]
+                what = what.format(name=name, specs="; ".join(specs))
+                raise DataError(f"run {_id(run)} cannot be compared with {_id(other)}: {what}", hint=hint)
+
+
+_GRADED: Final = (
+    "they were graded by different code: {name}",
+    "`harness score` on both grades them with the code that is there now.",
+)
+_DIFFERENCES: Final = {
+    "spec": (
+        "they ran different specs ({specs})",
+        "Compare the spec.yaml in the two run folders, or make a leaderboard for each spec.",
+    ),
+    "play": (
+        "they were played by different code: {name}",
+        "Run one of them again in another folder, or make a leaderboard for each.",
+    ),
+    "task": _GRADED,
+    "metrics": _GRADED,
+    "cases": (
+        "the {name} were not the same",
+        "`harness score` on both takes the right answers of now; questions have to be run again.",
+    ),
+}
+"""What may not differ between runs: how the error says that it does, and what to do."""
 
 
 def _names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:

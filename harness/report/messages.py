@@ -6,19 +6,21 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness import storage
 from harness.authoring.traffic import EVERY_OTHER
-from harness.errors import DataError, SetupError, near
+from harness.errors import DataError, near
 from harness.printable import csv_cell
+
+from .plots import literal, new_figure
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class MessageCount:
     """What went from one agent to another in an episode.
 
     `receiver` is "*" for what all others get. `characters` is None where it is not known: with shared files (the
@@ -34,7 +36,7 @@ class Traffic:
     agents: tuple[str, ...] = ()
 
 
-def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
+def messages(folder: Path, condition: str | None = None) -> Iterator[MessageCount]:
     """Every pair of agents between whom something went, by episode, of a run.
 
     From the fact `sent` of the protocol. `condition` leaves out all episodes of other conditions.
@@ -67,42 +69,34 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[Traffic]:
     )
 
 
-def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[Traffic]:
+def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[MessageCount]:
     agents = tuple(facts.get("received") or facts["sent"])
-    reads = facts.get("reads")
-    if reads is not None:
-        for sender, readers in reads.items():
-            for reader, count in readers.items():
-                yield Traffic(episode, sender, reader, count, None, agents)
-        return
-    for sender, receivers in facts["sent"].items():
-        for receiver, (count, length) in receivers.items():
-            yield Traffic(episode, sender, receiver, count, length, agents)
+    counts = facts["sent"] if facts.get("reads") is None else facts["reads"]
+    for sender, receivers in counts.items():
+        for receiver, count in receivers.items():
+            number, length = count if isinstance(count, list) else (count, None)  # of what was read only the number
+            yield MessageCount(episode, sender, receiver, number, length, agents)
 
 
-def written(rows: Iterable[Traffic], form: str) -> str:
+def written(rows: Iterable[MessageCount], form: str) -> str:
     """The rows as csv or json."""
-    plain = [{key: value for key, value in asdict(row).items() if key != "agents"} for row in rows]
+    columns = [field.name for field in fields(MessageCount) if field.name != "agents"]
+    plain = [{name: getattr(row, name) for name in columns} for row in rows]
     if form == "json":
         return json.dumps(plain, indent=1)
     out = io.StringIO()
-    table = csv.DictWriter(out, [f.name for f in fields(Traffic) if f.name != "agents"], lineterminator="\n")
+    table = csv.DictWriter(out, columns, lineterminator="\n")
     table.writeheader()
     table.writerows({key: csv_cell(value) for key, value in row.items()} for row in plain)
     return out.getvalue().rstrip("\n")
 
 
-def heat_map(rows: Iterable[Traffic], path: Path) -> None:
+def heat_map(rows: Iterable[MessageCount], path: Path) -> None:
     """Draw one episode: senders down, receivers across, messages as colour.
 
     Raises:
         SetupError: if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        hint = 'Install it with: pip install "mas-eval-harness[plots]"'
-        raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
     pairs = list(rows)
     agents = {agent: i for i, agent in enumerate(pairs[0].agents)}
     matrix = [[0] * len(agents) for _ in agents]
@@ -110,10 +104,11 @@ def heat_map(rows: Iterable[Traffic], path: Path) -> None:
         sender = agents[row.sender]
         for i in range(len(agents)) if row.receiver == EVERY_OTHER else [agents[row.receiver]]:
             matrix[sender][i] += row.messages if i != sender else 0
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
+    figure = new_figure()
+    figure.set_size_inches(5, 4.5)
     axis = figure.subplots()
     figure.colorbar(axis.imshow(matrix, cmap="viridis"), ax=axis, label="messages")
     axis.set_xlabel("receiver")
     axis.set_ylabel("sender")
-    axis.set_title(pairs[0].episode.replace("$", r"\$"), fontsize="small", wrap=True)
+    axis.set_title(literal(pairs[0].episode), fontsize="small", wrap=True)
     figure.savefig(path)

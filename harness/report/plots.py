@@ -35,11 +35,7 @@ def draw(table: Table, path: Path | None = None) -> Figure:
         SetupError: if matplotlib is not installed.
         DataError: if the table is no figure, has nothing to draw, or cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        hint = 'Install it with: pip install "mas-eval-harness[plots]"'
-        raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
+    figure = new_figure()
     tidy = [{**row, "bar": _bar(row, table)} for row in table.long() if row["value"] is not None]
     if not table.figure or not tidy:
         raise DataError(
@@ -47,19 +43,19 @@ def draw(table: Table, path: Path | None = None) -> Figure:
             hint=None if table.figure else "Say `figure: bar`, `line` or `stacked` in its entry.",
         )
     panels = list(dict.fromkeys(row["panel"] for row in tidy))
-    figure = Figure(figsize=((1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2, 4), layout="constrained")
+    figure.set_size_inches((1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2, 4)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     paint = {"bar": _bars, "line": _lines, "stacked": _stack}[table.figure]
     colours = {name: f"C{i}" for i, name in enumerate(_series(tidy))}  # a series looks the same in every panel
     for panel, axis in zip(panels, axes, strict=True):
         paint(axis, [row for row in tidy if row["panel"] == panel], colours)
-        axis.set_title(_literal(panel))
-        axis.set_xlabel(_literal(table.row_names[-1]))
-    axes[0].set_ylabel(_literal(str(tidy[0]["metric"] or "value")))
+        axis.set_title(literal(panel))
+        axis.set_xlabel(literal(table.row_names[-1]))
+    axes[0].set_ylabel(literal(str(tidy[0]["metric"] or "value")))
     axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
-    figure.suptitle(_literal(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""))
+    figure.suptitle(literal(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""))
     if path is not None:
         try:
             figure.savefig(path)
@@ -68,7 +64,17 @@ def draw(table: Table, path: Path | None = None) -> Figure:
     return figure
 
 
-def _literal(name: str) -> str:
+def new_figure() -> Figure:
+    """An empty figure. Raises `SetupError` if matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        hint = 'Install it with: pip install "mas-eval-harness[plots]"'
+        raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
+    return Figure(layout="constrained")
+
+
+def literal(name: str) -> str:
     """A "$" in a name would start a formula."""
     return clean_name(name).replace("$", r"\$")
 
@@ -78,7 +84,7 @@ def _ticks(tidy: _Tidy) -> list[str]:
 
 
 def _tick(row: dict[str, Any]) -> str:
-    return _literal(str(row["x"])) + marks(row)
+    return literal(str(row["x"])) + marks(row)
 
 
 def _series(tidy: _Tidy) -> dict[str, list[dict[str, Any]]]:
@@ -98,7 +104,7 @@ def _bars(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     width = 0.8 / len(series)
     for i, (name, rows) in enumerate(series.items()):
         places = [ticks.index(_tick(row)) + (i - (len(series) - 1) / 2) * width for row in rows]
-        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=_literal(name))
+        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=literal(name))
     _name_ticks(axis, ticks)
 
 
@@ -107,7 +113,7 @@ def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     ticks = _ticks(tidy)
     for name, rows in _series(tidy).items():
         places = [row["x"] if numeric else ticks.index(_tick(row)) for row in rows]
-        label, colour = _literal(name), colours[name]
+        label, colour = literal(name), colours[name]
         axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=colour, marker="o", capsize=2)
     if not numeric:
         _name_ticks(axis, ticks)
@@ -119,7 +125,7 @@ def _stack(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     for name, rows in _series(tidy).items():
         places = [ticks.index(_tick(row)) for row in rows]
         below = [height[place] for place in places]
-        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=_literal(name))
+        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=literal(name))
         for place, row in zip(places, rows, strict=True):
             height[place] += row["value"]
     _name_ticks(axis, ticks)
