@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -142,7 +141,7 @@ class Driver:
 
     async def _run_worker(self, number: int) -> None:
         """Start a worker and assign episodes to it; ends only by an error or by being cancelled."""
-        actor = self.actors[number] = start_worker(self.ray, self.needs)
+        actor = self.actors[number] = worker_class(self.ray, self.needs).remote()
         await self._place(number, actor)
         here, root = str(Path.cwd()), str(self.work.plan.project.root)
         pings = asyncio.create_task(self._keep_pinging(actor))
@@ -190,7 +189,7 @@ class Driver:
             self.started[number]["episodes"] += len(finished)
             for score in update.scores:
                 if score.id in finished:
-                    self.work.on_score(_shared(score))
+                    self.work.on_score(score)
             self._count(number, update.used)
         if update.failure is not None:
             raise update.failure
@@ -244,7 +243,7 @@ class Driver:
         if why is not None:  # answers in flight may take long, but their worker has to be there
             await asyncio.gather(*map(self._ping, workers.values()))
         patience = ENDING_TIMEOUT if why is None else None
-        ends = [asyncio.wait_for(_result(actor.end.remote(why, now)), patience) for actor in workers.values()]
+        ends = [asyncio.wait_for(actor.end.remote(why, now), patience) for actor in workers.values()]
         failures: list[Failure] = []
         for number, update in zip(workers, await asyncio.gather(*ends, return_exceptions=True), strict=True):
             if isinstance(update, WorkerUpdate):
@@ -271,7 +270,7 @@ class Driver:
         """Kill a worker that does not answer: its process may be frozen. What is asked of it ends with an error."""
         ping = actor.place.options(concurrency_group="pings")  # answers also while a model is loaded
         try:
-            await asyncio.wait_for(_result(ping.remote()), self.settings.ping_timeout)
+            await asyncio.wait_for(ping.remote(), self.settings.ping_timeout)
         except (self.ray.exceptions.RayActorError, TimeoutError):
             self.ray.kill(actor)
 
@@ -285,12 +284,11 @@ class Driver:
             _log.warning(message + "waiting %g s for one that is", wants, there, self.settings.start_timeout)
 
 
-def start_worker(ray: Any, needs: Mapping[str, Any], now: bool = True) -> Any:
-    """A worker's actor, or with `now=False` only its class. Raises `SetupError` for needs that Ray does not know."""
+def worker_class(ray: Any, needs: Mapping[str, Any]) -> Any:
+    """The class of workers' actors. Raises `SetupError` for needs that Ray does not know."""
     try:
         more = {"max_restarts": 0, "scheduling_strategy": "SPREAD", "concurrency_groups": {"pings": 1}}
-        actor = ray.remote(**needs, **more)(Worker)
-        return actor.remote() if now else actor
+        return ray.remote(**needs, **more)(Worker)
     except (ValueError, TypeError, OverflowError) as error:
         message = f"Ray cannot count num_cpus, num_gpus, resources of a worker: {error}"
         raise SetupError(message, hint=f"Found {dict(needs)}.") from None
@@ -302,19 +300,8 @@ async def _cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _result(reference: Any) -> Any:
-    return await reference
-
-
 def _line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
-
-
-def _shared(score: EpisodeScore) -> EpisodeScore:
-    """The score without texts of its own that all scores have: each that comes has its own copies."""
-    labels = {sys.intern(k): sys.intern(v) if type(v) is str else v for k, v in score.labels.items()}
-    numbers = {sys.intern(k): v for k, v in score.numbers.items()}
-    return replace(score, condition=sys.intern(score.condition), labels=labels, numbers=numbers)
 
 
 def _config(work: Work) -> bytes:

@@ -103,10 +103,12 @@ class Worker:
         """
         try:
             read = _read(here, root, config)
-            self._lock = _fence.hold(read.folder, number)
+            self._lock = Lock(read.folder, _fence.path_of(read.folder, number).name)
             plan = _plan(read, root)
         except UserError as failure:
             return failure
+        except OSError as error:
+            return StorageError(f"cannot write to {read.folder}: {error.strerror or error}")
         self._conditions = {condition.id: condition for condition in plan.conditions}
         self._usage = WorkerUsage(read.options.budget, self._news.set)
         work = Work(plan, read.folder, read.options, self._moves, (), 0, self._on_score, self._usage, {})

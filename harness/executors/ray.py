@@ -25,7 +25,7 @@ from harness.runtime.options import Options
 from harness.runtime.runner import Work
 
 from . import Executor
-from ._driver import Driver, start_worker
+from ._driver import Driver, worker_class
 
 _OBJECTS = 128 << 20
 """Bytes of a local cluster's object store: the cases assigned to a worker are the largest thing in it."""
@@ -67,7 +67,7 @@ class Ray(Executor):
         if plan.share_calls:
             message = "share_calls: true asks equal calls once, which only one process can know of"
             raise SetupError(message, hint="Give --executor local, or --set share_calls=false.")
-        start_worker(package(), self.needs, now=False)
+        worker_class(package(), self.needs)
 
     async def play(self, work: Work) -> dict[str, Facts]:
         ray = package()

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 HOLDER = """
 import os, sys
 from pathlib import Path
-from harness.executors import _fence
-lock = _fence.hold(Path(sys.argv[1]), 3)
+from harness.storage.locks import Lock
+lock = Lock(Path(sys.argv[1]), ".lock-3")
 if len(sys.argv) == 2:
     print("held", flush=True)
 elif os.fork():
@@ -56,8 +56,6 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(
     assert len(caplog.messages) == 1 and f"waiting for process {process.pid} on" in caplog.messages[0]
     _fence.sweep(tmp_path)
     assert lock.exists()
-    with pytest.raises(StorageError, match="another process is worker 3"):
-        _fence.hold(tmp_path, 3)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     await_workers(tmp_path)
@@ -68,7 +66,7 @@ def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
     process = holding(tmp_path, "and a child")
     assert process.wait() == 0
     _fence.wait(_fence.path_of(tmp_path, 3), patience=0)
-    lock = _fence.hold(tmp_path, 3)
+    lock = locks.Lock(tmp_path, ".lock-3")
     assert locks.holder(_fence.path_of(tmp_path, 3)) is not None
     lock.release()
     assert locks.holder(_fence.path_of(tmp_path, 3)) is None
