@@ -18,13 +18,13 @@ def end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
-_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
+QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
 
 
 def unquoted(text: str) -> str:
     """`text` without blanks and without quotes around all of it: "8" is 8, but "a" or "b" stays."""
     bare = text.strip()
-    closing = _QUOTES.get(bare[:1])
+    closing = QUOTES.get(bare[:1])
     if closing is None or len(bare) < 2 or bare[-1] != closing:
         return bare
     inner = bare[1:-1]

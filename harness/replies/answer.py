@@ -11,9 +11,9 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
+from ._text import QUOTES, valid
 from .literals import MAX_DEPTH, NOTHING, read
 
-_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»"}
 _UNWRAPS = 5
 """How often text within text is read: quoted lists in strings in lists. Bounds the time, with no right answer lost."""
 _TAG = re.compile(r"[\w+.#-]*+\s*+")  # what may stand behind the opening fence: a language
@@ -82,7 +82,7 @@ def _of_text(text: str, unwraps: int, depth: int) -> Any:
     bare = text.strip()
     value = _within(bare)
     if isinstance(value, str) and value == bare:
-        return _clean(bare)
+        return valid(bare)
     return _normal(value, unwraps - 1, depth) if unwraps else None
 
 
@@ -96,7 +96,7 @@ def _within(bare: str) -> Any:
     value = read(bare)
     if value is not NOTHING:
         return value
-    return bare[1:-1] if len(bare) > 1 and _QUOTES.get(bare[0]) == bare[-1] else bare
+    return bare[1:-1] if len(bare) > 1 and QUOTES.get(bare[0]) == bare[-1] else bare
 
 
 def _unfenced(text: str) -> str:
@@ -107,14 +107,9 @@ def _unfenced(text: str) -> str:
     return (rest if tagged else text[3:-3]).strip()
 
 
-def _clean(text: str) -> str:
-    """Without half characters, which JSON cannot hold."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def _key(key: Any) -> str:
     if isinstance(key, str):
-        return _clean(key.strip())
+        return valid(key.strip())
     plain = _normal(key, 0, 0) if isinstance(key, (int, float)) else key
     return str(plain).lower() if isinstance(plain, bool) else str(plain)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -38,11 +38,12 @@ class Verb:
     def usage(self) -> str:
         """The syntax of the call."""
         attributes = "".join(f' {name}="…"' for name in (*self.arguments, *self.optional))
-        return (
-            f"<{self.name}{attributes}/>"
-            if self.body is None
-            else f"<{self.name}{attributes}>{self.body}</{self.name}>"
-        )
+        return f"<{self.name}{attributes}{'/>' if self.body is None else f'>{self.body}</{self.name}>'}"
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The arguments that a call must have, its body among them."""
+        return self.arguments if self.body is None else (*self.arguments, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,13 @@ class Calls(Reply):
         return [{"call": self.rest}]
 
     def allows(self, action: Action) -> bool:
-        """A list of well-formed calls, at most `limit`."""
-        return well_formed(action, self.verbs, self.limit)
+        """A list of at most `limit` calls, each with exactly the arguments that its verb needs."""
+        verbs = {verb.name: verb for verb in self.verbs}
+        return (
+            isinstance(action, list)
+            and len(action) <= self.limit
+            and all(isinstance(call, Mapping) and _complete(call, verbs.get(call.get("call", ""))) for call in action)
+        )
 
     def parse(self, text: str) -> Parsed:
         """The calls in `text`."""
@@ -87,16 +93,15 @@ class Calls(Reply):
             verb = verbs.get(name)
             if verb is None and not _like_a_call(name):
                 continue
+            content = None
+            if verb is not None:
+                content, at = self._end(text, name, at, attributes, unclosed)
             if len(calls) >= self.limit:
                 skipped += 1
-                at = self._end(text, name, at, attributes, unclosed)[1] if verb else at
-                continue
-            if verb is None:
-                names = ", ".join(verbs)
-                calls.append({"call": name, "error": f"there is no {name}; there are: {names}"})
-                continue
-            content, at = self._end(text, name, at, attributes, unclosed)
-            calls.append(_read(verb, attributes, content))
+            elif verb is None:
+                calls.append({"call": name, "error": f"there is no {name}; there are: {', '.join(verbs)}"})
+            else:
+                calls.append(_read(verb, attributes, content))
         if skipped:
             calls.append({"call": "", "skipped": skipped})
         if not calls:
@@ -123,23 +128,8 @@ class Calls(Reply):
         return text[at : tag.start()], tag.end()
 
 
-def well_formed(action: Action, verbs: Sequence[Verb], limit: int) -> bool:
-    """Whether an action is a list of at most `limit` calls of these verbs, each with exactly the arguments that it
-    needs.
-    """
-    known = {verb.name: verb for verb in verbs}
-    return (
-        isinstance(action, list)
-        and len(action) <= limit
-        and all(isinstance(call, Mapping) and _complete(call, known.get(call.get("call", ""))) for call in action)
-    )
-
-
 def _complete(call: Mapping[str, Any], verb: Verb | None) -> bool:
-    if verb is None:
-        return False
-    needed = {"call", *verb.arguments, *_body(verb)}
-    return needed <= set(call) <= {*needed, *verb.optional}
+    return verb is not None and {"call", *verb.required} <= set(call) <= {"call", *verb.required, *verb.optional}
 
 
 def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
@@ -149,7 +139,7 @@ def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
     if content is None and verb.body is not None:
         return {"call": verb.name, "error": f"</{verb.name}> is missing; write {verb.usage}"}
     content = content or ""
-    expected = [*verb.arguments, *_body(verb), *verb.optional]
+    expected = [*verb.required, *verb.optional]
     inside = content.lstrip()
     if inside.startswith("<"):
         for name in expected:
@@ -159,16 +149,12 @@ def _read(verb: Verb, attributes: str, content: str | None) -> dict[str, Any]:
                 arguments.setdefault(name, valid(value.strip()))
     missing = [name for name in verb.arguments if not arguments.get(name)]
     if verb.body is not None and attributes.endswith("/"):
-        missing += _body(verb) if verb.body not in arguments else ()  # an empty text is one only between tags
+        missing += [verb.body] if verb.body not in arguments else []  # an empty text is one only between tags
     elif verb.body is not None:
         arguments.setdefault(verb.body, valid(content.strip()))
     if missing:
         return {"call": verb.name, "error": f"{missing[0]} is missing; write {verb.usage}"}
     return {"call": verb.name, **{name: arguments.get(name, "") for name in expected}}
-
-
-def _body(verb: Verb) -> Sequence[str]:
-    return () if verb.body is None else (verb.body,)
 
 
 def _like_a_call(name: str) -> bool:

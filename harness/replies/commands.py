@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.api import Action, Parsed, Reply
+from harness.api import Parsed
 
 from ._text import literal, valid
-from .calls import Verb, well_formed
+from .calls import Calls, Verb
 
 FENCE = "```"
 _TAG = re.compile(r"[^\n`]*\n")
 _WORD = re.compile(r"\s*(\S+)[ \t]*")
 UNKNOWN = "unknown command"
-"""The error of a command whose name nobody knows."""
+"""The error of a command whose name is none of the verbs'."""
 
 
 def fenced(text: str) -> list[str]:
@@ -47,7 +47,7 @@ def fenced(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Commands(Reply):
+class Commands(Calls):
     """Any number of commands, in the order in which they are written. Text outside of fences is ignored.
 
     A command is its verb, then its arguments, each a word, then its body: all the rest, line breaks included. For a
@@ -59,26 +59,10 @@ class Commands(Reply):
     name. A text without a closed fence is an error. Commands beyond `limit` are counted, not kept: the last entry is
     then {"call": "", "skipped": number}.
 
-    Attributes:
-        verbs: the known commands.
-        limit: how many are kept.
-        rest: the name of a verb without arguments that does nothing.
-        body: how many characters constrained decoding allows in a body. Parsing has no such bound.
+    Attributes: those of `Calls`.
     """
 
-    verbs: tuple[Verb, ...]
     limit: int = 1000
-    rest: str = "wait"
-    body: int = 200
-
-    @property
-    def noop(self) -> Action:
-        """The command that does nothing."""
-        return [{"call": self.rest}]
-
-    def allows(self, action: Action) -> bool:
-        """A list of well-formed commands, at most `limit`."""
-        return well_formed(action, self.verbs, self.limit)
 
     def parse(self, text: str) -> Parsed:
         """The commands in `text`."""
@@ -135,14 +119,10 @@ def _read(block: str, verbs: Mapping[str, Verb]) -> dict[str, Any]:
                 arguments[name], rest = valid(argument[1]), rest[argument.end() :]
     if verb.body is not None:
         arguments[verb.body] = valid(rest if verb.line else rest.strip())
-    expected = [*verb.arguments, *([verb.body] if verb.body else [])]
-    if missing := next((name for name in expected if not arguments.get(name)), None):
+    if missing := next((name for name in verb.required if not arguments.get(name)), None):
         return {"call": verb.name, "error": f"{missing} is missing; write:\n{usage(verb)}"}
-    return {"call": verb.name, **{name: arguments.get(name, "") for name in names}, **_body(verb, arguments)}
-
-
-def _body(verb: Verb, arguments: Mapping[str, str]) -> dict[str, str]:
-    return {} if verb.body is None else {verb.body: arguments[verb.body]}
+    body = () if verb.body is None else (verb.body,)
+    return {"call": verb.name, **{name: arguments.get(name, "") for name in (*names, *body)}}
 
 
 def _pattern(verb: Verb, longest: int) -> str:

@@ -12,12 +12,11 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from ._escapes import unescape
+from ._text import QUOTES
 from .literals import NOTHING, objects, read
 
 MAX_TEXT = 400_000
 """Characters of a reply that are searched: the last ones, where the answer should be."""
-
-_CLOSING = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
 
 Candidate = tuple[int, int, dict[str, Any]]
 """An object: how many wanted keys it has, where it stands, and the values of these keys."""
@@ -91,7 +90,7 @@ def _by_keys(text: str, keys: dict[str, str]) -> Iterator[Candidate]:
 def _raw(text: str, last: bool) -> Any:
     """The value that `text` is but for a comma, or, if `last`, what stands of it before the object's end."""
     text = text.strip()
-    quote = _CLOSING.get(text[:1], "")
+    quote = QUOTES.get(text[:1], "")
     if quote:
         end = _end_of_string(text, quote) if last else text.rstrip(" \t\r\n,").rfind(quote)
         return unescape(text[1:end]) if end > 0 else NOTHING

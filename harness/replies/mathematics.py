@@ -3,6 +3,7 @@ r"""One normal form of mathematical answers, so that `\frac12`, `1/2` and `$0.50
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 
 from ._latex import MAX_DEPTH, Latex
@@ -50,6 +51,7 @@ _WORDS = re.compile(r"[A-Za-z][A-Za-z'\-]*(?:\s+[A-Za-z][A-Za-z'\-]*)*")
 _JOINED = re.compile(r"(?:,\s*)?(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
 _DIGITS = re.compile(r"(\d)(?:,\\!|\{,\}|\\[,;:!](?=\d{3}))(?=\d)")
 _THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_MARK = re.compile(r"\\[A-Za-z]+|\\.|[()\[\]{},;]", re.DOTALL)
 _STARS = re.compile(r"(?<=[\w)])\s*\*\*\s*(?=[\w(-])")
 _POSITIVE = re.compile(r"(?<=[(\[,])\s*\+")
 _NAMED = re.compile(r"([A-Za-z](?:_(?:\w|\{\w{1,3}\}))?(?:\([A-Za-z]\))?)\s*(?:=|\\in(?![A-Za-z]))\s*(?=[^=\s])")
@@ -146,18 +148,28 @@ def _worded(match: re.Match[str], text: str) -> str:
     return spaced + power
 
 
-def _split(text: str, separators: str) -> list[str]:
-    """`text` cut at the separators that stand in no bracket. Half-open intervals count as bracketed."""
-    parts, start, depth = [], 0, 0
-    for match in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{},;]", text, re.DOTALL):
+def _marks(text: str, start: int = 0) -> Iterator[tuple[str, int, int]]:
+    r"""Brackets and separators from `start` on as (mark, where it stands, how many brackets are open behind it).
+
+    Round, square and curly ones may close each other, as in half-open intervals; `\{` counts as `{`.
+    """
+    depth = 0
+    for match in _MARK.finditer(text, start):
         mark = match[0][-1] if match[0] in ("\\{", "\\}") else match[0]
         if mark in ("(", "[", "{"):
             depth += 1
         elif mark in (")", "]", "}"):
             depth = max(depth - 1, 0)
-        elif mark in separators and not depth:
-            parts.append(text[start : match.start()])
-            start = match.end()
+        yield mark, match.end() - 1, depth
+
+
+def _split(text: str, separators: str) -> list[str]:
+    """`text` cut at the separators that stand in no bracket."""
+    parts, start = [], 0
+    for mark, at, depth in _marks(text):
+        if mark in separators and not depth:
+            parts.append(text[start:at])
+            start = at + 1
     return [*parts, text[start:]]
 
 
@@ -171,14 +183,8 @@ def _unnamed(items: list[str]) -> list[str]:
 
 
 def _end(text: str, start: int) -> int:
-    """Where the bracket at `start` closes; -1 if it never does. Round and square ones may close each other."""
-    depth = 0
-    for match in re.finditer(r"\\[A-Za-z]+|\\.|[()\[\]{}]", text[start:], re.DOTALL):
-        mark = match[0][-1] if match[0] in ("\\{", "\\}") else match[0]
-        depth += (mark in ("(", "[", "{")) - (mark in (")", "]", "}"))
-        if depth == 0:
-            return start + match.end() - 1
-    return -1
+    """Where the bracket at `start` closes; -1 if it never does."""
+    return next((at for _, at, depth in _marks(text, start) if depth == 0), -1)
 
 
 def _item(text: str, depth: int) -> str:
