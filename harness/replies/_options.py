@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TypeVar
@@ -36,10 +37,10 @@ _JOINED = re.compile(
     r"(?:(?:or|and|else|maybe|perhaps|possibly|also|both|either|option|choice)\b[\s,*_`\"'“‘(\[]{0,6}){0,3}",
     re.IGNORECASE,
 )
-_ENDS = re.compile(r"[\s*_`\"'”’)\]]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
+_ENDS = re.compile(r"[\s*_`\"'”’)\]}]{0,6}(?:[.,;:!?|/+]|\Z)|[ \t]*\n")
 _JOINT = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
 """What joins the words of an option, such as the underscore of GRAB_LEFT."""
-_BEFORE = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
+MARKS = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
 
 
 class Options:
@@ -54,19 +55,24 @@ class Options:
 
     def __init__(self, by_name: Mapping[str, str]) -> None:
         """Take the names under which options stand in text, and the options that they mean."""
-        self._fold = len({_plain(name).casefold() for name in by_name}) == len(by_name)
-        self._by_name = {self._key(_JOINT.sub("", name)): option for name, option in by_name.items()}
-        self._by_name |= {self._key(name): option for name, option in by_name.items()}
-        names = "|".join(map(_name_pattern, sorted(by_name, key=len, reverse=True)))
+        fold = len({" ".join(name.split()).casefold() for name in by_name}) == len(by_name)
+        joined = Counter(_JOINT.sub("", name).casefold() for name in by_name)
+        names = sorted(by_name, key=len, reverse=True)
+        self._options = [by_name[name] for name in names]
+        patterns = []
+        for name in names:
+            unique = joined[_JOINT.sub("", name).casefold()] == 1
+            words = [r"\s+".join(map(re.escape, part.split())) for part in (_JOINT.split(name) if unique else [name])]
+            patterns.append(r"[\s_\\-]{0,3}".join(words))
         self.pattern = re.compile(
-            rf"(?<![^\W_])(?<!\w-)(?<!\d\.)(?:{names})(?![^\W_]|%|\.\d|[_'’-][^\W_])",
-            re.IGNORECASE if self._fold else 0,
+            rf"(?<![^\W_])(?<!\w-)(?<!\d\.)(?:({')|('.join(patterns)}))(?![^\W_]|%|\.\d|[_'’-][^\W_])",
+            re.IGNORECASE if fold else 0,
         )
 
     def named(self, match: re.Match[str]) -> str:
         """The option that a match of `pattern` means."""
-        joined = self._key(match[0].replace("\\", ""))
-        return self._by_name.get(joined) or self._by_name[self._key(_JOINT.sub("", joined))]
+        assert match.lastindex is not None  # each option is a group
+        return self._options[match.lastindex - 1]
 
     def exactly(self, text: str) -> str | None:
         """The option that `text` is and nothing besides, but for marks around it."""
@@ -77,29 +83,17 @@ class Options:
 
     def after(self, text: str, start: int) -> str | None:
         """The option that stands behind `start` and marks there; None for one of several."""
-        for marks in (_BEFORE, BLANK):
+        for marks in (MARKS, BLANK):
             match = self.pattern.match(text, end_of(marks, text, start))
             if match:
                 return None if another_follows(text, match.end(), self.pattern) else self.named(match)
         return None
-
-    def _key(self, name: str) -> str:
-        return _plain(name).casefold() if self._fold else _plain(name)
 
 
 @lru_cache(maxsize=512)
 def options_of(names: tuple[str, ...]) -> Options:
     """The finder of these options."""
     return Options({name: name for name in names})
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _name_pattern(name: str) -> str:
-    words = [r"\s+".join(map(re.escape, part.split())) for part in _JOINT.split(name.strip())]
-    return r"[\s_\\-]{0,3}".join(words)
 
 
 @lru_cache(maxsize=64)
