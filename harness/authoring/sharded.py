@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
-from harness.replies import Answer, Form, normalise, same
+from harness.replies import Answer, AnswerForm, normalise, same
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
 """The type of the parameter `items`; a task gives it its own default."""
@@ -57,7 +57,7 @@ class ShardedTask(QuestionTask):
     level: ClassVar[str]
     question: ClassVar[str]
     question_alone: ClassVar[str | None] = None
-    form: ClassVar[Form]
+    form: ClassVar[AnswerForm]
     digits: ClassVar[int | None] = None
     segments: ClassVar[bool] = False
     credit: ClassVar[Credit] = "exact"

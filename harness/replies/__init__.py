@@ -11,7 +11,7 @@ that should be JSON. `math_canonical` and `math_equal` compare mathematical answ
 """
 
 from ._text import Parsing, says_nothing, unquoted
-from .answer import Answer, Form, Integers, normalise, same
+from .answer import Answer, AnswerForm, Integers, normalise, same
 from .boxed import Boxed
 from .calls import Calls, Verb
 from .choice import Choice
@@ -34,13 +34,13 @@ from .wrapped import WrappedReply
 __all__ = [
     "ActionWithMessage",
     "Answer",
+    "AnswerForm",
     "AnswerWithConfidence",
     "Boxed",
     "Calls",
     "Choice",
     "Code",
     "Commands",
-    "Form",
     "FreeText",
     "Integers",
     "Label",

@@ -115,7 +115,7 @@ def _key(key: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class AnswerForm:
     """The form of an answer.
 
     Attributes:
@@ -152,20 +152,20 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     return inner is None or all(_fits(item, inner) for item in each)
 
 
-def one_of(names: Sequence[str]) -> Form:
+def one_of(names: Sequence[str]) -> AnswerForm:
     """The form of an answer that is one of several names."""
-    return Form("one word", {"type": "string", "enum": list(names)})
+    return AnswerForm("one word", {"type": "string", "enum": list(names)})
 
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
-INTEGER = Form("one integer", {"type": "integer"})
-NUMBER = Form("one number", {"type": "number"})
-TEXT = Form("one word", {"type": "string"})
-TRUTH = Form("true or false", {"type": "boolean"})
-INTEGERS = Form("a JSON list of integers", {"type": "array", "items": {"type": "integer"}})
-NUMBERS = Form("a JSON list of numbers", _NUMBERS)
-ROWS = Form("a JSON list of lists of numbers", {"type": "array", "items": _NUMBERS})
-TABLE = Form("a JSON object of numbers", {"type": "object", "additionalProperties": {"type": "number"}})
+INTEGER = AnswerForm("one integer", {"type": "integer"})
+NUMBER = AnswerForm("one number", {"type": "number"})
+TEXT = AnswerForm("one word", {"type": "string"})
+TRUTH = AnswerForm("true or false", {"type": "boolean"})
+INTEGERS = AnswerForm("a JSON list of integers", {"type": "array", "items": {"type": "integer"}})
+NUMBERS = AnswerForm("a JSON list of numbers", _NUMBERS)
+ROWS = AnswerForm("a JSON list of lists of numbers", {"type": "array", "items": _NUMBERS})
+TABLE = AnswerForm("a JSON object of numbers", {"type": "object", "additionalProperties": {"type": "number"}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Answer(Reply):
             answer itself, on a single line if it is text.
     """
 
-    form: Form
+    form: AnswerForm
     marker: str | None = None
 
     def parse(self, text: str) -> Parsed:

@@ -61,7 +61,7 @@ def using(provider: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProgramLimits:
     """What a program may use.
 
     Attributes:
@@ -113,7 +113,7 @@ def check(
     code: str,
     test: str,
     entry_point: str,
-    limits: Limits = Limits(),
+    limits: ProgramLimits = ProgramLimits(),
     protections: Protections | None = None,
 ) -> Verdict:
     """Run `code` against `test`, which defines `check(candidate)`; safe to call from many threads.
@@ -152,7 +152,7 @@ def check(
     return Verdict(status == "passed", status, detail.encode("utf-8", "replace").decode())
 
 
-def _verdict(output: bytes, stopped: str, solver: Process, checker: Process, limits: Limits) -> tuple[Any, str]:
+def _verdict(output: bytes, stopped: str, solver: Process, checker: Process, limits: ProgramLimits) -> tuple[Any, str]:
     if stopped == "timeout":
         return "timeout", f"no verdict after {limits.wall} s"
     if stopped == "output":
@@ -164,7 +164,7 @@ def _verdict(output: bytes, stopped: str, solver: Process, checker: Process, lim
     return ended(solver, limits.cpu) if status == "gone" else (status, detail)
 
 
-def execute(program: str, limits: Limits = Limits(), protections: Protections | None = None) -> Execution:
+def execute(program: str, limits: ProgramLimits = ProgramLimits(), protections: Protections | None = None) -> Execution:
     """Run a plain program, as `python FILE` would, with empty standard input.
 
     Raises:
@@ -196,7 +196,7 @@ def _protections(asked: Protections | None) -> Protections:
     return protections
 
 
-def _common(limits: Limits) -> dict[str, Any]:
+def _common(limits: ProgramLimits) -> dict[str, Any]:
     return {
         "limits": {"cpu": limits.cpu, "memory": limits.memory, "file": limits.file},
         "value": limits.value,
@@ -210,7 +210,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 __all__ = [
     "Execution",
     "ExecutionStatus",
-    "Limits",
+    "ProgramLimits",
     "Protections",
     "Provider",
     "Status",

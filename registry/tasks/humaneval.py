@@ -60,10 +60,10 @@ class HumanEval(DatasetTask):
         """Whether the tests pass."""
 
         def passed(action: Action, target: Mapping[str, Any]) -> float:
-            from harness.sandbox import Limits, check
+            from harness.sandbox import ProgramLimits, check
 
             prompt, name = target["prompt"], target["entry_point"]
             whole = assemble(prompt, str(action), name)
-            return float(check(prompt, whole, target["test"], name, Limits(wall=self.seconds)).passed)
+            return float(check(prompt, whole, target["test"], name, ProgramLimits(wall=self.seconds)).passed)
 
         return {"passed": Measure(passed)}

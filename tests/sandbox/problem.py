@@ -1,6 +1,6 @@
 """A problem of our own in HumanEval's form, and how its programs are graded here."""
 
-from harness.sandbox import Limits, Verdict, check
+from harness.sandbox import ProgramLimits, Verdict, check
 
 PROMPT = '''from typing import List
 
@@ -28,17 +28,17 @@ def check(candidate):
     assert numbers == [0, 1, 2, 3, 4]
 """
 RIGHT = "return [n for n in numbers if n % 2 == 0]"
-USUAL = Limits()
-SHORT = Limits(wall=3.0, cpu=1, memory=1 << 28)
+USUAL = ProgramLimits()
+SHORT = ProgramLimits(wall=3.0, cpu=1, memory=1 << 28)
 
 
-def graded(body: str, before: str = "", limits: Limits = USUAL) -> Verdict:
+def graded(body: str, before: str = "", limits: ProgramLimits = USUAL) -> Verdict:
     """The verdict on a program of this problem: `body` in the function, `before` at the margin above it."""
     lines = "".join(f"    {line}\n" for line in body.strip("\n").split("\n"))
     return check(PROMPT, f"{before}\n{PROMPT}{lines}", TEST, "evens", limits)
 
 
-def judged(program: str, test: str, limits: Limits = USUAL) -> Verdict:
+def judged(program: str, test: str, limits: ProgramLimits = USUAL) -> Verdict:
     """The verdict on a program for `f`, by the statements of a test."""
     lines = "".join(f"    {line}\n" for line in test.strip("\n").split("\n"))
     return check("def f(x):\n", program, f"def check(candidate):\n{lines}", "f", limits)

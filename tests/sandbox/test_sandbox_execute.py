@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SetupError
-from harness.sandbox import Limits, Protections, execute, report
+from harness.sandbox import ProgramLimits, Protections, execute, report
 
-SHORT = Limits(wall=3.0, cpu=1, memory=1 << 28)
+SHORT = ProgramLimits(wall=3.0, cpu=1, memory=1 << 28)
 BARE = replace(report("weaker"), landlock=0)
 """This machine as if its kernel had no Landlock."""
 OPEN = replace(BARE, seccomp=False)
@@ -160,7 +160,8 @@ def test_a_machine_that_cannot_confine_says_so() -> None:
 
 
 def test_a_program_ends_with_the_harness(tmp_path: Path) -> None:
-    script = "from harness.sandbox import Limits, execute\nexecute('import time; time.sleep(600)', Limits(wall=600.0))"
+    sleeps = "execute('import time; time.sleep(600)', ProgramLimits(wall=600.0))"
+    script = f"from harness.sandbox import ProgramLimits, execute\n{sleeps}"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}  # the folder of a killed harness stays
     host = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2], env=environment)
     try:

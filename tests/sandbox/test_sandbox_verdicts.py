@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness.errors import SetupError
-from harness.sandbox import Limits, Verdict, check, report
+from harness.sandbox import ProgramLimits, Verdict, check, report
 from tests.sandbox.problem import PROMPT, RIGHT, TEST, graded, judged
 
 MISTAKEN = replace(report(), machine="aarch64" if report().machine == "x86_64" else "x86_64")
@@ -120,7 +120,7 @@ def test_verdicts_do_not_depend_on_hashes() -> None:
 
 def test_a_test_that_goes_wrong_blocks_nothing() -> None:
     fine = "def f(x):\n    return x\n"
-    short = Limits(wall=3.0, cpu=1)
+    short = ProgramLimits(wall=3.0, cpu=1)
     assert judged(fine, "while True: pass", short).status == "timeout"
     assert "test's process" in judged(fine, "import os\nos.abort()").detail
     assert judged(fine, "candidate(object())").status == "error"
@@ -147,7 +147,7 @@ def test_where_the_essential_is_missing_nothing_is_run() -> None:
         with pytest.raises(SetupError, match=word):
             check(PROMPT, f"{PROMPT}    {RIGHT}", TEST, "evens", protections=using)
     with pytest.raises(SetupError, match="cannot be confined"):
-        check(PROMPT, f"{PROMPT}    {RIGHT}", TEST, "evens", Limits(), MISTAKEN)
+        check(PROMPT, f"{PROMPT}    {RIGHT}", TEST, "evens", ProgramLimits(), MISTAKEN)
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_where_the_essential_is_missing_nothing_is_run() -> None:
 )
 def test_limits_name_their_bounds(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least"):
-        Limits(**wrong)
+        ProgramLimits(**wrong)

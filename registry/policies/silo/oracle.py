@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from harness.api import Turn, plugin
 from harness.errors import PluginError
-from harness.replies import Form
+from harness.replies import AnswerForm
 
 from . import _plans
 from ._agent import Agent, Call, problem, submit
@@ -62,7 +62,7 @@ class Oracle(Agent):
         return calls
 
 
-def wrong(answer: str, form: Form) -> str:
+def wrong(answer: str, form: AnswerForm) -> str:
     """Another answer of the same form."""
     names = form.schema.get("enum", ())
     if names:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from harness.api import Facts, plugin
 from harness.authoring.sharded import Items, ShardedTask
-from harness.replies.answer import TABLE, Form
+from harness.replies.answer import TABLE, AnswerForm
 
 from ._edges import edge_shards
 
@@ -31,7 +31,7 @@ class BfsDistance(ShardedTask):
         "smallest number of edges, whoever holds them, on a path from node 0 to it: 0 for node 0 itself, -1 for a node "
         "that no path reaches. The answer has an entry for every one of the {nodes} nodes."
     )
-    form = Form("a JSON object from the number of each node to its distance, an integer", TABLE.schema)
+    form = AnswerForm("a JSON object from the number of each node to its distance, an integer", TABLE.schema)
     credit = "entries"
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:

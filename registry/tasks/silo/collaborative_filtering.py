@@ -11,7 +11,7 @@ from typing import Any
 from harness.api import Facts, plugin
 from harness.authoring.sharded import Items, ShardedTask
 from harness.errors import PluginError
-from harness.replies.answer import ROWS, Form
+from harness.replies.answer import ROWS, AnswerForm
 
 
 @plugin
@@ -34,7 +34,7 @@ class CollaborativeFiltering(ShardedTask):
         "pairs of a user and an item (of all matches if there are fewer), highest first; equal scores are ordered by "
         "the lower user number, then the lower item number."
     )
-    form = Form("a JSON list of triples [user number, item number, score]", ROWS.schema)
+    form = AnswerForm("a JSON list of triples [user number, item number, score]", ROWS.schema)
     digits = 4
     credit = "sequence"
 

@@ -8,7 +8,7 @@ from itertools import chain
 
 from harness.api import Facts, plugin
 from harness.authoring.sharded import Items, ShardedTask
-from harness.replies.answer import ROWS, Form
+from harness.replies.answer import ROWS, AnswerForm
 
 _CENTROIDS = 3
 
@@ -32,7 +32,7 @@ class KMeansIteration(ShardedTask):
         "a centroid to which no point belongs stays where it is. The answer is the list of the new centroids, in the "
         "same order. You may combine partial results rather than points."
     )
-    form = Form("a JSON list of pairs [x, y], one for each centroid", ROWS.schema)
+    form = AnswerForm("a JSON list of pairs [x, y], one for each centroid", ROWS.schema)
     digits = 2
     credit = "entries"
 

@@ -8,7 +8,7 @@ from itertools import chain
 
 from harness.api import Facts, plugin
 from harness.authoring.sharded import Items, ShardedTask
-from harness.replies.answer import TABLE, Form
+from harness.replies.answer import TABLE, AnswerForm
 
 
 @plugin
@@ -29,7 +29,7 @@ class ListRanking(ShardedTask):
         "is the number of links from the head to it, so the head has rank 0. The answer gives the rank of every node "
         "of the list. Following the list leads from one agent's nodes to those of others."
     )
-    form = Form("a JSON object from the id of each node to its rank, an integer", TABLE.schema)
+    form = AnswerForm("a JSON object from the id of each node to its rank, an integer", TABLE.schema)
     credit = "entries"
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from harness.api import Facts, plugin
 from harness.authoring.sharded import Items, ShardedTask
-from harness.replies.answer import TABLE, Form
+from harness.replies.answer import TABLE, AnswerForm
 
 
 @plugin
@@ -33,7 +33,7 @@ class LoadBalance(ShardedTask):
         "population variance (the mean squared deviation from the mean, divided by {n}) of the {n} final loads, the "
         "largest load and the smallest load."
     )
-    form = Form('a JSON object with the three keys "variance", "max_load" and "min_load"', TABLE.schema)
+    form = AnswerForm('a JSON object with the three keys "variance", "max_load" and "min_load"', TABLE.schema)
     digits = 2
     credit = "entries"
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from harness.api import Facts, plugin
 from harness.authoring.sharded import Items, ShardedTask
-from harness.replies.answer import TABLE, Form
+from harness.replies.answer import TABLE, AnswerForm
 
 from ._edges import edge_shards
 
@@ -37,7 +37,7 @@ class PagerankStep(ShardedTask):
         "The rank of nodes without outgoing edges is passed on to nobody and not redistributed. The answer gives the "
         "new rank of every one of the {nodes} nodes."
     )
-    form = Form("a JSON object from the number of each node to its new rank", TABLE.schema)
+    form = AnswerForm("a JSON object from the number of each node to its new rank", TABLE.schema)
     digits = 6
     credit = "entries"
 
