@@ -323,7 +323,7 @@ def test_check_world_sees_mutation_chance_and_facts() -> None:
 def test_check_policy_sees_illegal_actions() -> None:
     make = TOY.load("policies", "illegal")
     found = check.check_policy(make, TOY.load("protocols", "rounds")(), TOY.load("tasks", "pick")())
-    assert "'z' is none of" in found[0]
+    assert "chose 'z', which is none of" in found[0]
 
 
 class Moody(Metric):

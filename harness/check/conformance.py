@@ -18,7 +18,6 @@ from harness.api import (
     Case,
     Channel,
     Episode,
-    Facts,
     Metric,
     Move,
     Outcome,
@@ -28,13 +27,14 @@ from harness.api import (
     Reply,
     Task,
     Turn,
+    derive_seed,
 )
 from harness.authoring.worlds import SteppedTask, facts_of
 from harness.config.plan import Condition, Plan
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, near
 from harness.runtime import episode
-from harness.runtime.players import begins_anew
+from harness.runtime.players import PolicyPlayer, begins_anew
 from harness.storage.plugin_errors import describe
 
 NASTY = (
@@ -155,19 +155,17 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         contexts_seen[turn.agent] = turn.context
         yield from _render(prompts, turn, new, done)
         if begins_anew(turn, before) and before is not None:
-            yield from _untold(prompts, before, turn)
+            yield from _unchanged(prompts, before, turn)
 
 
-def _untold(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
+def _unchanged(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
     """A second run that is asked as the first one was."""
-    prompts_shown = [
-        (prompts.render("system", context) if "system" in prompts.files else "") for context in (before, turn.context)
-    ]
-    prompts_shown = [
-        text + prompts.render(turn.name, {**context, **turn.observation})
-        for text, context in zip(prompts_shown, (before, turn.context), strict=True)
-    ]
-    if prompts_shown[0] == prompts_shown[1]:
+
+    def texts(context: Mapping[str, Any]) -> list[str]:
+        opening = [prompts.render("system", context)] if "system" in prompts.files else []
+        return [*opening, prompts.render(turn.name, {**context, **turn.observation})]
+
+    if texts(before) == texts(turn.context):
         lacking = sorted(turn.context.keys() - before.keys())
         message = f"prompt set {prompts.name!r} asks the second run as the first: it never shows {', '.join(lacking)}"
         yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
@@ -296,9 +294,8 @@ def check_protocol(protocol: Protocol, task: Task) -> list[str]:
             broken.append(f"asks {turn.agent!r}, which is not an agent of this case")
         if not _plain({**turn.context, **turn.observation}):
             broken.append(f"the observation of turn {turn.name!r} is not JSON")
-    for batch in one.batches:
-        if len({turn.agent for turn, _ in batch}) != len(batch):
-            broken.append("asks an agent twice in one batch")
+    if any(len({turn.agent for turn, _ in batch}) != len(batch) for batch in one.batches):
+        broken.append("asks an agent twice in one batch")
     declared = set(facts_of(protocol, task))
     if set(one.outcome.facts) != declared:
         broken.append(f"gives facts {sorted(one.outcome.facts)}, declared are {sorted(declared)}")
@@ -349,9 +346,10 @@ def check_channel(channel: Channel, case: Case) -> list[str]:
     opened = channel.open(case, random.Random(0))
     broken = []
     for agent in case.agents:
-        if opened.observation(agent) != opened.observation(agent):
+        observation = opened.observation(agent)
+        if observation != opened.observation(agent):
             broken.append(f"the observation of {agent} changes by looking")
-        if not _plain(opened.observation(agent)):
+        if not _plain(observation):
             broken.append(f"the observation of {agent} is not JSON")
     return broken
 
@@ -359,28 +357,25 @@ def check_channel(channel: Channel, case: Case) -> list[str]:
 def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, seed: int = 0) -> list[str]:
     """Legal actions only, and the same ones for the same seed."""
     case = task.example()
+    broken: list[str] = []
 
-    def once() -> tuple[Drive, list[str]]:
-        agents = {agent: make() for agent in protocol.possible_agents(case)}
-        rngs = {agent: random.Random(f"{seed}/{agent}") for agent in agents}
-        contexts: dict[str, Facts] = {}
-        broken = []
+    def once() -> Drive:
+        agents = protocol.possible_agents(case)
+        players = {agent: PolicyPlayer(make, derive_seed(seed, agent)) for agent in agents}
 
         def answer(turn: Turn) -> Action:
-            if begins_anew(turn, contexts.get(turn.agent)):
-                agents[turn.agent] = make()
-            contexts[turn.agent] = turn.context
-            action = agents[turn.agent].choose(turn, rngs[turn.agent])
-            if action != turn.reply.noop and not turn.reply.allows(action):
-                broken.append(f"turn {turn.name!r}: {action!r} is none of {turn.reply.options!r}")
+            try:
+                action = players[turn.agent].decide(turn).action
+            except ValueError as error:
+                broken.append(f"turn {turn.name!r}: {error}")
+                return turn.reply.noop
             if not _plain(action):
                 broken.append(f"turn {turn.name!r}: {action!r} is not JSON")
             return action
 
-        return drive(protocol, task, case, answer, seed), broken
+        return drive(protocol, task, case, answer, seed)
 
-    (one, broken), (two, _) = once(), once()
-    if one != two:
+    if once() != once():
         broken.append("the same seed gives different moves")
     return list(dict.fromkeys(broken))
 
@@ -391,11 +386,11 @@ def check_metric(metric: Metric) -> list[str]:
     empty = Episode("e", "c", "x", 0, {}, {}, [], Outcome(), dict.fromkeys(metric.needs))
     ratio = isinstance(metric, RatioMetric)
     value = metric.parts(empty) if isinstance(metric, RatioMetric) else metric.measure(empty)
-    values_measured = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
-    if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in values_measured):
+    parts = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
+    if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in parts):
         broken.append(f"measures {value!r}")
     for numbers in ([], [1.0], [0.0, 1.0]):
-        values = [(number, 2.0) for number in numbers] if ratio else numbers
-        if metric.aggregate(values).n != len(numbers):
-            broken.append(f"aggregates {len(numbers)} numbers into n = {metric.aggregate(values).n}")
+        n = metric.aggregate([(number, 2.0) for number in numbers] if ratio else numbers).n
+        if n != len(numbers):
+            broken.append(f"aggregates {len(numbers)} numbers into n = {n}")
     return broken

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness import check
-from harness.api import Case, Policy, Turn
+from harness.api import Action, Case, Turn, derive_seed
 from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
@@ -22,6 +21,7 @@ from harness.config.schema import SPEC
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.parameters import json_schema
 from harness.report import load_published
+from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
 
 
@@ -148,22 +148,21 @@ def show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answers(plan: Plan, condition: Condition, case: Case) -> Any:
+def _answers(plan: Plan, condition: Condition, case: Case) -> Callable[[Turn], Action]:
     """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else with idle agents."""
     if plan.spec.get("baseline") is None:
         return lambda turn: turn.reply.noop
     seated = resolve.plan(plan.spec, plan.project).conditions
     group = next(c for c in seated if c.id == condition.id).groups[0]
-    players: dict[str, tuple[Policy, random.Random]] = {}
+    if group.policy is None:
+        return lambda turn: turn.reply.noop
+    players: dict[str, PolicyPlayer] = {}
 
-    def answer(turn: Turn) -> Any:
-        if group.policy is None:
-            return turn.reply.noop
+    def answer(turn: Turn) -> Action:
         if turn.agent not in players:
-            player = group.make_policy(turn.agent, case, seed_of(plan.seed, condition.task, case, 0))
-            players[turn.agent] = player, random.Random(turn.agent)
-        player, rng = players[turn.agent]
-        return player.choose(turn, rng)
+            make = functools.partial(group.make_policy, turn.agent, case, seed_of(plan.seed, condition.task, case, 0))
+            players[turn.agent] = PolicyPlayer(make, derive_seed(plan.seed, turn.agent))
+        return players[turn.agent].decide(turn).action
 
     return answer
 
