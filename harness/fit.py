@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,10 @@ def fit(
         assert isinstance(protocol, CalibratedProtocol)
         calibrating = replace(_plan(derived, loaded, project, model, limit), elsewhere=agents)
         # Another panel, other words or rows are another run: nothing has to be thrown away to fit again.
-        where = (options.output_path or _folder(plan)) / f"{derived['name']}-{_short(identity(calibrating))}"
+        digest = hashlib.sha256(json.dumps(identity(calibrating), sort_keys=True, default=str).encode()).hexdigest()
+        plain = plain_folder(plan)
+        folder = options.output_path or plain.with_name(f"{plain.name}-fit")
+        where = folder / f"{derived['name']}-{digest[:8]}"
         execute(calibrating, replace(options, output_path=where), on_score(name))
         played = _played(calibrating, where)
         asked = {one.case.id: fingerprint(one.task, one.case) for one in played}
@@ -89,7 +93,8 @@ def fit(
             "questions": asked,
             "parameters": protocol.fit(played),
         }
-        file = _target(project, name)
+        # Below the project if that is the working directory, else below the working directory.
+        file = project.root / name if Path.cwd().is_relative_to(project.root) else Path(name)
         _write(file, json.dumps(document, indent=1, ensure_ascii=False) + "\n", options.overwrite)
         files[file] = len(played)
     return files
@@ -105,10 +110,6 @@ def _plan(derived: dict[str, Any], loaded: Spec, project: Project, model: MakeMo
     except (SpecError, PluginError) as error:
         raise SpecError(error.message, place=loaded.place("fit", "task"), hint=error.hint) from None
     return plan
-
-
-def _short(identity: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
 def _jobs(loaded: Spec, plan: Plan) -> dict[str, tuple[int, dict[str, Any]]]:
@@ -182,7 +183,7 @@ def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Mend the cause, and fit again.")
         case = cases[end["e"]]
-        played[end["e"]] = CalibrationEpisode(task, case, batches, _right(task, case))
+        played[end["e"]] = CalibrationEpisode(task, case, batches, partial(_is_right, task, case))
     return [played[name] for name in cases if name in played]
 
 
@@ -195,14 +196,9 @@ def _score_of(task: Task) -> str:
     return score
 
 
-def _right(task: Task, case: Case) -> Callable[[Action], bool]:
-    score = _score_of(task)
-
-    def right(action: Action) -> bool:
-        alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
-        return task.grade(case, alone)[score] == 1
-
-    return right
+def _is_right(task: Task, case: Case, action: Action) -> bool:
+    alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
+    return task.grade(case, alone)[_score_of(task)] == 1
 
 
 def _digest(played: list[CalibrationEpisode]) -> str:
@@ -214,16 +210,6 @@ def _digest(played: list[CalibrationEpisode]) -> str:
 def moves(one: CalibrationEpisode) -> list[Move]:
     """All moves of a calibration question."""
     return [move for batch in one.batches for move in batch]
-
-
-def _target(project: Project, name: str) -> Path:
-    """Where a file is written: below the project if that is the working directory, else below the working directory."""
-    return project.root / name if Path.cwd().is_relative_to(project.root) else Path(name)
-
-
-def _folder(plan: Plan) -> Path:
-    folder = plain_folder(plan)
-    return folder.with_name(f"{folder.name}-fit")
 
 
 def _write(file: Path, text: str, overwrite: bool) -> None:

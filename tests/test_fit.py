@@ -115,7 +115,7 @@ def test_other_agents_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r'about other agents: Agent-0 was .*, and is \{"model": "mock"'):
         run(tmp_path, Mock())
     more = {**body(tmp_path)["protocol"], "agents": 4}
-    with pytest.raises(DataError, match=r"about other agents: Agent-3 was nobody, and is"):
+    with pytest.raises(DataError, match=r"about other agents: Agent-3 was not there, and is"):
         run(tmp_path, protocol=more)
     fewer = {**body(tmp_path)["protocol"], "agents": 2}
     with pytest.raises(DataError, match=r"about other agents: Agent-2 was .*, and is nobody"):

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
+from typing import Annotated, Any, TypedDict, cast
 
 from harness import storage
 from harness.api import Case, Task
@@ -24,8 +24,19 @@ from harness.config.project import Project
 from harness.engine_api import Engine
 from harness.engines.identity import describe
 from harness.errors import DataError, NotFittedError, Place, PluginError
+from harness.parameters import OPEN, Keywords, problems
 
 SCHEMA = "harness.calibration/2"
+
+
+class CalibrationFile(TypedDict):
+    """What such a file says; more that describes how it was made stands beside."""
+
+    agents: Annotated[dict[str, Any], Keywords(minProperties=1)]
+    questions: Annotated[dict[str, str], Keywords(minProperties=1)]
+    parameters: Annotated[dict[str, Any], Keywords(minProperties=1)]
+    templates: Annotated[list[str], Keywords(minItems=1)]
+    prompts: dict[str, str]
 
 
 def load_parameters(plan: Plan) -> dict[str, str]:
@@ -40,21 +51,20 @@ def load_parameters(plan: Plan) -> dict[str, str]:
         PluginError: its parameters are none that the protocol can use.
     """
     digests: dict[str, str] = {}
-    asked: dict[int, dict[str, str]] = {}
+    questions: dict[int, dict[str, str]] = {}
     for condition in plan.conditions:
         protocol = condition.protocol
         if not isinstance(protocol, CalibratedProtocol) or protocol.calibration is None:
             continue
         file = located(plan.project, protocol.calibration)
-        found = _read(file, protocol.calibration)
-        if id(condition.task) not in asked:
+        fitted = _read(file, protocol.calibration)
+        if id(condition.task) not in questions:
             cases = condition.task.cases(plan.limit, plan.seed)
-            asked[id(condition.task)] = {fingerprint(condition.task, case): case.id for case in cases}
-        _check_questions(found, asked[id(condition.task)], file)
-        _check_agents(found, players(plan, condition), file)
-        _check_words(found, wordings(plan, condition, found["templates"]), file)
+            questions[id(condition.task)] = {fingerprint(condition.task, case): case.id for case in cases}
+        _check_questions(fitted, questions[id(condition.task)], file)
+        _check_agents(fitted, plan, condition, file)
         try:
-            protocol.load_parameters(found["parameters"])
+            protocol.load_parameters(fitted["parameters"])
         except PluginError as error:
             raise PluginError(error.message, place=Place(str(file)), hint=error.hint) from None
         digests[protocol.calibration] = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -103,72 +113,61 @@ def _panel(plan: Plan, condition: Condition) -> dict[str, Group]:
 
 
 def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
+    player: dict[str, Any]
     if group.policy is not None:
         policy = group.policy
-        made, given = (policy.func, policy.keywords) if isinstance(policy, functools.partial) else (policy, {})
-        told = {"policy": getattr(made, "__name__", str(made)), "parameters": given}
+        make, fields = (policy.func, policy.keywords) if isinstance(policy, functools.partial) else (policy, {})
+        player = {"policy": getattr(make, "__name__", str(make)), "parameters": fields}
     else:
         engine = engines[group.model or "model"]
-        told = {"model": engine.model, "generation_kwargs": group.sampling, "prompts": group.prompts.name}
+        player = {"model": engine.model, "generation_kwargs": group.sampling, "prompts": group.prompts.name}
         revision = describe(engine).get("revision")
-        told |= {"revision": revision} if revision else {}
-    plain: Mapping[str, Any] = json.loads(json.dumps(told, default=str))
+        player |= {"revision": revision} if revision else {}
+    plain: Mapping[str, Any] = json.loads(json.dumps(player, default=str))
     return plain
 
 
-def _read(file: Path, name: str) -> dict[str, Any]:
-    found = storage.read_json(file)
+def _read(file: Path, name: str) -> CalibrationFile:
+    document = storage.read_json(file)
     place, hint = Place(str(file)), f"Write it anew with `harness fit --spec … --overwrite` ({name})."
-    if found.get("schema") != SCHEMA:
-        message = f"not a file of calibrated parameters: its schema is {found.get('schema')!r:.60}, not {SCHEMA!r}"
+    if document.get("schema") != SCHEMA:
+        message = f"not a file of calibrated parameters: its schema is {document.get('schema')!r:.60}, not {SCHEMA!r}"
         raise DataError(message, place=place, hint=hint)
-    for key in ("agents", "questions", "parameters"):
-        if not isinstance(found.get(key), dict) or not found[key]:
-            raise DataError(f"it does not say its {key}", place=place, hint=hint)
-    for key, values in (("questions", [*found["questions"].values()]), ("templates", found.get("templates"))):
-        if not isinstance(values, list) or not values or not all(isinstance(value, str) for value in values):
-            raise DataError(f"it does not say its {key}", place=place, hint=hint)
-    if not isinstance(found.get("prompts"), dict):
-        raise DataError("it does not say its prompts", place=place, hint=hint)
-    return found
+    for _, what in problems(document, Annotated[CalibrationFile, OPEN]):
+        raise DataError(what, place=place, hint=hint)
+    return cast("CalibrationFile", document)
 
 
-def _check_questions(found: Mapping[str, Any], asked: Mapping[str, str], file: Path) -> None:
+def _check_questions(fitted: CalibrationFile, questions: Mapping[str, str], file: Path) -> None:
     """No question may be one that the parameters were fitted on."""
-    known = {str(digest): str(name) for name, digest in found["questions"].items()}
-    both = [digest for digest in asked if digest in known]
+    earlier = {digest: name for name, digest in fitted["questions"].items()}
+    both = [digest for digest in questions if digest in earlier]
     if both:
-        first = both[0]
         raise DataError(
-            f"{len(both)} of the {len(asked)} questions are among those the parameters were fitted on, e.g. "
-            f"{asked[first]!r} (there {known[first]!r})",
+            f"{len(both)} of the {len(questions)} questions are among those the parameters were fitted on, e.g. "
+            f"{questions[both[0]]!r} (there {earlier[both[0]]!r})",
             place=Place(str(file)),
             hint="Calibration and evaluation rows must be disjoint: change the spec's `fit:`, and fit again.",
         )
 
 
-def _check_agents(found: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
-    """The parameters are about these agents, all of them, and no others."""
-    then = found["agents"]
-    hint = "Parameters are about the agents that were calibrated: run `harness fit` with these, or let those play."
-    differing = [agent for agent in dict.fromkeys((*then, *now)) if then.get(agent) != now.get(agent)]
-    if differing:
-        agent = differing[0]
-        there, here = (_named(side.get(agent)) for side in (then, now))
-        raise NotFittedError(
-            f"it is about other agents: {agent} was {there}, and is {here}", place=Place(str(file)), hint=hint
-        )
-
-
-def _check_words(found: Mapping[str, Any], now: Mapping[str, str], file: Path) -> None:
-    """The agents are asked in the words in which they were asked then."""
-    changed = [name for name, digest in now.items() if found["prompts"].get(name) != digest]
-    if changed:
-        message = f"the prompt set {changed[0]} asks in other words than when the parameters were fitted"
-        raise NotFittedError(message, place=Place(str(file)), hint="Fit again with these: `harness fit --overwrite`.")
-
-
-def _named(agent: Any) -> str:
-    if agent is None:
-        return "nobody"
-    return json.dumps(agent, ensure_ascii=False)[:300]
+def _check_agents(fitted: CalibrationFile, plan: Plan, condition: Condition, file: Path) -> None:
+    """The parameters are about these agents, all of them and no others, and about the words that they are asked in."""
+    then, now = fitted["agents"], players(plan, condition)
+    for agent in dict.fromkeys((*then, *now)):
+        if then.get(agent) != now.get(agent):
+            there, here = (
+                json.dumps(side[agent], ensure_ascii=False)[:300] if agent in side else "not there"
+                for side in (then, now)
+            )
+            raise NotFittedError(
+                f"it is about other agents: {agent} was {there}, and is {here}",
+                place=Place(str(file)),
+                hint="Parameters are about the agents that were calibrated: run `harness fit` with these, or let those "
+                "play.",
+            )
+    for name, digest in wordings(plan, condition, fitted["templates"]).items():
+        if fitted["prompts"].get(name) != digest:
+            message = f"the prompt set {name} asks in other words than when the parameters were fitted"
+            hint = "Fit again with these: `harness fit --overwrite`."
+            raise NotFittedError(message, place=Place(str(file)), hint=hint)
