@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 _REAPER = """
 import os, select, signal, sys
 left = set()
-for line in sys.stdin.buffer:  # ends with who holds the other end
+for line in sys.stdin.buffer:  # ends when no process holds the other end
     try:
         left.add(os.pidfd_open(int(line)))  # holds on to this very process: its number may be given again
     except OSError:
@@ -34,10 +34,6 @@ for number, milliseconds in ((0, 0), (signal.SIGTERM, 10_000), (signal.SIGKILL, 
             poll.unregister(fd)
             left.remove(fd)
 """
-
-
-_PATIENCE = 30.0
-"""Seconds that `close` waits for the reaper, which itself takes 20 at most."""
 
 
 class ChildReaper:
@@ -93,11 +89,7 @@ class ChildReaper:
         """End the processes that still run; returns once none does. May be called twice."""
         process = self._let_go()
         if process is not None:
-            try:
-                process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.wait()  # 20 seconds at most
 
     def _let_go(self) -> subprocess.Popen[bytes] | None:
         process, self._process = self._process, None

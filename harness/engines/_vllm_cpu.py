@@ -99,13 +99,10 @@ def machine() -> Machine:
     return Machine(get_memory_node_info(nodes[0]).available_memory, cores, _quota(), len(nodes), bool(compiler))
 
 
-def _quota(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Processors' worth of time that a container may use, by version 2 or 1 of control groups."""
+def _quota(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
+    """Processors' worth of time that a container may use."""
     try:
-        if (root / "cpu.max").is_file():
-            most, period = (root / "cpu.max").read_text().split()
-        else:
-            most, period = ((root / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
-        return max(1, int(most) // int(period)) if int(most) > 0 else None
+        most, period = map(int, limit.read_text().split())
+        return max(1, most // period)
     except (OSError, ValueError):  # "max": as much as there is
         return None

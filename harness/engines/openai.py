@@ -87,8 +87,8 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         self._replicas = Replicas(())
         self._key = ""
         self._requests = 0
+        self._is_open = False
         self._ended: asyncio.Future[Exception] | None = None  # why the engine sends no more requests
-        self._closed: list[Facts] = []
 
     # ------------------------------------------------------------------------------ life
 
@@ -100,7 +100,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
-        self._ended = asyncio.get_running_loop().create_future()
+        self._is_open, self._ended = True, asyncio.get_running_loop().create_future()
         self._replicas = Replicas(self._connect())
         try:
             problems = await asyncio.gather(*map(self._probe, self._replicas.all))
@@ -119,14 +119,13 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             self._ended.set_result(reason)
 
     async def close(self) -> None:
-        replicas, self._replicas = self._replicas, Replicas(())
-        self._closed = replicas.report() or self._closed
-        for replica in replicas.all:
+        self._is_open = False
+        for replica in self._replicas.all:
             await replica.client.close()
 
     def report(self) -> Facts:
         """Requests, retries and failures; with several servers also those of each."""
-        each = self._replicas.report() or self._closed
+        each = self._replicas.report()
         sums = {name: sum(one[name] for one in each) for name in ("retries", "failures")}
         return {"requests": self._requests, **sums, **({"replicas": each} if len(each) > 1 else {})}
 
@@ -214,7 +213,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             ContextLengthError, RefusedError, RequestError, EngineFatalError: as for `Engine`.
             SetupError: a sampling parameter or a constraint that cannot be sent.
         """
-        if not self._replicas.all:
+        if not self._is_open:
             raise EngineFatalError("the engine is not started, or closed")
         body = self._body(request)
         constrained = bool(request.constraint) and self.structured != "none"

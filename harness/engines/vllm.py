@@ -257,8 +257,6 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             return None
         try:
             return Path(self.chat_template).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise SetupError(f"chat_template: file not found: {self.chat_template}") from None
         except (OSError, ValueError) as error:
             raise SetupError(f"chat_template={self.chat_template} cannot be read: {error}") from error
 
