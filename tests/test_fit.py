@@ -118,7 +118,7 @@ def test_other_agents_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"about other agents: Agent-3 was not there, and is"):
         run(tmp_path, protocol=more)
     fewer = {**body(tmp_path)["protocol"], "agents": 2}
-    with pytest.raises(DataError, match=r"about other agents: Agent-2 was .*, and is nobody"):
+    with pytest.raises(DataError, match=r"about other agents: Agent-2 was .*, and is not there"):
         run(tmp_path, protocol=fewer)
 
 
@@ -174,22 +174,22 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
         ("[]", "not a JSON object"),
         ("{", "not a JSON object"),
         ("{}", "not a file of calibrated parameters: its schema is None"),
-        ('{"schema": "harness.calibration/2"}', "it does not say its agents"),
-        ('{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": []}', "it does not say its questions"),
+        ('{"schema": "harness.calibration/2"}', "lacks 'agents'"),
+        ('{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": []}', "'questions' must be a mapping"),
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": 1}, "parameters": {"a": 1},'
             '"templates": ["answer"]}',
-            "it does not say its questions",
+            "'a' must be text",
         ),
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
             '"templates": []}',
-            "it does not say its templates",
+            "'templates' must not be empty",
         ),
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
             '"templates": ["answer"]}',
-            "it does not say its prompts",
+            "lacks 'prompts'",
         ),
     ],
 )

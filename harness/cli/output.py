@@ -18,14 +18,14 @@ from harness.storage.plugin_errors import ERRORS, tracebacks
 from harness.tables import Published, Table, TableSpec
 
 
-def published(wanted: bool) -> list[Published]:
-    """The papers' figures, if they are wanted."""
-    return [table for folder in find().published() for table in load_published(folder)] if wanted else []
+def published(options: argparse.Namespace) -> list[Published]:
+    """The papers' figures, if the options ask for them."""
+    return [t for folder in find().published() for t in load_published(folder)] if options.with_published else []
 
 
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables, and on stderr what failed."""
-    show(readable(run.with_published(published(options.with_published)), options), options.format, run.spec.name)
+    show(readable(run.with_published(published(options)), options), options.format, run.spec.name)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:
         for text in tracebacks(run.folder):
@@ -50,15 +50,16 @@ def tables_named(tables: Sequence[Table], specs: Sequence[TableSpec], name: str)
         DataError: naming near matches and all tables there are.
     """
     matches = [table for table, entry in zip(tables, specs, strict=True) if entry.called(name)]
-    if not matches:  # part of a title, if only one has it
-        matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
-    if not matches or (len(matches) > 1 and not any(entry.called(name) for entry in specs)):
-        numbers_of = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
-        listed = "\n".join(f"  {title}{f' ({numbers})' if numbers else ''}" for title, numbers in numbers_of.items())
+    if matches:
+        return matches
+    matches = [table for table in tables if name.strip() and name.casefold() in table.title.casefold()]
+    if len(matches) != 1:  # part of a title, if only one has it
+        numbers = {entry.title: ", ".join((*entry.paper, *entry.published)) for entry in specs}
+        listed = "\n".join(f"  {title}{f' ({of_paper})' if of_paper else ''}" for title, of_paper in numbers.items())
         what = f"several tables have {name!r} in their title" if matches else f"no table is called {name!r}"
-        close = get_close_matches(name.casefold(), [title.casefold() for title in numbers_of], n=1)
-        likely = next((title for title in numbers_of if close and title.casefold() == close[0]), None)
-        raise DataError(f"{what}; there are:\n{listed}", hint=f"Did you mean {likely!r}?" if likely else None)
+        likely = get_close_matches(name.casefold(), map(str.casefold, numbers), n=1)
+        hint = next((f"Did you mean {title!r}?" for title in numbers if title.casefold() in likely), None)
+        raise DataError(f"{what}; there are:\n{listed}", hint=hint)
     return matches
 
 
@@ -74,18 +75,19 @@ def readable(tables: Sequence[Table], options: argparse.Namespace) -> list[Table
 
 
 def show(tables: Sequence[Table], form: str, title: str, file: str | None = None) -> None:
-    """Print tables in a form, or write them to a file."""
-    text = formatted(tables, form, title)
+    """Print tables in a form, or write them to a file. JSON is one list, HTML one page."""
+    if form == "json":
+        text = json.dumps([table.to_json() for table in tables], indent=1, default=str)
+    elif form == "html":
+        text = page(title, tables)
+    else:
+        text = "\n\n".join(render(table, form) for table in tables)
+    write(text, file)
+
+
+def write(text: str, file: str | None) -> None:
+    """Print a text, or write it to a file."""
     if file is None:
         print(text)
     else:
         write_atomically(Path(file), text + "\n")
-
-
-def formatted(tables: Sequence[Table], form: str, title: str) -> str:
-    """All tables as one text; JSON is one list, HTML one page."""
-    if form == "json":
-        return json.dumps([table.to_json() for table in tables], indent=1, default=str)
-    if form == "html":
-        return page(title, tables)
-    return "\n\n".join(render(table, form) for table in tables)

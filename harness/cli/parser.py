@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from harness import __version__
 from harness.cli.usage import Parser
 from harness.runtime.options import NAMES, Options
 
@@ -30,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
         usage="harness COMMAND [options]",
         description="Evaluate groups of language models from YAML specs.",
     )
-    top.add_argument("--version", action="version", version=_version())
+    top.add_argument("--version", action="version", version=f"harness {__version__}")
     commands = top.add_subparsers(
         title="commands", required=True, metavar="COMMAND", prog="harness", parser_class=Parser
     )
@@ -51,9 +53,7 @@ def parser() -> argparse.ArgumentParser:
     check = _command(commands, "validate", "inspect:validate", "check specs without running anything", "[SPEC …]")
     check.add_argument("specs", nargs="*", metavar="SPEC", help="files or names (default: every spec of the project)")
     check.add_argument("--spec", action="append", default=[], dest="more", metavar="SPEC", help="the same")
-    check.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help="change a value"
-    )
+    _set(check)
 
     plan = _command(
         commands, "plan", "inspect:plan", "say how many episodes, calls and tokens a spec will take", "--spec FILE"
@@ -81,17 +81,13 @@ def parser() -> argparse.ArgumentParser:
     schema.add_argument("kind", nargs="?", metavar="KIND", choices=kinds, help=", ".join(kinds))
     schema.add_argument("name", nargs="?", metavar="NAME", help="the plugin whose parameters to print")
 
-    score = _command(
-        commands, "score", "results:score", "recompute a run's metrics from its journal, with no model", "RUN"
-    )
-    score.add_argument("run", metavar="RUN", help="the run's folder")
+    score = _of_run(commands, "score", "recompute a run's metrics from its journal, with no model")
     _options(score, "allow_code_execution", "sandbox")
     _format(score)
 
-    report = _command(commands, "report", "results:report", "print a run's tables again", "RUN")
-    report.add_argument("run", metavar="RUN", help="the run's folder")
+    report = _of_run(commands, "report", "print a run's tables again")
     _table(report)
-    report.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    _output(report)
     report.add_argument("--plots", metavar="DIR", help="also draw the spec's figures into this folder")
     _format(report)
 
@@ -100,27 +96,18 @@ def parser() -> argparse.ArgumentParser:
     )
     board.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
     _table(board)
-    board.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    _output(board)
     _format(board)
 
-    traffic = _command(
-        commands, "messages", "results:messages", "print which agent sent how many messages to which in a run", "RUN"
-    )
-    traffic.add_argument("run", metavar="RUN", help="the run's folder")
+    traffic = _of_run(commands, "messages", "print which agent sent how many messages to which in a run")
     traffic.add_argument("--condition", metavar="ID", help="of this condition only")
     traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")
-    traffic.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    _output(traffic)
     traffic.add_argument("--plots", metavar="DIR", help="also draw a heat map of every episode into this folder")
 
     new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric", "FOLDER")
     new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
     return top
-
-
-def _version() -> str:
-    from harness import __version__
-
-    return f"harness {__version__}"
 
 
 def _command(commands: argparse._SubParsersAction[Parser], name: str, function: str, text: str, needs: str) -> Parser:
@@ -130,18 +117,21 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, function: 
     return command
 
 
-def _positive(text: str) -> int:
-    return _at_least(1, text)
+def _of_run(commands: argparse._SubParsersAction[Parser], name: str, text: str) -> Parser:
+    command = _command(commands, name, f"results:{name}", text, "RUN")
+    command.add_argument("run", metavar="RUN", help="the run's folder")
+    return command
 
 
-def _natural(text: str) -> int:
-    return _at_least(0, text)
+def _whole(least: int) -> Callable[[str], int]:
+    """Reads a whole number from `least` on."""
 
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > 18 or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to 10^18 − 1, found {text!r:.40}")
+        return int(text)
 
-def _at_least(least: int, text: str) -> int:
-    if not text.isdecimal() or len(text) > 18 or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least} to 10^18 − 1, found {text!r:.40}")
-    return int(text)
+    return read
 
 
 def _seconds(text: str) -> float:
@@ -163,19 +153,17 @@ def _share(text: str) -> float:
 
 
 def _set(command: argparse.ArgumentParser) -> None:
-    text = "change a value of the spec"
+    text = "change a value"
     command.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help=text)
 
 
 def _spec(command: argparse.ArgumentParser, repeats: bool = True) -> None:
     command.add_argument("--spec", required=True, metavar="FILE", help="a spec's file or name")
-    command.add_argument(
-        "--set", action="append", default=[], metavar="PATH=VALUE", dest="overrides", help="change a value"
-    )
-    command.add_argument("--limit", type=_positive, metavar="N", help="at most N cases a condition")
-    command.add_argument("--seed", type=_natural, metavar="N", help="the run's seed")
+    _set(command)
+    command.add_argument("--limit", type=_whole(1), metavar="N", help="at most N cases a condition")
+    command.add_argument("--seed", type=_whole(0), metavar="N", help="the run's seed")
     if repeats:
-        command.add_argument("--repeats", type=_positive, metavar="N", help="play every case N times")
+        command.add_argument("--repeats", type=_whole(1), metavar="N", help="play every case N times")
     command.add_argument("--data_dir", metavar="DIR", help="read the task's data from here (task.data_dir)")
 
 
@@ -199,7 +187,7 @@ def _options(command: argparse._ActionsContainer, *names: str) -> None:
     about = {name: " ".join(text.rstrip(".").replace("%", "%%").split()) for name, text in texts}
     for field in (field for field in fields(Options) if field.name in names):
         kind = field.type.removesuffix(" | None")
-        more: dict[str, Any] = {"metavar": "N", "type": _positive}
+        more: dict[str, Any] = {"metavar": "N", "type": _whole(1)}
         if choices := re.match(r"Literal\[(.*?)\]", kind):
             more = {"choices": tuple(word.strip(" '") for word in choices[1].split(","))}
         elif kind == "bool":
@@ -211,6 +199,10 @@ def _options(command: argparse._ActionsContainer, *names: str) -> None:
                 {"metavar": "TIME", "type": _seconds} if field.default is None else {"metavar": "SHARE", "type": _share}
             )
         command.add_argument(f"--{field.name}", default=field.default, help=about.get(field.name), **more)
+
+
+def _output(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
 
 
 def _table(command: argparse.ArgumentParser) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from harness.cli.output import print_tables, published, readable, show, tables_named
+from harness.cli.output import print_tables, published, readable, show, tables_named, write
 from harness.evaluation import Run, rescored, run_folder
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
 from harness.runtime.manifest import META, check_journals, read_meta
-from harness.storage import write_atomically
+from harness.tables import Table
 
 
 def score(options: argparse.Namespace) -> int:
@@ -28,16 +29,14 @@ def score(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Print a run's tables again."""
     done = Run.load(options.run)
-    tables = done.with_published(published(options.with_published))
+    tables = done.with_published(published(options))
     if options.plots:
         for i, table in enumerate(table for table in tables if table.figure):
             file = Path(options.plots) / f"figure{i + 1}.png"
             file.parent.mkdir(parents=True, exist_ok=True)
             draw(table, file)
             print(f"figure: {file}")
-    wanted = tables_named(tables, done.table_specs, options.table) if options.table else readable(tables, options)
-    show(wanted, options.format, done.spec.name, options.output)
-    return 0
+    return _show(tables, done, options)
 
 
 def messages(options: argparse.Namespace) -> int:
@@ -48,10 +47,7 @@ def messages(options: argparse.Namespace) -> int:
     if not rows:
         print("no agent sent a message", file=sys.stderr)
     text = traffic.written(rows, options.format)
-    if options.output:
-        write_atomically(Path(options.output), text + "\n")
-    else:
-        print(text)
+    write(text, options.output)
     if options.plots:
         figures = Path(options.plots)
         figures.mkdir(parents=True, exist_ok=True)
@@ -64,7 +60,11 @@ def leaderboard(options: argparse.Namespace) -> int:
     """Merge runs of the same benchmark."""
     runs = [Run.load(folder) for folder in options.runs]
     entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices) for run in runs]
-    tables = merge(entries, runs[0].compared(published(options.with_published)))
-    wanted = tables_named(tables, runs[0].table_specs, options.table) if options.table else readable(tables, options)
-    show(wanted, options.format, runs[0].spec.name, options.output)
+    return _show(merge(entries, runs[0].compared(published(options))), runs[0], options)
+
+
+def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:
+    """Show the tables that the options name; without a name those that have something to read."""
+    selected = tables_named(tables, run.table_specs, options.table) if options.table else readable(tables, options)
+    show(selected, options.format, run.spec.name, options.output)
     return 0
