@@ -19,17 +19,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._child import OUT_OF_MEMORY
 from ._machine import Protections, Provider, report
-from ._parent import TICK, Fence, Process, ended
+from ._parent import TICK, Fence, Process, ProgramLimits, ended
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "crashed", "refused"]
 """How a check ended.
@@ -41,7 +39,7 @@ Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "cr
 """
 ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
 
-
+_USUAL = ProgramLimits()
 _provider: ContextVar[str] = ContextVar("harness sandbox", default="process")
 
 
@@ -58,37 +56,6 @@ def using(provider: str) -> Iterator[None]:
         yield
     finally:
         _provider.reset(before)
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramLimits:
-    """What a program may use.
-
-    Attributes:
-        wall: seconds, from when its processes are set up.
-        cpu: whole seconds of processor time, of each process.
-        memory: bytes of address space, of each process; at least 64 MiB.
-        output: bytes written to standard output and error by `execute`; `check` throws them away.
-        value: bytes of one call's arguments or result.
-        file: bytes of one file.
-        files: files in its folder.
-        source: characters of a program, prompt or test.
-    """
-
-    wall: float = 10.0
-    cpu: int = 5
-    memory: int = 1 << 30
-    output: int = 64 << 10
-    value: int = 8 << 20
-    file: int = 1 << 20
-    files: int = 64
-    source: int = 1 << 20
-
-    def __post_init__(self) -> None:
-        least = {"cpu": 1, "memory": 64 << 20, "value": 1024}
-        for name, value in asdict(self).items():
-            if not value >= least.get(name, 0):
-                raise ValueError(f"{name} must be at least {least.get(name, 0)}, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +80,7 @@ def check(
     code: str,
     test: str,
     entry_point: str,
-    limits: ProgramLimits = ProgramLimits(),
+    limits: ProgramLimits = _USUAL,
     protections: Protections | None = None,
 ) -> Verdict:
     """Run `code` against `test`, which defines `check(candidate)`; safe to call from many threads.
@@ -129,26 +96,22 @@ def check(
     Raises:
         SetupError: if this machine cannot confine programs. Nothing the program does raises.
     """
-    fenced = _protections(protections)
-    if max(map(len, (prompt, code, test))) > limits.source:
-        return Verdict(False, "refused", f"a text has more than {limits.source} characters")
-    job: dict[str, Any] = {**_common(limits), "entry_point": entry_point}
-    with _folder() as folder, Fence(folder, limits.files, fenced) as fence:
-        asked, asking = fence.pipe()
-        answered, answering = fence.pipe()
-        heard, saying = fence.pipe()
-        ends = {"requests": asked, "replies": answering}
-        solver = fence.start({**job, **ends, "role": "solver", "program": code}, subprocess.DEVNULL, ends.values())
-        ends = {"requests": asking, "replies": answered, "verdict": saying}
-        texts = {"prompt": prompt, "test": test}
-        fence.start({**job, **ends, **texts, "role": "checker"}, subprocess.DEVNULL, ends.values())
-        fence.close(asked, asking, answered, answering, saying)
+    with Fence(limits, protections or report(_provider.get())) as fence:
+        if max(map(len, (prompt, code, test))) > limits.source:
+            return Verdict(False, "refused", f"a text has more than {limits.source} characters")
+        requests_in, requests_out = fence.pipe()
+        replies_in, replies_out = fence.pipe()
+        verdict_in, verdict_out = fence.pipe()
+        job = {"role": "solver", "entry_point": entry_point, "program": code}
+        solver = fence.start(job, requests=requests_in, replies=replies_out)
+        job = {"role": "checker", "entry_point": entry_point, "prompt": prompt, "test": test}
+        checker = fence.start(job, requests=requests_out, replies=replies_in, verdict=verdict_out)
         fence.await_ready()
-        output, stopped = fence.read(heard, 100_000, time.monotonic() + limits.wall)
+        output, stopped = fence.read(verdict_in, 100_000, time.monotonic() + limits.wall)
         if output.startswith(b'["gone"'):  # bubblewrap says a little later how the process ended that it waits for
             fence.await_end(solver, time.monotonic() + TICK)
         fence.end()
-        status, detail = _verdict(output, stopped, solver, fence.processes[1], limits)
+        status, detail = _verdict(output, stopped, solver, checker, limits)
     return Verdict(status == "passed", status, detail.encode("utf-8", "replace").decode())
 
 
@@ -164,47 +127,29 @@ def _verdict(output: bytes, stopped: str, solver: Process, checker: Process, lim
     return ended(solver, limits.cpu) if status == "gone" else (status, detail)
 
 
-def execute(program: str, limits: ProgramLimits = ProgramLimits(), protections: Protections | None = None) -> Execution:
+def execute(program: str, limits: ProgramLimits = _USUAL, protections: Protections | None = None) -> Execution:
     """Run a plain program, as `python FILE` would, with empty standard input.
 
     Raises:
         SetupError: if this machine cannot confine programs. Nothing that the program does raises.
     """
-    fenced = _protections(protections)
-    if len(program) > limits.source:
-        return Execution("refused", f"the program has more than {limits.source} characters")
-    with _folder() as folder, Fence(folder, limits.files, fenced) as fence:
-        written, writing = fence.pipe()
-        process = fence.start({**_common(limits), "role": "program", "program": program}, writing, ())
-        fence.close(writing)
+    with Fence(limits, protections or report(_provider.get())) as fence:
+        if len(program) > limits.source:
+            return Execution("refused", f"the program has more than {limits.source} characters")
+        output_in, output_out = fence.pipe()
+        process = fence.start({"role": "program", "program": program}, output_out)
         fence.await_ready()
         deadline = time.monotonic() + limits.wall
-        output, stopped = fence.read(written, limits.output, deadline)
+        output, stopped = fence.read(output_in, limits.output, deadline)
         if not stopped and not fence.await_end(process, deadline):
             stopped = "output" if fence.crowded() else "timeout"
         fence.end()
     status: Any = stopped
-    if not stopped:
-        known = {0: "ok", OUT_OF_MEMORY: "memory"}
-        status = ended(process, limits.cpu)[0] if process.status < 0 else known.get(process.status, "error")
+    if not stopped and process.status < 0:
+        status, _ = ended(process, limits.cpu)
+    elif not stopped:
+        status = {0: "ok", OUT_OF_MEMORY: "memory"}.get(process.status, "error")
     return Execution(status, output.decode("utf-8", "replace"))
-
-
-def _protections(asked: Protections | None) -> Protections:
-    protections = asked or report(_provider.get())
-    protections.require()
-    return protections
-
-
-def _common(limits: ProgramLimits) -> dict[str, Any]:
-    return {
-        "limits": {"cpu": limits.cpu, "memory": limits.memory, "file": limits.file},
-        "value": limits.value,
-    }
-
-
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="harness-sandbox-", ignore_cleanup_errors=True)
 
 
 __all__ = [

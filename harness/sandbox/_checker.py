@@ -50,7 +50,7 @@ class _Line:
     """The line to the solver, and the one to whoever wants the verdict."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
-        self._requests, self._replies, self._longest = job["requests"], job["replies"], job["value"]
+        self._requests, self._replies, self._longest = job["requests"], job["replies"], job["limits"]["value"]
         self._verdict = job["verdict"]
         self.raised: BaseException | None = None  # what the program raised last
 

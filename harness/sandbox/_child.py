@@ -53,7 +53,12 @@ def run(job: Mapping[str, Any]) -> None:
 
 def solve(job: Mapping[str, Any]) -> None:
     """Load the program when the checker asks for it, then answer calls of its entry point until there are no more."""
-    requests, replies, longest, entry_point = job["requests"], job["replies"], job["value"], job["entry_point"]
+    requests, replies, longest, entry_point = (
+        job["requests"],
+        job["replies"],
+        job["limits"]["value"],
+        job["entry_point"],
+    )
     receive(requests, longest)  # the checker has closed its memory by now
     namespace = module("candidate")
     try:
