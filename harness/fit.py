@@ -79,6 +79,7 @@ def fit(
         execute(calibrating, replace(options, output_path=where), on_score(name))
         played = _played(calibrating, where)
         asked = {one.case.id: fingerprint(one.task, one.case) for one in played}
+        answers = [[one.case.id, [[move.agent, move.action] for move in moves(one)]] for one in played]
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
         document = {
             "schema": SCHEMA,
@@ -89,7 +90,7 @@ def fit(
             "seed": plan.seed,
             "templates": templates,
             "prompts": wordings(plan, plan.conditions[condition], templates),
-            "answers": _digest(played),
+            "answers": hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest(),
             "questions": asked,
             "parameters": protocol.fit(played),
         }
@@ -199,12 +200,6 @@ def _score_of(task: Task) -> str:
 def _is_right(task: Task, case: Case, action: Action) -> bool:
     alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
     return task.grade(case, alone)[_score_of(task)] == 1
-
-
-def _digest(played: list[CalibrationEpisode]) -> str:
-    """SHA-256 of all that was answered."""
-    answers = [[one.case.id, [[move.agent, move.action] for move in moves(one)]] for one in played]
-    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
 
 
 def moves(one: CalibrationEpisode) -> list[Move]:

@@ -12,7 +12,7 @@ from harness.config.limits import LARGEST, Limits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 
-from .conformance import Drive, drive
+from .conformance import drive
 
 CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 256
@@ -68,8 +68,12 @@ class _Estimator:
         key = (id(condition.protocol), shape, spared, condition.limits)
         if shape is not None and key in self._lengths:
             return self._lengths[key]
-        driven = [turn for turn in _driven(condition, case).turns() if turn.agent not in spared]
-        asked, calls = _within(condition.limits, driven)
+        try:
+            driven = drive(condition.protocol, condition.task, case)
+        except (RuntimeError, TypeError) as error:
+            raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
+        turns = [turn for turn in driven.turns() if turn.agent not in spared]
+        asked, calls = _within(condition.limits, turns)
         few = {turn.agent: [t for t in asked if t.agent == turn.agent] for turn in asked[:4]}
         length = _Length(len(asked), calls, few)
         if shape is not None:
@@ -159,10 +163,3 @@ def _within(limits: Limits, asked: Sequence[Turn]) -> tuple[list[Turn], int]:
             calls_made[turn.agent] += 1
             left.append(turn)
     return left, min(episode, sum(min(agent, calls) for calls in calls_wanted.values()))
-
-
-def _driven(condition: Condition, case: Case) -> Drive:
-    try:
-        return drive(condition.protocol, condition.task, case)
-    except (RuntimeError, TypeError) as error:
-        raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error

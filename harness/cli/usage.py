@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 MISSING = "the following arguments are required: "
@@ -52,7 +52,11 @@ class Parser(argparse.ArgumentParser):
             if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in known:
                 self.error(f"unknown option {name}. Did you mean -{name}?")
             if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in known):
-                self.error(f"unknown option {name}{_suggested(name, known)}")
+                import difflib
+
+                options = [option for option in known if option.startswith("--")]
+                close = " or ".join(difflib.get_close_matches(name, options, n=3, cutoff=0.65))
+                self.error(f"unknown option {name}" + (f". Did you mean {close}?" if close else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -75,10 +79,3 @@ class Parser(argparse.ArgumentParser):
         self.exit(
             2, f"{self.format_usage()}`{self.prog} --help` says more\nerror: {message.removeprefix('argument ')}\n"
         )
-
-
-def _suggested(name: str, options: Iterable[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, [option for option in options if option.startswith("--")], n=3, cutoff=0.65)
-    return f". Did you mean {' or '.join(close)}?" if close else ""

@@ -14,7 +14,6 @@ from typing import Any
 
 from harness import api
 from harness.authoring.informed import InformedPolicy, named
-from harness.authoring.worlds import facts_of
 from harness.config.limits import Limits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -70,11 +69,6 @@ class Condition:
     def uses_ground_truth(self) -> bool:
         """Whether a player here uses the ground truth: the right answer of its case."""
         return any(group.ground_truth_label for group in self.groups)
-
-    @property
-    def produces(self) -> tuple[str, ...]:
-        """What metrics can need: the task's grades, the protocol's facts, and those of the world it steps."""
-        return (*self.task.grades, *facts_of(self.protocol, self.task))
 
     def assign_groups(self, case: api.Case, seed: int) -> api.Case:
         """`case` with its agents dealt to groups: the same ones for a seed, whatever the problem or protocol.

@@ -15,6 +15,7 @@ from typing import Any
 
 from harness import api, parameters
 from harness.authoring.informed import WORD, InformedPolicy
+from harness.authoring.worlds import facts_of
 from harness.config.limits import Limits, read_limits
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
@@ -115,6 +116,10 @@ class _Resolver:
 
     def check_fit(self, variant: Variant, task: api.Task, protocol: api.Protocol) -> None:
         """Refuse a task, or a channel, that the protocol cannot play."""
+
+        def opens_what_is_needed(cls: type[api.Channel]) -> bool:  # whatever its parameters
+            return isinstance(cls.opens, type) and issubclass(cls.opens, protocol.needs_channel)
+
         name, place = _split(variant.data["protocol"])[0], self.spec.place("protocol")
         if (why := task.misfit(protocol.needs)) is not None:
             protocols = self.fitting("protocols", lambda cls: task.misfit(cls.needs) is None)
@@ -125,10 +130,9 @@ class _Resolver:
             raise SpecError(message, place=place, hint=hint)
         for key, channel in vars(protocol).items():
             if isinstance(channel, api.Channel) and not issubclass(channel.opens, protocol.needs_channel):
-                wanted = _kind(protocol.needs_channel)
-                message = f"protocol {name!r} needs a channel that opens a {wanted}; "
+                message = f"protocol {name!r} needs a channel that opens a {_kind(protocol.needs_channel)}; "
                 message += f"{type(channel).__name__} opens a {channel.opens.__name__}"
-                fits = self.fitting("channels", functools.partial(_opens, protocol.needs_channel))
+                fits = self.fitting("channels", opens_what_is_needed)
                 raise SpecError(message, place=self.spec.place("protocol", key), hint=f"Channels that do: {fits}.")
 
     def fitting(self, kind: str, fits: Callable[[type[Any]], bool], most: int = 12) -> str:
@@ -243,7 +247,7 @@ class _Resolver:
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
             made[name] = metric
             for condition in conditions:
-                inputs = condition.produces
+                inputs = (*condition.task.grades, *facts_of(condition.protocol, condition.task))
                 lacking = [need for need in metric.needs if need not in inputs]
                 if lacking:
                     message = f"metric {name!r} needs {lacking[0]!r}, which {condition.id!r} does not produce. "
@@ -314,11 +318,6 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
 def _kind(cls: type[Any]) -> str:
     """A class by its name and the first line of its docstring, which says what it is."""
     return f"{cls.__name__} ({(inspect.getdoc(cls) or '').splitlines()[0].rstrip('.')})"
-
-
-def _opens(kind: type[api.OpenChannel], cls: type[api.Channel]) -> bool:
-    """Whether a class of channels opens such ones, whatever its parameters."""
-    return isinstance(cls.opens, type) and issubclass(cls.opens, kind)
 
 
 def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:

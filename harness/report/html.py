@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 from harness.printable import clean_name
-from harness.tables import Table, text
+from harness.tables import Table
 
 from .render import Grid, grid
 
@@ -27,21 +27,19 @@ section { margin-bottom: 2.5rem; overflow-x: auto; }
 _PUBLISHED: Final = ' class="published"'
 
 
-def page(title: str, tables: Iterable[Table], facts: Mapping[str, Any] | None = None) -> str:
+def page(title: str, tables: Iterable[Table]) -> str:
     """A page that needs no other file and runs no script.
 
     Args:
         title: heading of the page.
         tables: what to show, in order.
-        facts: what to tell about the run: name → any JSON value.
     """
-    facts_html = "".join(f"<dt>{_safe(k)}</dt><dd>{_safe(text(v))}</dd>" for k, v in (facts or {}).items())
     sections = "".join(f"<section>{_table(table)}</section>\n" for table in tables)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{_safe(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>{_safe(title)}</h1>\n{f'<dl>{facts_html}</dl>' if facts_html else ''}\n{sections}</body></html>\n"
+        f"<body><h1>{_safe(title)}</h1>\n\n{sections}</body></html>\n"
     )
 
 

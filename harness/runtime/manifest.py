@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import json
 import os
 import platform
@@ -75,7 +76,8 @@ def begin(
         except DataError:
             if not overwrite:
                 raise
-            _remove_run(folder)
+            for path in itertools.chain.from_iterable(map(folder.glob, _WRITTEN)):
+                path.unlink()  # what a run wrote, and nothing else
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
     written = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
@@ -138,13 +140,6 @@ def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path,
         hint = f"What was played stays as it is: {_ELSEWHERE}; or take the change back."
         raise DataError(f"code changed since the run in {folder} began: {files}", hint=hint)
     return True
-
-
-def _remove_run(folder: Path) -> None:
-    """Remove what a run wrote, and nothing else."""
-    for pattern in _WRITTEN:
-        for path in folder.glob(pattern):
-            path.unlink()
 
 
 def _now() -> str:
@@ -262,7 +257,13 @@ def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> d
     """What may not change between a run and its resumption, as JSON gives it back."""
     body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices", "executor")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
-    facts = {"spec": body, "model": plan.model, "engine": _engine(plan), "prompts": prompts}
+    engine = plan.engines.get("model")  # further models stand in the spec
+    own = (
+        {"engine": type(engine).__name__, **without_secrets(engine_identity(engine, location=False))}
+        if engine
+        else None
+    )
+    facts = {"spec": body, "model": plan.model, "engine": own, "prompts": prompts}
     if adopted:
         facts["calibration"] = dict(adopted)
     as_read: dict[str, Any] = json.loads(as_json(facts))
@@ -275,14 +276,6 @@ def _public(plan: Plan) -> dict[str, Any]:
     if "models" in data:
         data["models"] = without_secrets(data["models"])
     return data
-
-
-def _engine(plan: Plan) -> dict[str, Any] | None:
-    """What of the engine under test can change an answer; further models stand in the spec."""
-    engine = plan.engines.get("model")
-    if engine is None:
-        return None
-    return {"engine": type(engine).__name__, **without_secrets(engine_identity(engine, location=False))}
 
 
 def _versions() -> dict[str, str]:

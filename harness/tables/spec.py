@@ -245,14 +245,18 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
     derived = [(name, Derived(kind, tuple(pair))) for kind in _PAIRS for name, pair in entry.get(kind, {}).items()]
     costs = entry.get("cost", {}).items()
     derived += [(name, Derived("cost", tuple(parts.values()), tuple(parts))) for name, parts in costs]
-    figure, compare = entry.get("figure"), entry.get("compare")
+    figure, compare = entry.get("figure"), None
+    if "compare" in entry:
+        sides = entry["compare"]
+        others = tuple(map(text, _tuple(sides["with"])))
+        compare = Compare(sides["label"], text(sides["base"]), others, _tuple(sides.get("paired_by", ())))
     spec = TableSpec(
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
         rows=_tuple(entry["rows"]),
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
         derived=dict(derived),
-        compare=_compare(compare) if compare else None,
+        compare=compare,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
@@ -273,11 +277,6 @@ _BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
     {"title", "aggregate", "overall", "overall_title", "error_style", "hide_empty", "note", "labels", *_BY_METRIC}
 )
-
-
-def _compare(entry: Mapping[str, Any]) -> Compare:
-    others = tuple(map(text, _tuple(entry["with"])))
-    return Compare(entry["label"], text(entry["base"]), others, _tuple(entry.get("paired_by", ())))
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:

@@ -226,16 +226,16 @@ def read(document: str) -> Reader:
 
 @given(name=anything | st.just(HOSTILE))
 def test_html_has_only_our_tags_whatever_the_name(name: str) -> None:
-    plain = read(page("t", [table()], {"model": "m"})).tags
-    document = page(name, [table(name, title=name, notes=(name,))], {name: name})
+    plain = read(page("t", [table()])).tags
+    document = page(name, [table(name, title=name, notes=(name,))])
     document.encode("utf-8")
     assert read(document).tags == plain
 
 
-def test_an_html_page_shows_tables_and_facts_without_any_other_file() -> None:
-    document = page("Run 1", [table(), table(figure="bar")], {"model": "m", "limit": None, "kwargs": {"top_p": 1}})
+def test_an_html_page_shows_tables_without_any_other_file() -> None:
+    document = page("Run 1", [table(), table(figure="bar")])
     data = read(document).data
-    assert {"Run 1", "0.67 (0.17)", "p †", "A note.", '{"top_p": 1}', "Overall"} <= set(data)
+    assert {"Run 1", "0.67 (0.17)", "p †", "A note.", "Overall"} <= set(data)
     assert '<th colspan="2">4 nodes</th>' in document
     assert document.count('<tr class="published">') == 1
     assert not re.search(r"<script|src=|href=|url\(", document)
