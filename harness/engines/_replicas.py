@@ -42,12 +42,12 @@ class Replica:
         self.listed: list[str] = []
         self.counts: Counter[str] = Counter()
 
-    async def probe(self, timeout: float, path: str = "/models") -> list[str]:
+    async def probe(self, timeout: float) -> list[str]:
         """The models that the server lists; none if it has no such list. Raises what the client raises."""
         import openai
 
         try:
-            data = await self.client.get(path, cast_to=object, options={"timeout": min(PROBE, timeout)})
+            data = await self.client.get("/models", cast_to=object, options={"timeout": min(PROBE, timeout)})
         except openai.APIStatusError as error:
             if error.status_code in (404, 405, 429, 501):  # it answers, only not this
                 return []

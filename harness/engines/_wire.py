@@ -29,12 +29,18 @@ _OVERFLOW = re.compile(
 )
 
 
-def overflows(status: int, text: str) -> bool:
-    """Whether an error of this HTTP status and text says that the prompt does not fit the context window.
+def _parts(error: Exception) -> tuple[int, str]:
+    """The HTTP status of an error and what the server says in it, bounded in length."""
+    return getattr(error, "status_code", 200), f"{error} {getattr(error, 'body', '')}"[:10_000]
+
+
+def overflows(error: Exception) -> bool:
+    """Whether an error says that the prompt does not fit the context window.
 
     Credentials, unknown models and rate limits ("… tokens per minute") speak of other things.
     """
-    return status not in (401, 403, 404, 429) and bool(_OVERFLOW.search(text[:10_000]))
+    status, text = _parts(error)
+    return status not in (401, 403, 404, 429) and bool(_OVERFLOW.search(text))
 
 
 # vLLM: "EngineCore encountered an issue", EngineDeadError; torch behind any server: "CUDA error: …". Memory that was
@@ -47,23 +53,26 @@ _NO_MODEL = re.compile(r"\bmodel\b.{0,200}?\bnot[ _](exist|found)|model_not_foun
 _FLAGGED = re.compile(r"moderation|flagged|content[ _-]?(policy|filter|management)", re.IGNORECASE)
 
 
-def lacks_model(status: int, text: str) -> bool:
+def lacks_model(error: Exception) -> bool:
     """Whether a server says that it has no model of that name."""
-    return status == 404 or (status in (400, 422) and bool(_NO_MODEL.search(text[:10_000])))
+    status, text = _parts(error)
+    return status == 404 or (status in (400, 422) and bool(_NO_MODEL.search(text)))
 
 
-def died(status: int, text: str) -> bool:
+def has_died(error: Exception) -> bool:
     """Whether a server says that its model is gone for good, so that no retry can help."""
-    return status >= 500 and bool(_DEAD.search(text[:10_000]))
+    status, text = _parts(error)
+    return status >= 500 and bool(_DEAD.search(text))
 
 
-def refusal(status: int, text: str) -> type[EngineError] | None:
-    """What an error of this HTTP status and text is to a request; None where a retry, or another server, may help."""
-    if overflows(status, text):
+def refusal(error: Exception) -> type[EngineError] | None:
+    """What an HTTP error is to a request; None where a retry, or another server, may help."""
+    if overflows(error):
         return ContextLengthError
+    status, text = _parts(error)
     if status in (408, 409, 429) or status >= 500:
         return EngineFatalError if status == 429 and "insufficient_quota" in text else None
-    if status == 403 and _FLAGGED.search(text[:10_000]):  # its own fault, not the key's
+    if status == 403 and _FLAGGED.search(text):  # its own fault, not the key's
         return RefusedError
     return EngineFatalError if status in (401, 402, 403, 404) else RefusedError
 

@@ -309,7 +309,7 @@ def test_a_server_without_a_model_list_is_taken_at_its_word() -> None:
 
 
 def test_a_base_url_without_v1_is_recognised() -> None:
-    with FakeOpenAI() as server, pytest.raises(SetupError, match=f"lacks /v1\n.*base_url={server.url}"):
+    with FakeOpenAI() as server, pytest.raises(EngineFatalError, match=r"base_url is wrong \(it ends in /v1\)"):
         ask(server, engine={"base_url": server.url.removesuffix("/v1")})
 
 

@@ -14,6 +14,15 @@ from harness.engines._reasoning import split_reasoning
 from harness.engines._wire import GarbledError, overflows, read_completion, retry_after
 from tests.helpers.fake_openai import chat
 
+
+class HttpError(Exception):
+    """As the package `openai` raises it."""
+
+    def __init__(self, status_code: int, text: str) -> None:
+        super().__init__(text)
+        self.status_code = status_code
+
+
 OVERFLOWS = [
     "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",  # OpenAI
     "{'code': 'context_length_exceeded', 'message': 'too long'}",
@@ -30,8 +39,8 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize("text", OVERFLOWS)
 def test_every_servers_words_for_a_full_context_are_known(text: str) -> None:
-    assert overflows(400, text)
-    assert overflows(500, text)
+    assert overflows(HttpError(400, text))
+    assert overflows(HttpError(500, text))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +56,7 @@ def test_every_servers_words_for_a_full_context_are_known(text: str) -> None:
     ],
 )
 def test_other_refusals_are_not_taken_for_it(status: int, text: str) -> None:
-    assert not overflows(status, text)
+    assert not overflows(HttpError(status, text))
 
 
 def test_usage_with_cached_and_reasoning_tokens() -> None:
