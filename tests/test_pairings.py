@@ -69,7 +69,9 @@ def test_it_names_the_protocols_and_the_tasks_that_fit(tmp_path: Path) -> None:
 def test_calls_need_a_channel_that_carries_them_out(tmp_path: Path, use: str, channel: str) -> None:
     found = message(tmp_path, "sharded", ROUNDS.format(use, channel))
     column = len(f"  {{use: {use}, channel: ") + 1
-    assert found.startswith(f"s.yaml:4:{column}: protocol {use!r} needs a channel that opens a Board (Agents act by")
+    assert found.startswith(
+        f"s.yaml:4:{column}: protocol {use!r} needs a channel that opens a Board (Executes named calls"
+    )
     assert "opens a OpenNeighbors" in found
     assert "broadcast, mailbox, mas/broadcasting, mas/p2p, mas/shared_kv, silence, store." in found
 

@@ -1,4 +1,4 @@
-"""What channels share on which agents act by named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
+"""The base of channels with named calls: mailbox, broadcast, store (SILO-Bench, Appendix A)."""
 
 from __future__ import annotations
 
@@ -17,104 +17,108 @@ from ._courier import CarriedChannel
 
 Call = Mapping[str, Any]
 MAX_CHARS = 200_000
-"""Characters of one message or file, unless a spec says otherwise."""
+"""The default limit of a message or file, in characters."""
 MAX_PATH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message or file version: who wrote it in which round, and what its writer knew then (bit i: agent i).
+    """One message, or one version of a file.
 
-    `text` is what was written, `shown` how every reader sees it: prepared once, however many they are.
+    Attributes:
+        knowledge: the agents whose data the writer could know, as bits by agent number.
+        lost: receivers that the message never reaches.
+        view: the message as all readers see it, prepared once.
     """
 
     sender: str
     text: str
     round: int
-    known: int
+    knowledge: int
     lost: frozenset[str] = frozenset()
-    shown: Facts = field(init=False)
+    view: Facts = field(init=False)
 
     def __post_init__(self) -> None:
-        shown = {"from": self.sender, "round": self.round, "text": peer_text(self.text)}
-        object.__setattr__(self, "shown", shown)
+        view = {"from": self.sender, "round": self.round, "text": peer_text(self.text)}
+        object.__setattr__(self, "view", view)
 
 
 class Board(CarriedChannel):
-    """Agents act by named calls, which the channel carries out; one episode.
+    """Executes named calls of agents, during one episode.
 
-    A move's action is a list of calls, as `harness.replies.Calls` reads them. `commit` carries them out in order, move
-    by move; what comes of them is in the mover's `observation`, under `results`. Others see nothing of it before
-    `next_round`. A refused call has a result that says why, changes nothing and counts for nothing.
+    A move's action is a list of calls, as `harness.replies.Calls` reads them. `commit` executes them in order, move by
+    move. The results are in the agent's own `observation`, under `results`; others see no effect before `next_round`. A
+    refused call has a result that says why, and no effect.
 
-    It also keeps account: who sent how much to whom, and whose data each agent can know of (SILO-Bench, Section 3.3 and
-    Appendix G.2). An agent knows its own data, and what the writer of a message knew when it wrote it, from the
-    moment in
-    which it is shown the message.
+    The channel also counts who sends how much to whom, and tracks whose data each agent can know (SILO-Bench, Section
+    3.3 and Appendix G.2). An agent knows its own data. When it sees a message, it also knows what the writer knew when
+    writing it.
 
     Attributes:
-        verbs: the calls there are.
-        keeps_keys: whether it keeps values under keys and can tell which of those read are `stale`.
+        verbs: the available calls.
+        has_keys: whether the channel keeps values under keys, so that a value that was read can become `stale`.
         round: the number of the current round, from 1.
-        known: agent → what it knows of at its latest decision, as bits by agent number.
-        met: agent → the agents from which it has itself received something, as bits.
+        knowledge: agent → the agents whose data it could know at its latest decision, as bits by agent number.
+        contacts: agent → the agents from which it has received something directly, as bits.
         sent: sender → receiver → [messages, characters]; the receiver "*" stands for all others.
-        received: agent → [messages or files of others that it got, their characters]; a message counts once.
-        told: what all agents know of the channel: `kind`, and for some `inbox` or `reads`.
-        also: calls that the protocol answers, in their place among the others.
-        announced: characters that the channel has passed on by itself, in `submitted`.
+        received: agent → [messages or files of others that it received, their characters]; a message counts once.
+        handlers: call → function of the protocol that answers it.
+        announced_characters: characters that the channel has sent by itself, in `on_submit`.
     """
 
     kind: ClassVar[str]
-    keeps_keys: ClassVar[bool] = False
+    has_keys: ClassVar[bool] = False
     verbs: tuple[Verb, ...] = ()
 
     def __init__(self, case: Case, max_chars: int = MAX_CHARS) -> None:
         self.agents, self.max_chars, self.round = case.agents, max_chars, 1
         self.number = {agent: i for i, agent in enumerate(case.agents)}
         self._digits = {m[0]: agent for agent in case.agents if (m := re.search(r"\d+$", agent))}
-        self.known = {agent: 1 << i for agent, i in self.number.items()}
-        self.met = dict.fromkeys(case.agents, 0)
+        self.knowledge = {agent: 1 << i for agent, i in self.number.items()}
+        self.contacts = dict.fromkeys(case.agents, 0)
         self.sent: dict[str, dict[str, list[int]]] = {}
         self.received = {agent: [0, 0] for agent in case.agents}
-        self.also: dict[str, Callable[[str, Call], str]] = {}
-        self.announced = 0
+        self.handlers: dict[str, Callable[[str, Call], str]] = {}
+        self.announced_characters = 0
         self._results: dict[str, list[Facts]] = {}
-        self._learned: list[Letter] = []
-        self._known_already: list[Letter] = []
+        self._new_letters: list[Letter] = []
+        self._repeated_letters: list[Letter] = []
 
     def observation(self, agent: str) -> Facts:
-        """`inbox`: what has come in since the agent's last decision (if the channel shows it unasked): a list of
-        {"from", "round", "text"}; `results`: what came of its last calls: a list of {"call", "ok", "text"}, with the
-        "path" of a file."""
-        return {"inbox": [letter.shown for letter in self.incoming(agent)], "results": self._results.get(agent, [])}
+        """Return `inbox` and `results`.
+
+        `inbox` has the messages that the channel has delivered by itself since the agent's last decision, a list of
+        {"from", "round", "text"}. `results` has those of its last calls, a list of {"call", "ok", "text"}, with the
+        "path" of a file.
+        """
+        return {"inbox": [letter.view for letter in self.incoming(agent)], "results": self._results.get(agent, [])}
 
     def commit(self, moves: Sequence[Move]) -> None:
-        """Carry out the calls of these moves; an action of None makes none."""
+        """Execute the calls of these moves. An action of None has no calls."""
         for move in moves:
             agent = move.agent
-            shown = self.incoming(agent)
-            self.shown(agent)
-            self._learn(agent, shown)
-            self._learned, self._known_already = [], []
+            letters = self.incoming(agent)
+            self.mark_seen(agent)
+            self._add_knowledge(agent, letters)
+            self._new_letters, self._repeated_letters = [], []
             self._results[agent] = [self._result(agent, call) for call in move.action or ()]
-            self._learn(agent, self._learned)
-            self._learn(agent, self._known_already, again=True)
+            self._add_knowledge(agent, self._new_letters)
+            self._add_knowledge(agent, self._repeated_letters, again=True)
 
     def next_round(self) -> None:
-        """What was done in this round becomes visible."""
+        """Start the next round, in which the changes of this one become visible."""
         self.round += 1
         self.deliver()
 
-    def knows(self, agent: str) -> int:
-        """What the agent would know of at a decision now: `known`, and what it is being shown."""
-        known = self.known[agent]
+    def knowledge_of(self, agent: str) -> int:
+        """Return the agent's knowledge at a decision now: `knowledge`, and that of incoming messages."""
+        knowledge = self.knowledge[agent]
         for letter in self.incoming(agent):
-            known |= letter.known
-        return known
+            knowledge |= letter.knowledge
+        return knowledge
 
-    def find(self, name: str) -> str | None:
-        """The agent that a text names: by its name in any case, or by its number."""
+    def find_agent(self, name: str) -> str | None:
+        """Return the agent that a text names, by its name in any case or by its number; else None."""
         name = name.strip().strip("\"'").strip()
         if name in self.number:
             return name
@@ -123,57 +127,60 @@ class Board(CarriedChannel):
         return self._digits.get(str(int(number[1]))) if number and bare else None
 
     def facts(self) -> Facts:
-        """The accounts, for metrics: `sent`, `received`, and `known` and `met` as hexadecimal bits."""
+        """Return facts for metrics: `sent`, `received`, and as hexadecimal bits `known` and `met` (contacts)."""
         return {
             "sent": self.sent,
             "received": self.received,
-            "known": {agent: f"{bits:x}" for agent, bits in self.known.items()},
-            "met": {agent: f"{bits:x}" for agent, bits in self.met.items()},
+            "known": {agent: f"{bits:x}" for agent, bits in self.knowledge.items()},
+            "met": {agent: f"{bits:x}" for agent, bits in self.contacts.items()},
         }
 
     @property
-    def told(self) -> Facts:
-        """What all agents know of the channel."""
+    def description(self) -> Facts:
+        """What all agents know of the channel: `kind`, and for some channels `inbox` or `reads`."""
         return {"kind": self.kind}
 
     # --------------------------------------------------------------------------- for each channel
 
     @abstractmethod
-    def do(self, agent: str, call: Call) -> str:
-        """Carry out one call; what comes of it. Raises `RefusedError` with the reason."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute one call and return its result. Raises `RefusedError` with the reason."""
 
     def incoming(self, agent: str) -> Sequence[Letter]:
-        """What the agent is shown unasked at its next decision."""
+        """The messages that the agent sees at its next decision without a call."""
         return ()
 
-    def shown(self, agent: str) -> None:
-        """The agent has seen what `incoming` gave."""
+    def mark_seen(self, agent: str) -> None:
+        """Note that the agent has seen its incoming messages."""
 
     def deliver(self) -> None:
-        """A round has begun."""
+        """Deliver what is due, at the start of a round."""
 
-    def submitted(self, agent: str, text: str) -> str:
-        """The agent has submitted `text`: what the channel does about it by itself, in words; nothing by default."""
+    def on_submit(self, agent: str, text: str) -> str:
+        """React to an agent's submission. Returns a description of the reaction; "" for none, the default."""
         return ""
 
     def stale(self, agent: str) -> list[str] | None:
-        """Keys whose value changed since the agent read it; None where the channel keeps no keys."""
+        """Keys whose values have changed since the agent read them; None if the channel has no keys."""
         return None
 
     def note(self, sender: str, receiver: str, text: str) -> None:
-        """Account for what was sent."""
+        """Count a message."""
         entry = self.sent.setdefault(sender, {}).setdefault(receiver, [0, 0])
         entry[0] += 1
         entry[1] += len(text)
 
-    def learn(self, letters: Sequence[Letter], old: int = 0) -> None:
-        """The agent that is acting has asked for these, the first `old` of which it had been shown unasked before; it
-        knows of them from its next decision on."""
-        self._known_already.extend(letters[:old])
-        self._learned.extend(letters[old:])
+    def mark_read(self, letters: Sequence[Letter], old: int = 0) -> None:
+        """Note that the acting agent has fetched these letters. It knows them from its next decision on.
 
-    def checked(self, text: str, what: str) -> str:
-        """The text, if it is not too long. Raises `RefusedError`."""
+        Args:
+            old: how many of them, the first ones, it had seen before as incoming messages.
+        """
+        self._repeated_letters.extend(letters[:old])
+        self._new_letters.extend(letters[old:])
+
+    def check_length(self, text: str, what: str) -> str:
+        """Return the text. Raises `RefusedError` if it is too long."""
         if len(text) > self.max_chars:
             raise RefusedError(f"the {what} has {len(text):,} characters; at most {self.max_chars:,} are allowed")
         return text
@@ -189,45 +196,46 @@ class Board(CarriedChannel):
         if "error" in call:
             return {"call": name, "ok": False, "text": f"error: {call['error']}"}
         try:
-            done = {"call": name, "ok": True, "text": self.also.get(name, self.do)(agent, call)}
-            return {**done, "path": call["path"]} if "path" in call else done
+            result = {"call": name, "ok": True, "text": self.handlers.get(name, self.execute)(agent, call)}
+            return {**result, "path": call["path"]} if "path" in call else result
         except RefusedError as error:
             return {"call": name, "ok": False, "text": f"error: {error}"}
 
-    def _learn(self, agent: str, letters: Sequence[Letter], again: bool = False) -> None:
-        known, met = self.known[agent], self.met[agent]
+    def _add_knowledge(self, agent: str, letters: Sequence[Letter], again: bool = False) -> None:
+        knowledge, contacts = self.knowledge[agent], self.contacts[agent]
         for letter in letters:
-            known |= letter.known
-            met |= 1 << self.number[letter.sender]
-        self.known[agent], self.met[agent] = known, met
+            knowledge |= letter.knowledge
+            contacts |= 1 << self.number[letter.sender]
+        self.knowledge[agent], self.contacts[agent] = knowledge, contacts
         if not again:
             self.received[agent][0] += len(letters)
             self.received[agent][1] += sum(len(letter.text) for letter in letters)
 
 
 class RefusedError(Exception):
-    """A call that cannot be carried out; its text tells the caller why."""
+    """A call that cannot be executed; its text says why."""
 
 
 def longest_body(case: Case) -> int:
-    """How many characters constrained decoding lets a message or an answer have: twice the input of the whole group, at
-    least 200. So every right answer fits, and a message that holds all data. A power of two: an engine compiles a
-    grammar for each bound.
+    """Return the most characters that constrained decoding allows for a message or an answer.
+
+    It is twice the input of the whole group, at least 200. So every right answer fits, and a message with all data. It
+    is a power of two, because an engine compiles a grammar for each bound.
     """
     whole = sum(len(json.dumps(private, ensure_ascii=False, default=str)) for private in case.private.values())
     return 1 << (max(200, 2 * whole) - 1).bit_length()
 
 
 def path_of(text: str) -> str:
-    """A text as the name of a file or key: a name and nothing else. Raises `RefusedError`."""
+    """Return a text as the name of a file or key. Raises `RefusedError` for names that are too long or unprintable."""
     path = text.strip().strip("\"'").strip()
     if not path or len(path) > MAX_PATH or not path.isprintable():
         raise RefusedError(f"a path has 1 to {MAX_PATH} printable characters, found {path!r:.60}")
     return path
 
 
-def told(letters: Sequence[Letter]) -> str:
-    """Messages as the result of a call, one below the other."""
+def as_lines(letters: Sequence[Letter]) -> str:
+    """Return messages as the result of a call, one per line."""
     if not letters:
         return "no new messages"
-    return "\n".join(f"[round {letter.round}] {letter.sender}: {letter.shown['text']}" for letter in letters)
+    return "\n".join(f"[round {letter.round}] {letter.sender}: {letter.view['text']}" for letter in letters)

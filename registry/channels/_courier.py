@@ -1,4 +1,4 @@
-"""What can go wrong with a message on its way: channels ask a courier, which `unreliable.py` can replace."""
+"""Faults of message delivery. Every channel asks a courier, which `unreliable.py` can replace."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.api import OpenChannel
 
 @dataclass(frozen=True, slots=True)
 class Courier:
-    """Loses, delays and doubles messages; the default one does nothing of the kind.
+    """Loses, delays and duplicates messages. The default courier does none of this.
 
     Attributes:
         loss, duplication: probabilities, independent for every message (loss also for every receiver).
-        delay: a message comes up to so many rounds later than it should, drawn evenly.
-        rng: the only chance there is.
+        delay: a message arrives up to this many rounds late, drawn uniformly.
+        rng: the only source of randomness.
     """
 
     loss: float = 0.0
@@ -25,11 +25,11 @@ class Courier:
     rng: random.Random = field(default_factory=lambda: random.Random(0))
 
     def lost(self, receivers: Iterable[str]) -> frozenset[str]:
-        """Those of the receivers whom a message never reaches."""
+        """Return the receivers that a message never reaches."""
         return frozenset(agent for agent in receivers if self.rng.random() < self.loss) if self.loss else frozenset()
 
     def delays(self) -> list[int]:
-        """How much later the message comes, in rounds: once, or twice if it is doubled."""
+        """Return the message's delays in rounds: one, or two if it is duplicated."""
         times = 2 if self.duplication and self.rng.random() < self.duplication else 1
         return sorted(self.rng.randint(0, self.delay) for _ in range(times)) if self.delay else [0] * times
 
@@ -38,6 +38,6 @@ RELIABLE = Courier()
 
 
 class CarriedChannel(OpenChannel):
-    """An open channel whose messages a courier carries."""
+    """An open channel whose messages a courier delivers."""
 
     courier: Courier = RELIABLE

@@ -9,16 +9,16 @@ from typing import Annotated, Literal
 from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
-from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
+from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, as_lines
 
 
 @plugin
 class Broadcast(Channel):
-    """BP: a message reaches all other agents in the next round.
+    """SILO-Bench's BP: a message reaches all other agents in the next round.
 
     Attributes:
-        inbox: "push": new messages are also shown at the start of a round. "pull": only `receive_messages` shows them.
-        max_chars: a longer message is refused.
+        inbox: "push": agents also see new messages at the start of a round. "pull": only `receive_messages` shows them.
+        max_chars: longer messages are refused.
     """
 
     inbox: Literal["push", "pull"] = "push"
@@ -27,12 +27,12 @@ class Broadcast(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """Nothing said yet."""
+        """Return a channel without messages."""
         return OpenBroadcast(case, self.max_chars, self.inbox == "push")
 
 
 class OpenBroadcast(Board):
-    """One log for all, in order of rounds, then senders; each reader has a cursor in it."""
+    """One log for all agents, in order of rounds, then senders. Each reader has a cursor in it."""
 
     kind = "broadcast"
     verbs = (Verb("broadcast_message", (), "content"), Verb("receive_messages"), Verb("list_agents"))
@@ -46,40 +46,40 @@ class OpenBroadcast(Board):
         self._due: dict[int, list[Letter]] = {}
 
     @property
-    def told(self) -> Facts:
+    def description(self) -> Facts:
         """`inbox`: push or pull."""
         return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
 
     def incoming(self, agent: str) -> Sequence[Letter]:
-        """What others have said since the agent's last decision."""
+        """Messages of others since the agent's last decision."""
         return self._of_others(agent, self._seen[agent]) if self._push else ()
 
-    def shown(self, agent: str) -> None:
+    def mark_seen(self, agent: str) -> None:
         """Move the cursor to the end."""
         self._seen[agent] = len(self._log)
 
-    def do(self, agent: str, call: Call) -> str:
-        """broadcast_message, receive_messages or list_agents."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute broadcast_message, receive_messages or list_agents."""
         if call["call"] == "list_agents":
             return ", ".join(self.agents)
         if call["call"] == "receive_messages":
             letters = self._of_others(agent, self._read[agent])
             old = self._of_others(agent, self._read[agent], self._seen[agent]) if self._push else ()
             self._read[agent] = len(self._log)
-            self.learn(letters, len(old))
-            return told(letters)
-        text = self.checked(call["content"], "message")
+            self.mark_read(letters, len(old))
+            return as_lines(letters)
+        text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
         lost = self.courier.lost(self.agents)
-        letter = Letter(agent, text, self.round, self.known[agent], lost)
+        letter = Letter(agent, text, self.round, self.knowledge[agent], lost)
         self.note(agent, "*", text)
         for late in self.courier.delays():
             self._due.setdefault(self.round + 1 + late, []).append(letter)
         return f"sent to all {len(self.agents) - 1} others"
 
     def deliver(self) -> None:
-        """What is due is appended to the log."""
+        """Append due messages to the log."""
         due = self._due.pop(self.round, [])
         self._log += sorted(due, key=lambda letter: (letter.round, self.number[letter.sender]))
 

@@ -9,16 +9,16 @@ from typing import Annotated, Literal
 from harness.api import Case, Channel, Facts, Range, plugin
 from harness.replies import Verb
 
-from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, told
+from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, as_lines
 
 
 @plugin
 class Mailbox(Channel):
-    """P2P: every agent has a mailbox; a message arrives in it in the next round.
+    """SILO-Bench's P2P: every agent has a mailbox; a message arrives in it in the next round.
 
     Attributes:
-        inbox: "push": new messages are also shown at the start of a round. "pull": only `receive_messages` shows them.
-        max_chars: a longer message is refused.
+        inbox: "push": agents also see new messages at the start of a round. "pull": only `receive_messages` shows them.
+        max_chars: longer messages are refused.
     """
 
     inbox: Literal["push", "pull"] = "push"
@@ -27,7 +27,7 @@ class Mailbox(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """Empty mailboxes."""
+        """Return a channel with empty mailboxes."""
         return OpenMailbox(case, self.max_chars, self.inbox == "push")
 
 
@@ -46,35 +46,35 @@ class OpenMailbox(Board):
         self._due: dict[int, list[tuple[str, Letter]]] = {}
 
     @property
-    def told(self) -> Facts:
+    def description(self) -> Facts:
         """`inbox`: push or pull."""
         return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
 
     def incoming(self, agent: str) -> Sequence[Letter]:
-        """Letters that have arrived since the agent's last decision."""
+        """Messages that have arrived since the agent's last decision."""
         return self._boxes[agent][self._seen[agent] :] if self._push else ()
 
-    def shown(self, agent: str) -> None:
-        """Forget that they are new."""
+    def mark_seen(self, agent: str) -> None:
+        """Move the cursor to the end."""
         self._seen[agent] = len(self._boxes[agent])
 
-    def do(self, agent: str, call: Call) -> str:
-        """send_message or receive_messages."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute send_message or receive_messages."""
         if call["call"] == "receive_messages":
             letters = self._boxes[agent][self._read[agent] :]
-            self.learn(letters, max(0, self._seen[agent] - self._read[agent]) if self._push else 0)
+            self.mark_read(letters, max(0, self._seen[agent] - self._read[agent]) if self._push else 0)
             self._read[agent] = len(self._boxes[agent])
-            return told(letters)
-        receiver = self.find(call["target_id"])
+            return as_lines(letters)
+        receiver = self.find_agent(call["target_id"])
         if receiver is None:
             last = self.agents[-1]
             raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.agents[0]} to {last}")
         if receiver == agent:
             raise RefusedError("a message to yourself is not sent; you know its content already")
-        text = self.checked(call["content"], "message")
+        text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
-        letter = Letter(agent, text, self.round, self.known[agent])
+        letter = Letter(agent, text, self.round, self.knowledge[agent])
         self.note(agent, receiver, text)
         if receiver not in self.courier.lost((receiver,)):
             for late in self.courier.delays():
@@ -82,7 +82,7 @@ class OpenMailbox(Board):
         return f"sent to {receiver}"
 
     def deliver(self) -> None:
-        """What is due goes into the mailboxes, all at once."""
+        """Put due messages into the mailboxes."""
         due = self._due.pop(self.round, [])
         for receiver, letter in sorted(due, key=lambda one: (one[1].round, self.number[one[1].sender])):
             self._boxes[receiver].append(letter)

@@ -1,4 +1,4 @@
-"""No communication at all: the floor that every benchmark of coordination needs."""
+"""No communication: the lower baseline of every benchmark of coordination."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Silence(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """Nothing to open."""
+        """Return a channel without calls."""
         return OpenSilence(case)
 
 
@@ -25,6 +25,6 @@ class OpenSilence(Board):
 
     kind = "silence"
 
-    def do(self, agent: str, call: Call) -> str:
-        """There is nothing to do."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Refuse every call."""
         raise RefusedError("nothing can be said here")

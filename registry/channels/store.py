@@ -14,14 +14,14 @@ from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, path_of
 
 @plugin
 class Store(Channel):
-    """SFS: files that all agents can list, read, write and delete; changes are visible in the next round.
+    """SILO-Bench's SFS: all agents list, read, write and delete files; changes are visible in the next round.
 
-    Of several writes to a path in one round the last counts: the one of the highest agent. A path is a name and nothing
-    else; no file of the machine is ever touched.
+    If several agents write to a path in one round, the agent with the highest number wins. Paths are names in memory;
+    no file of the machine is ever touched.
 
     Attributes:
-        reads: "ryow": a reader also sees its own writes and deletes of the round; "snapshot": it does not.
-        max_chars: a longer content is refused.
+        reads: "ryow": an agent also sees its own writes and deletes of the round; "snapshot": it does not.
+        max_chars: longer contents are refused.
     """
 
     reads: Literal["ryow", "snapshot"] = "ryow"
@@ -30,20 +30,20 @@ class Store(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """No files."""
+        """Return a store without files."""
         return OpenStore(case, self.max_chars, self.reads == "ryow")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One version of a file: its last writer's letter, and the rounds of its first and its last writing."""
+    """One version of a file: the letter of its last writer, and the round in which it was created."""
 
     letter: Letter
     created: int
 
 
 class OpenStore(Board):
-    """The files as they were at the end of the last round, and what each agent has changed in this one."""
+    """The files at the end of the last round, and each agent's changes in this one."""
 
     kind = "store"
     verbs = (
@@ -53,48 +53,48 @@ class OpenStore(Board):
         Verb("delete_file", ("path",)),
     )
 
-    def __init__(self, case: Case, max_chars: int, own: bool) -> None:
+    def __init__(self, case: Case, max_chars: int, read_own_writes: bool) -> None:
         super().__init__(case, max_chars)
-        self._own = own
+        self._read_own_writes = read_own_writes
         self._files: dict[str, File] = {}
         self._changes: dict[str, dict[str, File | None]] = {}  # agent → path → new version, or None for deleted
         self._due: dict[int, list[tuple[int, str, File | None]]] = {}  # round → (number of the agent, path, file)
         self.reads: dict[str, dict[str, int]] = {}
 
     @property
-    def told(self) -> Facts:
+    def description(self) -> Facts:
         """`reads`: ryow or snapshot."""
-        return {"kind": self.kind, "reads": "ryow" if self._own else "snapshot"}
+        return {"kind": self.kind, "reads": "ryow" if self._read_own_writes else "snapshot"}
 
-    def do(self, agent: str, call: Call) -> str:
-        """list_files, read_file, write_file or delete_file."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute list_files, read_file, write_file or delete_file."""
         if call["call"] == "list_files":
             prefix = call.get("prefix", "")
             paths = sorted(path for path in self._paths(agent) if path.startswith(prefix))
             return "\n".join(paths) if paths else "no files"
         path = path_of(call["path"])
-        there = self._version(agent, path)
+        file = self._version(agent, path)
         if call["call"] == "read_file":
-            if there is None:
+            if file is None:
                 raise RefusedError(f"there is no file {path!r}")
-            if there.letter.sender != agent:
-                self.learn((there.letter,))
-                readers = self.reads.setdefault(there.letter.sender, {})
+            if file.letter.sender != agent:
+                self.mark_read((file.letter,))
+                readers = self.reads.setdefault(file.letter.sender, {})
                 readers[agent] = readers.get(agent, 0) + 1
-            return str(there.letter.shown["text"])
+            return str(file.letter.view["text"])
         if call["call"] == "delete_file":
-            if there is None:
+            if file is None:
                 raise RefusedError(f"there is no file {path!r}")
             self._change(agent, path, None)
             return f"deleted {path}"
-        text = self.checked(call["content"], "content")
-        letter = Letter(agent, text, self.round, self.known[agent])
+        text = self.check_length(call["content"], "content")
+        letter = Letter(agent, text, self.round, self.knowledge[agent])
         self.note(agent, "*", text)
-        self._change(agent, path, File(letter, there.created if there else self.round))
+        self._change(agent, path, File(letter, file.created if file else self.round))
         return f"wrote {len(text)} characters to {path}"
 
     def deliver(self) -> None:
-        """What is due becomes what all see: by agents, each one's changes in the order in which it made them."""
+        """Apply due changes, in order of agents and for each agent in order of writing."""
         self._changes = {}
         for _, path, file in sorted(self._due.pop(self.round, []), key=lambda change: change[0]):
             if file is None:
@@ -103,7 +103,7 @@ class OpenStore(Board):
                 self._files[path] = file
 
     def facts(self) -> dict[str, object]:
-        """The accounts, and `reads`: writer → reader → how often it read what the writer had written last."""
+        """Return the facts of all channels, and `reads`: writer → reader → number of reads of the writer's files."""
         return {**super().facts(), "reads": self.reads}
 
     def _change(self, agent: str, path: str, file: File | None) -> None:
@@ -113,9 +113,9 @@ class OpenStore(Board):
                 self._due.setdefault(self.round + 1 + late, []).append((self.number[agent], path, file))
 
     def _version(self, agent: str, path: str) -> File | None:
-        own = self._changes.get(agent, {}) if self._own else {}
+        own = self._changes.get(agent, {}) if self._read_own_writes else {}
         return own[path] if path in own else self._files.get(path)
 
     def _paths(self, agent: str) -> set[str]:
-        own = self._changes.get(agent, {}) if self._own else {}
+        own = self._changes.get(agent, {}) if self._read_own_writes else {}
         return {*(path for path in self._files if path not in own), *(path for path, file in own.items() if file)}

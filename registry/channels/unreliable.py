@@ -1,4 +1,4 @@
-"""Faults for any channel: lost, late and doubled messages."""
+"""Faults for any channel: lost, late and duplicate messages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ._courier import CarriedChannel, Courier
 
 @plugin
 class Unreliable(Channel):
-    """Makes another channel lose, delay or double messages (files: loses or delays changes).
+    """Makes another channel lose, delay or duplicate messages. Changes of files are lost or delayed.
 
     Attributes:
-        channel: the channel that is made unreliable.
+        channel: the channel.
         loss: probability that a message never reaches a receiver.
-        duplication: probability that a message comes twice.
-        delay: a message comes up to so many rounds late.
+        duplication: probability that a message arrives twice.
+        delay: a message arrives up to this many rounds late, drawn uniformly.
     """
 
     channel: Channel
@@ -37,11 +37,11 @@ class Unreliable(Channel):
 
     @property
     def opens(self) -> type[OpenChannel]:
-        """What the other channel opens."""
+        """The class that the other channel opens."""
         return self.channel.opens
 
     def open(self, case: Case, rng: random.Random) -> OpenChannel:
-        """The other channel, with a courier that makes mistakes."""
+        """Return the other channel, with an unreliable courier."""
         opened = self.channel.open(case, rng)
         assert isinstance(opened, CarriedChannel)
         opened.courier = Courier(self.loss, self.duplication, self.delay, random.Random(rng.getrandbits(63)))

@@ -1,4 +1,4 @@
-"""A deterministic floor: all agents say the same."""
+"""A deterministic baseline: all agents choose the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from harness.api import Action, Policy, Turn, plugin
 
 @plugin
 class AllAgree(Policy):
-    """Takes the first legal option, so that all agents with the same options agree; otherwise does nothing."""
+    """Chooses the first legal option, so agents with the same options agree. Without finite options it does nothing."""
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """The first option, or the idle action."""
+        """Return the first option, or the no-op."""
         return turn.reply.options[0] if turn.reply.options else turn.reply.noop

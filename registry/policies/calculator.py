@@ -1,4 +1,4 @@
-"""The ceiling of arithmetic: works out what is asked."""
+"""The perfect baseline of arithmetic."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _EXPRESSION = re.compile(r"\d+(?: [-+*] \d+)+")
 
 @plugin
 class Calculator(Policy):
-    """Arithmetic: gives the value of the last expression in the question; does nothing if there is none."""
+    """Answers with the value of the last arithmetic expression in the question; does nothing without one."""
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """Products first, then sums."""
-        found = _EXPRESSION.findall(str(turn.context.get("question", "")))
-        if not found:
+        """Return the value: products first, then sums."""
+        expressions = _EXPRESSION.findall(str(turn.context.get("question", "")))
+        if not expressions:
             return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
         total, product, sign = 0, 1, 1
-        for word in ["*", *found[-1].split(), "+"]:
+        for word in ["*", *expressions[-1].split(), "+"]:
             if word in "+-":
                 total, product, sign = total + sign * product, 1, 1 if word == "+" else -1
             elif word != "*":

@@ -1,4 +1,4 @@
-"""The floor of every finite choice."""
+"""The random baseline."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from harness.api import Action, Policy, Turn, plugin
 
 @plugin
 class Random(Policy):
-    """Chooses uniformly among the legal options; does nothing if they are not finitely many."""
+    """Chooses uniformly among the legal options. Without finite options it does nothing."""
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """One of the options, or the idle action."""
+        """Return one of the options, or the no-op."""
         return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop

@@ -1,4 +1,4 @@
-"""A panel of declared skill: what a protocol makes of its members' answers, without any model."""
+"""A panel of declared skill, to study protocols without any model."""
 
 from __future__ import annotations
 
@@ -16,39 +16,38 @@ from ._skill import Copying, Skill, copyings, skills
 
 Share = Annotated[float, Range(ge=0, le=1)]
 HELPERS = ("Coordinator", "Aggregator", "Meta", "Summariser")
-"""What methods call the agents besides their panel, unless a spec says otherwise."""
+"""The default names of agents that protocols add to their panel."""
 
 
 @plugin
 class Simulated(InformedPolicy):
-    """Knows the right answer; answers with declared accuracy, confidence, malformed rate and correlation; marked.
+    """Knows the right answer; answers with declared accuracy, confidence, malformed rate and correlation.
 
-    An agent's first answer depends on the run's seed, the case, the repeat and the agent, and on nothing else: whatever
-    the protocol, it meets the same panel. An agent answers by itself whenever a turn shows it nothing of others. A turn
-    whose observation has `leading` finds it with the answer it gave last (if it has given none, with one of its
-    own), and it
-    gives that up for `leading` with probability `conformity`.
+    Results carry the mark of informed policies. An agent's first answer depends only on the run's seed, the case, the
+    repeat and the agent, so every protocol meets the same panel. An agent answers independently whenever a turn shows
+    nothing of others. In a turn whose observation has `leading` it starts from its last answer (or from an independent
+    one if it has none), and switches to `leading` with probability `conformity`.
 
-    It knows data sets of questions: cases whose target has `answers`. Elsewhere, in turns that ask for something else
-    than an answer, and where it knows of no wrong one (a form that refuses made-up answers), it stays idle.
+    It plays data sets of questions: cases whose target has `answers`. It does nothing in other tasks, in turns that ask
+    for anything but an answer, and where the form refuses made-up wrong answers.
 
     Attributes:
-        label: what is simulated, for tables.
-        accuracy: P(right), of answers that can be read. This and the following hold for every agent that `agents` does
-            not name.
-        malformed: P(readable, but not in the form asked for).
-        malformed_accuracy: P(right | malformed); None: as all answers.
-        confidence_right, confidence_wrong: mean of the stated confidence where the answer is right, and where not.
-        spread: a confidence is uniform within so much of its mean, in hundredths.
+        label: a name for tables.
+        accuracy: P(right) of readable answers. This and the following values hold for agents without an entry in
+            `agents`.
+        malformed: P(readable, but not in the requested form).
+        malformed_accuracy: P(right | malformed); None: the same as for all answers.
+        confidence_right, confidence_wrong: mean stated confidence of right and of wrong answers.
+        spread: a confidence is uniform within this distance of its mean, rounded to hundredths.
         unstated: P(no confidence is stated).
-        unreadable: P(nothing can be read), whether or not the agent would have been right.
-        conformity: P(adopts the leading answer it is shown).
-        steady: P(gives its first answer again where it is asked anew and shown nothing); else it draws another one. The
-            correlation of being right between a first and a later answer is as much, and its square between later ones.
-        agents: agent → what is different there, e.g. {Agent-0: {accuracy: 0.9}}.
-        correlated: pairs of which the second agent copies the first so that being right has this correlation between
-            them, e.g. [{agents: [Agent-1, Agent-2], correlation: 0.8}]; see `Copying` in `_skill.py`.
-        wrong: how many wrong answers there are where the form has no finite options; else all options but the right.
+        unreadable: P(the reply is unreadable), independent of being right.
+        conformity: P(adopts the leading answer).
+        steady: P(repeats its first answer when asked again without seeing others); else it draws another one. This is
+            also the correlation of being right between a first and a later answer; between later ones it is the square.
+        agents: agent → values that differ, e.g. {Agent-0: {accuracy: 0.9}}.
+        correlated: pairs of agents. The second one copies the first, so that being right has this correlation, e.g.
+            [{agents: [Agent-1, Agent-2], correlation: 0.8}]; see `Copying` in `_skill.py`.
+        wrong: the number of wrong answers if the form has no finite options; else all other options are wrong answers.
         trap: P(a wrong answer is the tempting one, the same for all agents); else all wrong ones are equally likely.
     """
 
@@ -85,26 +84,26 @@ class Simulated(InformedPolicy):
         self._copying: Mapping[str, Copying] = copyings(self.correlated, self._skills, self._default)
         self._case: Case | None = None
         self._agent, self._seed, self._turns = "", 0, 0
-        self._mind: Action = None
+        self._last_answer: Action = None
 
     def check(self, agents: Collection[str]) -> None:
-        """Raises `PluginError` where `agents` or `correlated` names an agent that does not play.
+        """Raise `PluginError` if `agents` or `correlated` names an agent that does not play.
 
-        Coordinators and the like may be named where no method that plays has one: a part of a spec plays as the whole.
+        Coordinators and the like are always allowed, so that part of a spec can run alone.
         """
         agents = {*agents, *HELPERS}
-        named: list[tuple[tuple[str | int, ...], str]] = [(("agents", agent), agent) for agent in self.agents]
-        named += [(("correlated", i), agent) for i, pair in enumerate(self.correlated) for agent in pair["agents"]]
-        for at, agent in named:
+        references: list[tuple[tuple[str | int, ...], str]] = [(("agents", agent), agent) for agent in self.agents]
+        references += [(("correlated", i), agent) for i, pair in enumerate(self.correlated) for agent in pair["agents"]]
+        for at, agent in references:
             if agent not in agents:
-                raise PluginError(f"{at[0]} names {agent!r}, who does not play", hint=near(agent, agents), at=at)
+                raise PluginError(f"{at[0]} names {agent!r}, which does not play", hint=near(agent, agents), at=at)
 
     def inform(self, agent: str, case: Case, seed: int) -> None:
-        """Keep what is told; nothing has been answered yet."""
-        self._agent, self._case, self._seed, self._turns, self._mind = agent, case, seed, 0, None
+        """Start an episode."""
+        self._agent, self._case, self._seed, self._turns, self._last_answer = agent, case, seed, 0, None
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """An answer with its confidence; `rng` is not used, so that every protocol meets the same panel."""
+        """Return an answer with its confidence. `rng` is not used, so that every protocol meets the same panel."""
         if self._case is None or not isinstance(turn.reply, AnswerWithConfidence):
             return turn.reply.noop
         reply = turn.reply.inner
@@ -113,33 +112,33 @@ class Simulated(InformedPolicy):
             return turn.reply.noop
         skill = self._skills.get(self._agent, self._default)
         luck = random.Random(derive_seed(self._seed, "manner", self._agent, self._turns))
-        unreadable, malformed, unstated, sure, conforms = (luck.random() for _ in range(5))
-        if self._mind is None or "leading" not in turn.observation:
-            index = self._drawn(self._agent, self._turns, len(wrong))
-            self._mind = right[0] if index is None else wrong[index]
+        unreadable, malformed, unstated, level, conforms = (luck.random() for _ in range(5))
+        if self._last_answer is None or "leading" not in turn.observation:
+            index = self._draw_answer(self._agent, self._turns, len(wrong))
+            self._last_answer = right[0] if index is None else wrong[index]
         leading = turn.observation.get("leading")
         if leading is not None and conforms < skill.conformity and reply.allows(leading):
-            self._mind = leading
+            self._last_answer = leading
         self._turns += 1
         if unreadable < skill.unreadable:
             return turn.reply.noop
-        is_right = self._mind in right
+        is_right = self._last_answer in right
         stated = turn.reply.style != "none" and unstated >= skill.unstated
         return {
-            "answer": self._mind,
-            "confidence": skill.sure(is_right, sure) if stated else None,
+            "answer": self._last_answer,
+            "confidence": skill.confidence(is_right, level) if stated else None,
             "malformed": malformed < skill.malformed_if(is_right),
         }
 
-    def _drawn(self, agent: str, number: int, wrong: int) -> int | None:
-        """The `number`-th answer that an agent comes to by itself: the place of a wrong one, None for the right one."""
+    def _draw_answer(self, agent: str, number: int, wrong: int) -> int | None:
+        """Draw an agent's independent answer number `number`: the index of a wrong one, or None for the right one."""
         luck = random.Random(derive_seed(self._seed, "answer", agent, number))
         copies, is_right, tempted, which, again = (luck.random() for _ in range(5))
         if number and again < self._skills.get(agent, self._default).steady:
-            return self._drawn(agent, 0, wrong)
+            return self._draw_answer(agent, 0, wrong)
         copying = self._copying.get(agent)
         if copying is not None and copies < copying.share:
-            return self._drawn(copying.source, number, wrong)
+            return self._draw_answer(copying.source, number, wrong)
         accuracy = copying.accuracy if copying is not None else self._skills.get(agent, self._default).accuracy
         if is_right < accuracy:
             return None
@@ -149,8 +148,10 @@ class Simulated(InformedPolicy):
 
 
 def candidates(reply: Reply, case: Case, count: int) -> tuple[list[Action], list[Action]]:
-    """The right answers to a case, and the wrong ones that a simulated agent may give: the other options, or `count`
-    made-up ones. Both empty where the case does not say what is right."""
+    """Return (right answers to a case, wrong ones): the other options, or `count` made-up ones.
+
+    Both are empty if the case has no answer key.
+    """
     target = case.target
     texts: Sequence[Any] = target.get("answers", ()) if isinstance(target, Mapping) else ()
     right = [action for text in texts if (action := _action(reply, str(text))) is not None]
@@ -158,16 +159,16 @@ def candidates(reply: Reply, case: Case, count: int) -> tuple[list[Action], list
         return [], []
     if reply.options is not None:
         return right, [option for option in reply.options if option not in right]
-    first, made = right[0], range(1, count + len(right) + 1)
+    first, indices = right[0], range(1, count + len(right) + 1)
     if isinstance(first, int | float) and not isinstance(first, bool):
-        numbers = [first + i * (abs(first) + 1) for i in made]  # too far away for any tolerance
+        numbers = [first + i * (abs(first) + 1) for i in indices]  # too far away for any tolerance
         return right, [number for number in numbers if number not in right][:count]
-    invented = [f"wrong {i}" for i in made] if isinstance(first, str) else []
+    invented = [f"wrong {i}" for i in indices] if isinstance(first, str) else []
     return right, [text for text in invented if text not in right and reply.allows(text)][:count]
 
 
 def _action(reply: Reply, text: str) -> Action:
-    """A right answer as an action: as the form reads it, else (behind a marker of its own) as it stands."""
+    """Return a right answer as an action: as the form reads it, else unchanged if the form allows it."""
     parsed = reply.parse(text)
     if parsed.error is None:
         return parsed.action

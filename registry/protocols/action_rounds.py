@@ -87,7 +87,7 @@ class _Game:
         verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.form = Calls(verbs, rules.max_actions or len(case.agents) + 8, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": verb.usage} for verb in self.form.verbs]
-        shared = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
+        shared = {"actions": actions, "channel": board.description, "max_rounds": rules.max_rounds}
         shared |= {"max_actions": self.form.limit, "calls_per_round": rules.calls_per_round}
         self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
         self.notes: dict[str, list[Facts]] = {}
@@ -138,7 +138,7 @@ class _Game:
             self.notes[agent].append(_error(SUBMIT, parsed.error))
         else:
             self.answers[agent], self.submitted[agent] = parsed.action, number
-            self.knew[agent] = f"{self.board.knows(agent):x}"
+            self.knew[agent] = f"{self.board.knowledge_of(agent):x}"
 
     def facts(self) -> Facts:
         """Return the facts that the protocol declares."""

@@ -79,12 +79,12 @@ class _Bench:
         board = rules.channel.open(case, rng)
         assert isinstance(board, Board)
         self.rules, self.task, self.case, self.board = rules, task, case, board
-        self.board.also = {WAIT: lambda agent, call: "acknowledged", SUBMIT: self.submit}
+        self.board.handlers = {WAIT: lambda agent, call: "acknowledged", SUBMIT: self.submit}
         self.verbs = (*board.verbs, Verb(WAIT), Verb(SUBMIT, (), "answer"))
         self.names = {verb.name for verb in self.verbs}
         self.form = Commands(self.verbs, rules.max_actions, WAIT, longest_body(case))
         actions = [{"name": verb.name, "usage": usage(verb)} for verb in self.verbs]
-        shared = {"actions": actions, "channel": board.told, "max_rounds": rules.max_rounds}
+        shared = {"actions": actions, "channel": board.description, "max_rounds": rules.max_rounds}
         shared |= {"max_actions": rules.max_actions}
         self.contexts = {agent: {**task.context(case, agent), **shared} for agent in case.agents}
         self.last_results: dict[str, list[Facts]] = {}
@@ -129,11 +129,11 @@ class _Bench:
             raise RefusedError(parsed.error)
         text = parsed.action if isinstance(parsed.action, str) else json.dumps(parsed.action)
         self.answers[agent], self.submitted[agent] = parsed.action, self.board.round
-        self.knew[agent] = f"{self.board.known[agent]:x}"
+        self.knew[agent] = f"{self.board.knowledge[agent]:x}"
         stale = self.board.stale(agent)
         if stale is not None:
             self.stale[agent] = stale
-        announced = self.board.submitted(agent, text)
+        announced = self.board.on_submit(agent, text)
         return f"recorded {text}" + (f" | {announced}" if announced else "")
 
     def facts(self) -> dict[str, Any]:
@@ -148,8 +148,8 @@ class _Bench:
             "submitted": self.submitted,
             "knew": self.knew,
             "reads": None,
-            "communication": self.communication + self.board.announced,
-            "stale": self.stale if self.board.keeps_keys else None,
+            "communication": self.communication + self.board.announced_characters,
+            "stale": self.stale if self.board.has_keys else None,
             **self.board.facts(),
         }
 

@@ -320,7 +320,7 @@ def test_elsewhere_they_say_where_they_belong(name: str) -> None:
     task = load("tasks", "agentsnet/consensus")
     rules = load("protocols", "local_rounds", channel=load("channels", "neighbors"))
     player_: Callable[[Turn], Action] = lambda turn: load("policies", f"dpbench/{name}").choose(turn, random.Random(0))  # noqa: E731
-    with pytest.raises(PluginError, match=r"at the dining table.*\n.*dpbench/dining_table"):
+    with pytest.raises(PluginError, match=r"the dining philosophers.*\n.*dpbench/dining_table"):
         check.drive(rules, task, task.example(), player_)
 
 

@@ -60,9 +60,9 @@ def played(folder: Path, players: dict[str, Any], *methods: str, **more: Any) ->
 @pytest.mark.parametrize(
     ("players", "message", "hint"),
     [
-        ({"agents": {"agent-0": {"accuracy": 0.9}}}, "agents names 'agent-0', who does not play", "mean Agent-0"),
-        ({"agents": {"Agent-3": {"accuracy": 0.9}}}, "agents names 'Agent-3', who does not play", "Agent-2"),
-        ({"agents": {"Agregator": {"accuracy": 0.9}}}, "agents names 'Agregator', who does not play", "Aggregator"),
+        ({"agents": {"agent-0": {"accuracy": 0.9}}}, "agents names 'agent-0', which does not play", "mean Agent-0"),
+        ({"agents": {"Agent-3": {"accuracy": 0.9}}}, "agents names 'Agent-3', which does not play", "Agent-2"),
+        ({"agents": {"Agregator": {"accuracy": 0.9}}}, "agents names 'Agregator', which does not play", "Aggregator"),
         ({"correlated": [{"agents": ["Agent-1", "Agent2"], "correlation": 0.5}]}, "correlated names 'Agent2'", "Ag"),
     ],
 )  # fmt: skip

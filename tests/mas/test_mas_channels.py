@@ -249,7 +249,7 @@ def test_shared_kv_leaves_a_marker() -> None:
 def test_the_channels_part_in_a_submission(backend: str, words: str, characters: int) -> None:
     """The one who submits is not asked again, so what a channel says of it is to be had from the channel alone."""
     case = next(iter(load("tasks", "mas/sorting", agents=3, items=2).cases(1, 0)))
-    assert load("channels", backend).open(case, random.Random(0)).submitted("Agent-1", "[4, 2]") == words
+    assert load("channels", backend).open(case, random.Random(0)).on_submit("Agent-1", "[4, 2]") == words
     played = play(backend, {(1, 1): fence("submit_result [4, 2]")}, items=2)
     assert played.outcome.facts["communication"] == characters
 

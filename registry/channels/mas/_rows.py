@@ -1,4 +1,4 @@
-"""What MAS-Bench's two messaging backends share: rows for receivers, delivered when they next ask (Appendix E)."""
+"""The base of MAS-Bench's two messaging backends: unread rows for receivers (Appendix E)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from harness.api import Case
 from .._board import Board, Letter
 
 _JOINER = re.compile(r"\|(?=\s*(?:broadcast\s+)?from\b)", re.IGNORECASE)
-"""What would begin another row within a message."""
+"""Text within a message that would look like the start of another row."""
 
 
 class Rows(Board):
-    """Messages as rows: sender, receiver, text, read or not. A row is there at once, within a round too; who is carried
-    out later in the round can receive it then, and sees it with its next reply.
+    """Messages as rows for a receiver, unread until it asks for them.
+
+    A row exists at once: an agent whose commands are executed later in the same round can already receive it, and sees
+    it in its next turn.
     """
 
     word: str
-    """What a received message begins with."""
+    """The first words of a received message."""
 
     def __init__(self, case: Case, max_chars: int) -> None:
         super().__init__(case, max_chars)
@@ -26,7 +28,7 @@ class Rows(Board):
         self._due: dict[int, list[tuple[str, Letter]]] = {}
 
     def insert(self, letter: Letter, receivers: list[str]) -> None:
-        """A row for each receiver."""
+        """Add a row for each receiver."""
         lost = self.courier.lost(receivers)
         for late in self.courier.delays():
             rows = [(receiver, letter) for receiver in receivers if receiver not in lost]
@@ -36,15 +38,15 @@ class Rows(Board):
                 self._put(rows)
 
     def receive(self, agent: str) -> str:
-        """The agent's unread rows in order of insertion, joined by " | "; they are read then."""
+        """Return the agent's unread rows in order of insertion, joined by " | ", and mark them as read."""
         letters, self._unread[agent] = self._unread[agent], []
-        self.learn(letters)
+        self.mark_read(letters)
         return (
             " | ".join(f"{self.word} {letter.sender}: {_in_a_row(letter)}" for letter in letters) or "no new messages"
         )
 
     def deliver(self) -> None:
-        """Rows that were late."""
+        """Add delayed rows."""
         self._put(self._due.pop(self.round, []))
 
     def _put(self, rows: list[tuple[str, Letter]]) -> None:
@@ -53,5 +55,5 @@ class Rows(Board):
 
 
 def _in_a_row(letter: Letter) -> str:
-    """The message, with no joiner in it that another row could seem to follow."""
-    return _JOINER.sub(r"\\|", letter.shown["text"])
+    """Return the message with joiners escaped, so that no part of it looks like another row."""
+    return _JOINER.sub(r"\\|", letter.view["text"])

@@ -14,10 +14,10 @@ from ._rows import Rows
 
 @plugin
 class Broadcasting(Channel):
-    """MAS-Bench: a message goes to all other agents, which see it when they next ask; submissions are announced to all.
+    """MAS-Bench's Broadcasting: a message goes to all other agents, which fetch it; submissions are announced.
 
     Attributes:
-        max_chars: a longer message is refused.
+        max_chars: longer messages are refused.
     """
 
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
@@ -25,36 +25,36 @@ class Broadcasting(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """Nothing said yet."""
+        """Return a channel without messages."""
         return OpenBroadcasting(case, self.max_chars)
 
 
 class OpenBroadcasting(Rows):
-    """One row for every other agent, those that have submitted too."""
+    """One row for every other agent, including those that have submitted."""
 
     kind = "broadcasting"
     word = "broadcast from"
     verbs = (Verb("receive_messages"), Verb("broadcast_message", (), "content"), Verb("list_agents"))
 
-    def do(self, agent: str, call: Call) -> str:
-        """receive_messages, broadcast_message or list_agents."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute receive_messages, broadcast_message or list_agents."""
         if call["call"] == "receive_messages":
             return self.receive(agent)
         if call["call"] == "list_agents":
             return ", ".join(self.agents)
-        text = self.checked(call["content"], "message")
+        text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
         self.note(agent, "*", text)
         return f"delivered ({', '.join(self._all_others(agent, text))})"
 
-    def submitted(self, agent: str, text: str) -> str:
-        """All others get the announcement."""
+    def on_submit(self, agent: str, text: str) -> str:
+        """Announce the submission to all other agents."""
         announcement = f"{agent} submitted result {text}"
-        self.announced += len(announcement)
+        self.announced_characters += len(announcement)
         return f"broadcasted to {', '.join(self._all_others(agent, announcement))}"
 
     def _all_others(self, agent: str, text: str) -> list[str]:
         others = [other for other in self.agents if other != agent]
-        self.insert(Letter(agent, text, self.round, self.known[agent]), others)
+        self.insert(Letter(agent, text, self.round, self.knowledge[agent]), others)
         return others

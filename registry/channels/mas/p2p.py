@@ -14,10 +14,10 @@ from ._rows import Rows
 
 @plugin
 class PeerToPeer(Channel):
-    """MAS-Bench: messages to one agent, which sees them when it next asks; agents that have submitted get none.
+    """MAS-Bench's P2P: a message goes to one agent, which fetches it; agents that have submitted get none.
 
     Attributes:
-        max_chars: a longer message is refused.
+        max_chars: longer messages are refused.
     """
 
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
@@ -25,7 +25,7 @@ class PeerToPeer(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """Empty mailboxes."""
+        """Return a channel with empty mailboxes."""
         return OpenPeerToPeer(case, self.max_chars)
 
 
@@ -40,11 +40,11 @@ class OpenPeerToPeer(Rows):
         super().__init__(case, max_chars)
         self._offline: set[str] = set()
 
-    def do(self, agent: str, call: Call) -> str:
-        """receive_messages or send_message."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute receive_messages or send_message."""
         if call["call"] == "receive_messages":
             return self.receive(agent)
-        receiver = self.find(call["target_id"])
+        receiver = self.find_agent(call["target_id"])
         if receiver is None:
             last = self.agents[-1]
             raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.agents[0]} to {last}")
@@ -52,14 +52,14 @@ class OpenPeerToPeer(Rows):
             raise RefusedError("a message to yourself is not sent; you know its content already")
         if receiver in self._offline:
             raise RefusedError(f"{receiver} has submitted its result and is offline; the message was not delivered")
-        text = self.checked(call["content"], "message")
+        text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
         self.note(agent, receiver, text)
-        self.insert(Letter(agent, text, self.round, self.known[agent]), [receiver])
+        self.insert(Letter(agent, text, self.round, self.knowledge[agent]), [receiver])
         return f"delivered to {receiver}"
 
-    def submitted(self, agent: str, text: str) -> str:
-        """The agent is offline from now on; others do not learn of it."""
+    def on_submit(self, agent: str, text: str) -> str:
+        """Set the agent offline. Others do not notice."""
         self._offline.add(agent)
         return ""

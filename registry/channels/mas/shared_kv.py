@@ -19,13 +19,13 @@ _JOINER = re.compile(r"\|(?=\s*id=)", re.IGNORECASE)
 
 @plugin
 class SharedKV(Channel):
-    """MAS-Bench: keys with values that all agents can list, read, write and delete; a submission leaves a marker.
+    """MAS-Bench's shared store: all agents list, read, write and delete keys; a submission leaves a marker.
 
-    Changes are there at once, within a round too: the last writer wins. A key is a name and nothing else; no file of
-    the machine is ever touched.
+    Changes take effect at once, even within a round: the last writer wins. Keys are names in memory; no file of the
+    machine is ever touched.
 
     Attributes:
-        max_chars: a longer value is refused.
+        max_chars: longer values are refused.
     """
 
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
@@ -33,23 +33,23 @@ class SharedKV(Channel):
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
-        """No keys."""
+        """Return a store without keys."""
         return OpenSharedKV(case, self.max_chars)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The value of a key: its number, and its last writer's letter (in the round of which it was updated)."""
+    """The value of a key: its number, and the letter of its last writer."""
 
     id: int
     letter: Letter
 
 
 class OpenSharedKV(Board):
-    """The rows, and what each agent has seen of them."""
+    """The rows, and the values that each agent has read."""
 
     kind = "shared_kv"
-    keeps_keys = True
+    has_keys = True
     verbs = (
         Verb("list_files", (), None, ("prefix",)),
         Verb("read_file", ("path",)),
@@ -61,21 +61,21 @@ class OpenSharedKV(Board):
         super().__init__(case, max_chars)
         self._rows: dict[str, Row] = {}
         self._next = 0
-        self._before: dict[str, tuple[str | None, str | None]] = {}  # changed key → value and last writer a round ago
+        self._previous: dict[str, tuple[str | None, str | None]] = {}  # changed key → value and last writer a round ago
         self._changed_by: dict[str, str] = {}
-        self._seen: dict[str, dict[str, str]] = {}  # agent → key → the value that its decisions rest on
-        self._reading: dict[str, dict[str, str]] = {}  # the same for what was read in this round
+        self._seen: dict[str, dict[str, str]] = {}  # agent → key → the value on which it bases its decisions
+        self._reading: dict[str, dict[str, str]] = {}  # the same for values read in this round
         self._due: dict[int, list[tuple[str, str, Letter | None]]] = {}
         self.reads: dict[str, dict[str, int]] = {}
 
-    def do(self, agent: str, call: Call) -> str:
-        """list_files, read_file, write_file or delete_file."""
+    def execute(self, agent: str, call: Call) -> str:
+        """Execute list_files, read_file, write_file or delete_file."""
         if call["call"] == "list_files":
             prefix = call.get("prefix", "").strip("\"'")
-            return " | ".join(_line(*one) for one in self._rows.items() if one[0].startswith(prefix)) or "no files"
+            return " | ".join(_line(*item) for item in self._rows.items() if item[0].startswith(prefix)) or "no files"
         path = path_of(call["path"])
         if call["call"] == "write_file":
-            text = self.checked(call["content"], "content")
+            text = self.check_length(call["content"], "content")
             self.note(agent, "*", text)
             self._change(agent, path, text)
             return f"wrote {path} len={len(text)} preview={peer_text(text[:PREVIEW])}"
@@ -87,47 +87,49 @@ class OpenSharedKV(Board):
             return f"removed {path}"
         self._reading.setdefault(agent, {})[path] = row.letter.text
         if row.letter.sender != agent:
-            self.learn((row.letter,))
+            self.mark_read((row.letter,))
             readers = self.reads.setdefault(row.letter.sender, {})
             readers[agent] = readers.get(agent, 0) + 1
-        return f"content={row.letter.shown['text']}"
+        return f"content={row.letter.view['text']}"
 
-    def submitted(self, agent: str, text: str) -> str:
-        """A marker tells who reads it that the agent is offline, and what it submitted."""
+    def on_submit(self, agent: str, text: str) -> str:
+        """Write a marker with the submission, by which others see that the agent is offline."""
         path = f"{agent}_submission.txt"
         self._change(agent, path, text)
-        self.announced += len(text)
+        self.announced_characters += len(text)
         return f"wrote_file={path}"
 
     def stale(self, agent: str) -> list[str]:
-        """Keys whose value another agent had changed or deleted, by the end of the last round, since this one read it
-        (Section 5.3, stale K-V reads)."""
-        found = []
+        """Keys that another agent changed or deleted before this round, since this one read them.
+
+        Section 5.3, stale K-V reads.
+        """
+        keys = []
         for path, text in self._seen.get(agent, {}).items():
-            if path in self._before:
-                value, writer = self._before[path]
+            if path in self._previous:
+                value, writer = self._previous[path]
             else:
                 row = self._rows.get(path)
                 value, writer = row.letter.text if row else None, self._changed_by.get(path)
             if value != text and writer != agent:
-                found.append(path)
-        return found
+                keys.append(path)
+        return keys
 
     def deliver(self) -> None:
-        """What was read and changed in the last round is what decisions rest on now."""
+        """Apply delayed changes, and take over the values read in the last round."""
         for change in self._due.pop(self.round, []):
             self._apply(*change)
         for agent, texts in self._reading.items():
             self._seen.setdefault(agent, {}).update(texts)
-        self._reading, self._before = {}, {}
+        self._reading, self._previous = {}, {}
 
     def facts(self) -> dict[str, object]:
-        """The accounts, and `reads`: writer → reader → how often it read what the writer had written last."""
+        """Return the facts of all channels, and `reads`: writer → reader → number of reads of the writer's values."""
         return {**super().facts(), "reads": self.reads}
 
     def _change(self, agent: str, path: str, text: str | None) -> None:
-        """A new value, or None to delete the key; it may come late or never where the channel is made unreliable."""
-        letter = None if text is None else Letter(agent, text, self.round, self.known[agent])
+        """Set a value, or delete the key (None). An unreliable channel may delay or lose the change."""
+        letter = None if text is None else Letter(agent, text, self.round, self.knowledge[agent])
         if self.courier.lost((path,)):
             return
         for late in self.courier.delays():
@@ -138,7 +140,7 @@ class OpenSharedKV(Board):
 
     def _apply(self, agent: str, path: str, letter: Letter | None) -> None:
         row = self._rows.get(path)
-        self._before.setdefault(path, (row.letter.text if row else None, self._changed_by.get(path)))
+        self._previous.setdefault(path, (row.letter.text if row else None, self._changed_by.get(path)))
         self._changed_by[path] = agent
         if letter is None:
             self._rows.pop(path, None)
@@ -150,6 +152,6 @@ class OpenSharedKV(Board):
 
 
 def _line(path: str, row: Row) -> str:
-    """A row of the list; what would begin another one within a key is escaped."""
+    """Return a row of the list, with joiners in the key escaped."""
     key = _JOINER.sub(r"\\|", path)
     return f"id={row.id} path={key} len={len(row.letter.text)} updated=round {row.letter.round}"

@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 from harness.api import Facts
 
 MAX_ARGUMENT = 80
-"""Longer claims than this are not from an algorithm."""
+"""Longest message, in characters, that can come from an algorithm."""
 
 
 class Agent(ABC):
-    """Hears its neighbors once a round, then says something or answers.
+    """Receives its neighbors' messages once a round, then sends messages or answers.
 
-    A message is a word and an argument, such as `try 3`. Anything else that comes in (from a model, from a
-    saboteur) is not heard. An algorithm in phases opens one only when all its messages will be delivered.
+    A message is a word and an argument, such as `try 3`. Any other message (from a model, from a saboteur) is ignored.
+    An algorithm in phases opens a phase only if all its messages will be delivered.
 
     Attributes:
-        deliveries: rounds that a phase takes, unless the policy is told otherwise.
+        deliveries: rounds that a phase takes by default.
     """
 
     deliveries: ClassVar[int] = 1
@@ -30,34 +30,36 @@ class Agent(ABC):
         self.neighbors: list[str] = list(context["neighbors"])
 
     @abstractmethod
-    def hear(self, inbox: Mapping[str, str]) -> None:
-        """Take in what the neighbors said in the last round."""
+    def receive(self, inbox: Mapping[str, str]) -> None:
+        """Process the neighbors' messages of the last round."""
 
     @abstractmethod
-    def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
-        """Neighbor → message; `opening` says whether a phase begins."""
+    def send(self, opening: bool, rng: random.Random) -> dict[str, str]:
+        """Return neighbor → message; `opening` says whether a phase starts."""
 
     @abstractmethod
     def answer(self, rng: random.Random) -> str:
-        """The final answer."""
+        """Return the final answer."""
 
     def to_all(self, word: str, argument: object = "") -> dict[str, str]:
-        """The same message to every neighbor."""
+        """Return the same message for every neighbor."""
         return dict.fromkeys(self.neighbors, f"{word} {argument}".rstrip())
 
 
 def claims(inbox: Mapping[str, Any], word: str) -> dict[str, str]:
-    """Neighbor → argument, of the messages that begin with `word`."""
-    heard = {}
+    """Return neighbor → argument for the messages that begin with `word`."""
+    arguments = {}
     for neighbor, text in inbox.items():
         if isinstance(text, str) and len(text) <= MAX_ARGUMENT:
-            said, _, argument = text.partition(" ")
-            if said == word:
-                heard[neighbor] = argument
-    return heard
+            first_word, _, argument = text.partition(" ")
+            if first_word == word:
+                arguments[neighbor] = argument
+    return arguments
 
 
 def numbers(inbox: Mapping[str, Any], word: str) -> dict[str, int]:
-    """The claims whose argument is a number of at most 18 digits."""
-    heard = claims(inbox, word)
-    return {name: int(text) for name, text in heard.items() if text.isascii() and text.isdigit() and len(text) <= 18}
+    """Return the claims whose argument is a number of at most 18 digits."""
+    arguments = claims(inbox, word)
+    return {
+        name: int(text) for name, text in arguments.items() if text.isascii() and text.isdigit() and len(text) <= 18
+    }

@@ -11,8 +11,11 @@ from ._agent import Agent, numbers
 
 
 class Coloring(Agent):
-    """Each phase, every agent without a color tries one that no neighbor has taken; it takes the color if no
-    neighbor tried or took the same, and says so. Who has none at the end picks any at random."""
+    """In each phase an agent without a color tries one that no neighbor has taken.
+
+    It takes the color, and announces that, if no neighbor tried or took the same. An agent without a color at the end
+    picks one at random.
+    """
 
     deliveries = 2
 
@@ -23,14 +26,14 @@ class Coloring(Agent):
         self.trial: int | None = None
         self.taken: set[int] = set()
 
-    def hear(self, inbox: Mapping[str, str]) -> None:
+    def receive(self, inbox: Mapping[str, str]) -> None:
         took = set(numbers(inbox, "took").values())
         self.taken |= took
         if self.trial is not None and self.trial not in took | set(numbers(inbox, "try").values()):
             self.color = self.trial
         self.trial = None
 
-    def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
+    def send(self, opening: bool, rng: random.Random) -> dict[str, str]:
         if self.color is not None:
             return self.to_all("took", self.color)
         if opening:
@@ -42,7 +45,7 @@ class Coloring(Agent):
         return f"Group {rng.randint(1, self.groups) if self.color is None else self.color}"
 
     def _free(self, rng: random.Random) -> int:
-        if 2 * len(self.taken) < self.groups:  # drawing again is quicker than listing thousands of groups
+        if 2 * len(self.taken) < self.groups:  # faster than a list of thousands of groups
             while (color := rng.randint(1, self.groups)) in self.taken:
                 pass
             return color

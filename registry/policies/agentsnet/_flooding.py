@@ -1,4 +1,4 @@
-"""The two global problems: each agent passes on the least it has received, for at least D rounds."""
+"""The two global problems: each agent forwards the minimum it has received, for at least D rounds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Consensus(Agent):
         super().__init__(context, rng)
         self.value = rng.choice("01")
 
-    def hear(self, inbox: Mapping[str, str]) -> None:
+    def receive(self, inbox: Mapping[str, str]) -> None:
         self.value = min([self.value, *(value for value in claims(inbox, "value").values() if value in ("0", "1"))])
 
-    def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
+    def send(self, opening: bool, rng: random.Random) -> dict[str, str]:
         return self.to_all("value", self.value)
 
     def answer(self, rng: random.Random) -> str:
@@ -28,16 +28,16 @@ class Consensus(Agent):
 
 
 class LeaderElection(Agent):
-    """Passes on the first name in lexicographic order that it has heard of; the leader is who bears it."""
+    """Forwards the lexicographically first name it has received. The agent with that name is the leader."""
 
     def __init__(self, context: Facts, rng: random.Random) -> None:
         super().__init__(context, rng)
         self.first = self.name
 
-    def hear(self, inbox: Mapping[str, str]) -> None:
+    def receive(self, inbox: Mapping[str, str]) -> None:
         self.first = min([self.first, *(name for name in claims(inbox, "leader").values() if name)])
 
-    def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
+    def send(self, opening: bool, rng: random.Random) -> dict[str, str]:
         return self.to_all("leader", self.first)
 
     def answer(self, rng: random.Random) -> str:

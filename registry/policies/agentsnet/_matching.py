@@ -11,8 +11,11 @@ from ._agent import Agent, claims
 
 
 class Matching(Agent):
-    """Each phase, every single agent proposes to one random neighbor it does not know to be taken; two who
-    propose to each other are a pair, and say from then on that they are taken. The others answer None."""
+    """In each phase every single agent proposes to a random neighbor that may still be single.
+
+    Two agents that propose to each other are a pair, and announce from then on that they are taken. The others answer
+    None.
+    """
 
     def __init__(self, context: Facts, rng: random.Random) -> None:
         super().__init__(context, rng)
@@ -20,14 +23,14 @@ class Matching(Agent):
         self.proposal: str | None = None
         self.single = list(self.neighbors)
 
-    def hear(self, inbox: Mapping[str, str]) -> None:
+    def receive(self, inbox: Mapping[str, str]) -> None:
         if self.proposal is not None and self.proposal in claims(inbox, "pair"):
             self.partner = self.proposal
         self.proposal = None
         taken = claims(inbox, "taken")
         self.single = [name for name in self.single if name not in taken]
 
-    def say(self, opening: bool, rng: random.Random) -> dict[str, str]:
+    def send(self, opening: bool, rng: random.Random) -> dict[str, str]:
         if self.partner is not None:
             return self.to_all("taken")
         if opening and self.single:

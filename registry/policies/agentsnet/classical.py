@@ -26,12 +26,12 @@ ALGORITHMS: dict[str, type[Agent]] = {
 
 @plugin
 class Classical(Policy):
-    """Plays AgentsNet's problems by Luby-style algorithms and by flooding, in the models' round budget.
+    """Plays AgentsNet's problems with Luby-style algorithms and flooding, in the same number of rounds as models.
 
     Attributes:
         deliveries_per_phase: rounds that a phase of coloring, matching or vertex cover takes; None for 2, 1 and 1,
-            with which the results are the paper's (docs/benchmarks/agentsnet_baselines.md).
-        max_phases: give up after so many phases; None for as many as the rounds allow.
+            which reproduce the paper's results (docs/benchmarks/agentsnet_baselines.md).
+        max_phases: the most phases to play; None for as many as the rounds allow.
     """
 
     deliveries_per_phase: Annotated[int, Range(ge=1)] | None = None
@@ -39,19 +39,19 @@ class Classical(Policy):
     _agent: Agent | None = field(init=False, default=None, repr=False)
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """Messages or the final answer, whichever the turn asks for.
+        """Return messages or the final answer, depending on the turn.
 
         Raises:
             PluginError: if the turn is not one of AgentsNet's.
         """
         agent = self._agent = self._agent or self._enter(turn, rng)
-        agent.hear(turn.observation["inbox"])
+        agent.receive(turn.observation["inbox"])
         if turn.reply.options is not None:
             return agent.answer(rng)
         phase, step = divmod(turn.observation["round"] - 1, self.deliveries_per_phase or agent.deliveries)
         fits = turn.observation["rounds_left"] >= (self.deliveries_per_phase or agent.deliveries)
-        wanted = self.max_phases is None or phase < self.max_phases
-        return agent.say(step == 0 and fits and wanted, rng)
+        allowed = self.max_phases is None or phase < self.max_phases
+        return agent.send(step == 0 and fits and allowed, rng)
 
     def _enter(self, turn: Turn, rng: random.Random) -> Agent:
         problem = str(turn.context.get("problem"))

@@ -14,14 +14,14 @@ from ._agent import claims
 
 @plugin
 class Saboteur(Policy):
-    """Sends every neighbor a different false message, in the words of the classical algorithms.
+    """Sends every neighbor a random false message, in the language of the classical algorithms.
 
-    Whom it misleads are agents of `agentsnet/classical`; to models it is noise that looks like a claim. Its own
-    answer is a group that a neighbor claims, a second leader, the value that most neighbors do not have, or any.
+    It misleads agents of `agentsnet/classical`; for models the messages are noise. Its own answer is a neighbor's
+    group, a second leader, the value that fewer neighbors have, or a random option.
     """
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """A lie for each neighbor, or an answer against them."""
+        """Return a lie for each neighbor, or an answer that contradicts theirs."""
         if isinstance(turn.reply, Messages):
             return {name: self._lie(turn, rng) for name in turn.reply.to}
         return self._answer(turn, rng) if turn.reply.options else turn.reply.noop
@@ -43,10 +43,10 @@ class Saboteur(Policy):
         options = turn.reply.options or ()
         groups = [f"Group {claim}" for claim in claims(inbox, "took").values()]
         values = Counter(claims(inbox, "value").values())
-        against = {
+        candidates_by_problem = {
             "coloring": groups,
             "consensus": [min("01", key=lambda value: values[value])],
             "leader_election": ["Yes"],
         }
-        wanted = against.get(str(turn.context.get("problem")), [])
-        return rng.choice([answer for answer in wanted if answer in options] or options)
+        candidates = candidates_by_problem.get(str(turn.context.get("problem")), [])
+        return rng.choice([answer for answer in candidates if answer in options] or options)

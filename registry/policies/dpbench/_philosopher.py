@@ -1,4 +1,4 @@
-"""What the scripted philosophers share: the form of an answer, and taking forks in a fixed order."""
+"""The base of the scripted philosophers: the form of an action, and taking forks in a fixed order."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ GRAB = {LEFT: GRAB_LEFT, RIGHT: GRAB_RIGHT}
 
 
 class Philosopher(Policy):
-    """Decides what to do and, if it likes, what to say; puts both into the form that the turn asks for."""
+    """Chooses an action and optionally a message, in the form that the turn asks for."""
 
     @abstractmethod
     def act(self, turn: Turn, rng: random.Random) -> str:
-        """One of the four actions."""
+        """Return one of the four actions."""
 
     def say(self, turn: Turn) -> str | None:
-        """The message to both neighbors, or None. Called once in each turn, before `act`."""
+        """Return the message to both neighbors, or None. Called once in each turn, before `act`."""
         return None
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """A message, an action, or both, whichever the turn asks for.
+        """Return a message, an action, or both, depending on the turn.
 
         Raises:
             PluginError: if the turn is not one of DPBench's.
         """
         if "left_available" not in turn.observation or "left" not in turn.context:
-            known = ", ".join((*turn.context, *turn.observation))
-            problem = f"{type(self).__name__} plays at the dining table, and this turn has no forks; it shows {known}"
+            keys = ", ".join((*turn.context, *turn.observation))
+            problem = f"{type(self).__name__} plays the dining philosophers; this turn has no forks, but {keys}"
             raise PluginError(problem, hint="Use it with the task dpbench/dining_table.")
         message = self.say(turn)
         if isinstance(turn.reply, MessageLine):
@@ -45,30 +45,30 @@ class Philosopher(Policy):
 
 
 def number(name: str) -> int:
-    """3 for P3.
+    """Return the number of a philosopher: 3 for P3.
 
     Raises:
-        PluginError: for names that have no number.
+        PluginError: for a name without a number.
     """
-    found = re.fullmatch(r"\D*([0-9]{1,9})", name)
-    if found is None:
+    match = re.fullmatch(r"\D*([0-9]{1,9})", name)
+    if match is None:
         raise PluginError(f"a philosopher's name ends in its number, as in P0; {name!r} does not")
-    return int(found[1])
+    return int(match[1])
 
 
 def missing(observation: Facts) -> list[str]:
-    """The sides on which the philosopher holds no fork."""
+    """Return the sides on which the philosopher holds no fork."""
     return [side for side in SIDES if not observation[f"holds_{side}"]]
 
 
 def in_order(observation: Facts, first: str) -> str:
-    """Take the fork on the side `first`, then the other one, each as soon as it is free; never lay one down."""
-    wanted = sorted(missing(observation), key=lambda side: side != first)
-    if observation["state"] == "EATING" or not wanted or not observation[f"{wanted[0]}_available"]:
+    """Take the fork on the side `first`, then the other one, each as soon as it is free; never release one."""
+    sides = sorted(missing(observation), key=lambda side: side != first)
+    if observation["state"] == "EATING" or not sides or not observation[f"{sides[0]}_available"]:
         return WAIT
-    return GRAB[wanted[0]]
+    return GRAB[sides[0]]
 
 
 def lower_first(turn: Turn) -> str:
-    """The side on which the fork with the lower number lies: only for the last philosopher it is the right one."""
+    """Return the side of the fork with the lower number: the left one, except for the last philosopher."""
     return RIGHT if number(turn.context["name"]) == turn.context["philosophers"] - 1 else LEFT

@@ -11,8 +11,8 @@ from ._philosopher import LEFT, Philosopher, in_order
 
 @plugin
 class AlwaysLeft(Philosopher):
-    """Takes the left fork first, then the right one, and never releases one: a table of these deadlocks at once."""
+    """Takes the left fork first, then the right one, and never releases one. A group of these deadlocks at once."""
 
     def act(self, turn: Turn, rng: random.Random) -> str:
-        """Left, then right; waits while the fork is taken."""
+        """Take the left fork, then the right one; wait while the fork is taken."""
         return in_order(turn.observation, LEFT)

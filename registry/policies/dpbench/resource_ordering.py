@@ -1,4 +1,4 @@
-"""The classical cure by convention: forks are taken in one order (Dijkstra's resource hierarchy)."""
+"""The classical solution by convention: take forks in a global order (Dijkstra's resource hierarchy)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ._philosopher import Philosopher, in_order, lower_first
 
 @plugin
 class ResourceOrdering(Philosopher):
-    """Takes the fork with the lower number first and keeps it until it has eaten: a table of these never deadlocks.
+    """Takes the fork with the lower number first and keeps it until it has eaten. A group of these never deadlocks.
 
-    Fork i lies to the left of philosopher i, so only the last philosopher begins on the right. It can starve:
-    in simultaneous order a fork that several want goes to the lower number.
+    Fork i is to the left of philosopher i, so only the last philosopher starts on the right. It can starve: in
+    simultaneous order a contested fork goes to the lower number.
     """
 
     def act(self, turn: Turn, rng: random.Random) -> str:
-        """The lower fork, then the higher one; waits while the fork is taken."""
+        """Take the lower fork, then the higher one; wait while the fork is taken."""
         return in_order(turn.observation, lower_first(turn))

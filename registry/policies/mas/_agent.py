@@ -1,4 +1,4 @@
-"""What MAS-Bench's scripted agents share: how they read the replies of the three backends."""
+"""The base of MAS-Bench's scripted agents, which reads the results of the three backends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _FROM = re.compile(r"(?:broadcast )?from Agent-\d+: ")
 
 
 class Commander(Agent):
-    """A scripted agent of sharded tasks who sees what its commands return."""
+    """A scripted agent of sharded tasks that reads the results of its commands."""
 
     def _texts(self, observation: Facts) -> list[str]:
-        """Messages and values that it has just been given."""
+        """Return the messages and values among the results."""
         texts = []
         for result in observation["results"]:
             if result["ok"] and result["call"] == "receive_messages":

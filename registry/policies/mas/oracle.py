@@ -1,4 +1,4 @@
-"""The perfect teams of MAS-Bench: known numbers of messages and rounds, the right answer everywhere."""
+"""Perfect teams for MAS-Bench, with known numbers of messages and rounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from harness.api import Range, Turn, plugin
 from harness.errors import PluginError
 
-from ..silo._agent import Call, submit, written
+from ..silo._agent import Call, message, submit
 from ._agent import Commander
 
 RECEIVE: Call = {"call": "receive_messages"}
@@ -17,19 +17,20 @@ PLANS = {"broadcasting": ("all",), "p2p": ("star", "chain"), "shared_kv": ("all"
 
 @plugin
 class Oracle(Commander):
-    """Any task of MAS-Bench: follows a plan that brings every agent the right answer in the fewest rounds.
+    """Any task of MAS-Bench: follows a plan by which every agent submits the right answer in the fewest rounds.
 
     Attributes:
-        plan: "best" is "all" if a broadcast reaches all at once, else "star". "all": each informs each other.
-            "star": agent `hub` gathers and tells. "chain": each tells the next what came before (prefix_sum on p2p).
-        hub: the agent in the middle of a star; None for the last one.
+        plan: "all": every agent informs every other. "star": agent `hub` gathers the data and sends the answers.
+            "chain": every agent sends the next one all previous data (prefix_sum on p2p). "best": "all" if the channel
+            reaches all agents at once, else "star".
+        hub: the number of the agent in the middle of a star; None for the last one.
     """
 
     plan: Literal["best", "all", "star", "chain"] = "best"
     hub: Annotated[int, Range(ge=0)] | None = 0
 
     def start(self) -> None:
-        """Choose what the channel allows.
+        """Choose a plan that the channel allows.
 
         Raises:
             PluginError: if there is no such plan for the channel or the task, or no such hub.
@@ -38,27 +39,27 @@ class Oracle(Commander):
         plans = PLANS.get(kind, ())
         plan = self.plan if self.plan != "best" else plans[0] if plans else ""
         if self.n > 1 and plan not in plans:
-            raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"There are: {', '.join(plans)}.")
+            raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"The plans are: {', '.join(plans)}.")
         if plan == "chain" and self.context["problem"] != "prefix_sum":
             raise PluginError(f"there is no plan chain for {self.context['problem']}", hint="It is for prefix_sum.")
         self._hub = self.n - 1 if self.hub is None else self.hub
         if self._hub >= self.n:
             raise PluginError(f"hub is {self.hub}, and there are agents 0 to {self.n - 1}")
-        made = {"broadcasting": self._broadcast, "shared_kv": self._files}.get(kind, self._star)
-        self._steps = self._chain() if plan == "chain" else made()
+        build = {"broadcasting": self._broadcast, "shared_kv": self._files}.get(kind, self._star)
+        self._steps = self._chain() if plan == "chain" else build()
 
     def act(self, turn: Turn) -> list[Call]:
-        """What the plan says for this round."""
+        """Return the plan's calls for this round."""
         if self.n == 1:
             return [submit(self.solve()[0])]
         return next(self._steps, [])
 
     @property
     def _own(self) -> str:
-        return written(shards={self.id: self.shards[self.id]})
+        return message(shards={self.id: self.shards[self.id]})
 
     def _when_complete(self) -> Iterator[list[Call]]:
-        """Receive until everything is known."""
+        """Receive until all shards are known."""
         while len(self.shards) < self.n:
             yield [RECEIVE]
 
@@ -69,10 +70,10 @@ class Oracle(Commander):
 
     def _files(self) -> Iterator[list[Call]]:
         yield [{"call": "write_file", "path": f"list_{self.id}", "content": self._own}]
-        while lacking := [
+        while missing := [
             i for i in range(self.n) if i not in self.shards
         ]:  # at once, if all write and nothing is lost
-            yield [{"call": "read_file", "path": f"list_{i}"} for i in lacking]
+            yield [{"call": "read_file", "path": f"list_{i}"} for i in missing]
         yield [submit(self.solve()[self.id])]
 
     def _star(self) -> Iterator[list[Call]]:
@@ -81,8 +82,8 @@ class Oracle(Commander):
             yield from self._when_complete()
             answers = self.solve()
             others = [i for i in range(self.n) if i != self.id]
-            told = [_send(i, written(answers={i: answers[i]})) for i in others]
-            yield [*told, submit(answers[self.id])]
+            messages = [_send(i, message(answers={i: answers[i]})) for i in others]
+            yield [*messages, submit(answers[self.id])]
             return
         yield [_send(self._hub, self._own)]
         while self.id not in self.answers:
@@ -92,7 +93,7 @@ class Oracle(Commander):
     def _chain(self) -> Iterator[list[Call]]:
         while len(self.shards) <= self.id:
             yield [RECEIVE]
-        onward = [_send(self.id + 1, written(shards=self.shards))] if self.id + 1 < self.n else []
+        onward = [_send(self.id + 1, message(shards=self.shards))] if self.id + 1 < self.n else []
         yield [*onward, submit(self.solve()[self.id])]
 
 

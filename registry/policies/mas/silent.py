@@ -1,4 +1,4 @@
-"""The floor of MAS-Bench: no communication."""
+"""The lower baseline of MAS-Bench: no communication."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ._agent import Commander
 
 @plugin
 class Silent(Commander):
-    """Any task of MAS-Bench: submits at once the answer for its own list alone; in sorting, that list sorted."""
+    """Any task of MAS-Bench: submits at once the answer for its own list alone."""
 
     def act(self, turn: Turn) -> list[Call]:
-        """Submit, without a word."""
+        """Submit the answer for the own list."""
         return [submit(self.local())]

@@ -1,4 +1,4 @@
-"""A team that trips over stale reads, the shared store's own way to fail (Section 5.3)."""
+"""A team that fails by stale reads, the failure mode of the shared store (Section 5.3)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import json
 from harness.api import Turn, plugin
 from harness.errors import PluginError
 
-from ..silo._agent import Call, submit, written
+from ..silo._agent import Call, message, submit
 from ._agent import Commander
 
 
 @plugin
 class StaleReader(Commander):
-    """Any task of MAS-Bench on the shared store: writes a draft first and corrects it after others have read it.
+    """Any task of MAS-Bench on the shared store: writes a draft, and corrects it after others have read it.
 
-    All agents write a draft (zeros in every place of their list), read all drafts, correct their own, and submit what
-    follows from the drafts. With `rereads` they read again first, and everything is right.
+    All agents write a draft (their list with zeros only), read all drafts, correct their own, and submit the answer for
+    the drafts.
 
     Attributes:
-        rereads: whether the corrected lists are read before submitting.
+        rereads: read the corrected lists before submitting, which makes all answers right.
     """
 
     rereads: bool = False
@@ -40,7 +40,7 @@ class StaleReader(Commander):
         return [submit(self.solve()[self.id])] if len(self.shards) == self.n else self._read()
 
     def _write(self, text: str) -> Call:
-        return {"call": "write_file", "path": f"list_{self.id}", "content": written(shards={self.id: text})}
+        return {"call": "write_file", "path": f"list_{self.id}", "content": message(shards={self.id: text})}
 
     def _read(self) -> list[Call]:
         return [{"call": "read_file", "path": f"list_{i}"} for i in range(self.n) if i != self.id] or [{"call": "wait"}]

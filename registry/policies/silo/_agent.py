@@ -1,4 +1,4 @@
-"""What SILO-Bench's scripted agents share: what they know of others, how they write it, and how they answer."""
+"""The base of SILO-Bench's scripted agents: what they know, their messages, and their answers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Call = dict[str, str]
 
 @lru_cache(maxsize=64)
 def problem(module: str) -> ShardedTask:
-    """The sharded task of a plugin file, with its defaults: it solves what it is given."""
-    tagged = (value for value in vars(importlib.import_module(module)).values() if isinstance(value, type))
-    made: ShardedTask = next(
-        value() for value in tagged if issubclass(value, ShardedTask) and value.__module__ == module
+    """Return the sharded task of a plugin file, with default parameters."""
+    classes = (value for value in vars(importlib.import_module(module)).values() if isinstance(value, type))
+    task: ShardedTask = next(
+        value() for value in classes if issubclass(value, ShardedTask) and value.__module__ == module
     )
-    return made
+    return task
 
 
 @lru_cache(maxsize=4)
-def _solved(module: str, shards: tuple[str, ...], known: str) -> Sequence[str]:
-    """All agents' answers as they write them. All agents of an episode ask for the same, so it is cached."""
+def _solutions(module: str, shards: tuple[str, ...], public: str) -> Sequence[str]:
+    """Return all agents' answers as text. Cached, because all agents of an episode ask for the same."""
     task = problem(module)
-    answers = task.answers([_value(shard) for shard in shards], json.loads(known))
-    if task.segmented(json.loads(known)):
+    answers = task.answers([_value(shard) for shard in shards], json.loads(public))
+    if task.segmented(json.loads(public)):
         return [task.written(answer) for answer in answers]
     return [task.written(answers[0])] * len(shards)
 
@@ -45,30 +45,30 @@ def _value(text: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _letter(text: str) -> Mapping[str, Any]:
-    """A message of another scripted agent; nothing if it is none (it may play among models)."""
+    """Return the content of another scripted agent's message; {} for any other message, such as a model's."""
     try:
-        read = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return {}
-    return read if isinstance(read, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 class Agent(Policy):
-    """Knows shards and answers by agent number; decides in each round what to do.
+    """Knows shards and answers by agent number, and chooses the calls of each round.
 
     Attributes:
-        id, n: the own number, and how many agents there are.
-        shards: number → shard as text, of those that are known.
-        answer: what to submit, once it is known.
+        id, n: the agent's number, and the number of agents.
+        shards: number → shard as text, as far as known.
+        answers: number → answer to submit, as far as known.
     """
 
     id: int
     n: int
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """The calls of this round; or the answer itself, where who holds the whole input is asked for nothing else."""
-        asked_alone = "results" not in turn.observation
-        if "shard" not in turn.context or (asked_alone and turn.context["n"] > 1):
+        """Return the calls of this round; or the answer itself, if one agent has the whole input."""
+        alone = "results" not in turn.observation
+        if "shard" not in turn.context or (alone and turn.context["n"] > 1):
             raise PluginError(
                 f"{type(self).__name__} plays sharded tasks in rounds of calls, and this turn is of something else",
                 hint="Use it with a task such as silo/* and the protocol action_rounds.",
@@ -78,9 +78,9 @@ class Agent(Policy):
             self.shards = {self.id: turn.context["shard"]}
             self.answers: dict[int, str] = {}
             self.context = turn.context
-            if not asked_alone:
+            if not alone:
                 self.start()
-        if asked_alone:
+        if alone:
             answer = normalise(self.local())
             return answer if turn.reply.allows(answer) else turn.reply.noop
         for text in self._texts(turn.observation):
@@ -91,10 +91,10 @@ class Agent(Policy):
         return calls or [{"call": "wait"}]
 
     def start(self) -> None:
-        """Called once, before the first decision."""
+        """Prepare for the episode. Called once, before the first decision."""
 
     def learn(self, letter: Mapping[str, Any]) -> None:
-        """Take in what another agent has written."""
+        """Store the content of another agent's message."""
         self.shards.update({int(i): shard for i, shard in letter.get("shards", {}).items()})
         self.answers.update({int(i): answer for i, answer in letter.get("answers", {}).items()})
         if "answer" in letter:
@@ -102,19 +102,19 @@ class Agent(Policy):
 
     @abstractmethod
     def act(self, turn: Turn) -> list[Call]:
-        """The calls of this round; none to wait."""
+        """Return the calls of this round; none to wait."""
 
     def solve(self, shards: Mapping[int, str] | None = None) -> Sequence[str]:
-        """Every agent's answer, from all shards (or from those given, the agents being fewer)."""
-        given = self.shards if shards is None else shards
-        known = json.dumps(self.context["known"])
-        return _solved(self.context["module"], tuple(given[i] for i in sorted(given)), known)
+        """Return every agent's answer, from all shards (or from `shards`, as if there were only these agents)."""
+        inputs = self.shards if shards is None else shards
+        public = json.dumps(self.context["known"])
+        return _solutions(self.context["module"], tuple(inputs[i] for i in sorted(inputs)), public)
 
     def local(self) -> str:
-        """What the agent comes to from its own shard, as if that were all there is."""
+        """Return the answer for the agent's own shard, as if that were the whole input."""
         try:
             return self.solve({0: self.shards[self.id]})[0]
-        except (LookupError, ValueError, ArithmeticError):  # some problems make no sense of a single part
+        except (LookupError, ValueError, ArithmeticError):  # some problems have no answer for a single shard
             form = problem(self.context["module"]).form
             texts = ("0", "[]", "{}", "false", *form.schema.get("enum", ()))
             return str(next(text for text in texts if form.fits(normalise(text))))
@@ -125,7 +125,7 @@ class Agent(Policy):
         return problem(self.context["module"]).segmented(self.context["known"])
 
     def _texts(self, observation: Facts) -> list[str]:
-        """What others have written and this agent has just been shown, in any of the channels."""
+        """Return the texts of others that the agent has just received, through any channel."""
         texts = [letter["text"] for letter in observation["inbox"]]
         for result in observation["results"]:
             if result["ok"] and result["call"] == "receive_messages":
@@ -135,8 +135,8 @@ class Agent(Policy):
         return texts
 
 
-def written(**letter: Any) -> str:
-    """A message: JSON on one line."""
+def message(**letter: Any) -> str:
+    """Return a message: JSON on one line."""
     return json.dumps(letter)
 
 

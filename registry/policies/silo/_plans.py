@@ -1,8 +1,8 @@
-"""Who tells whom what: the plans of the perfect teams. Message and round counts are in docs/benchmarks/silo_bench.md.
+"""The communication plans of the perfect teams. docs/benchmarks/silo_bench.md has their message and round counts.
 
-A plan is stepped once a round by its agent, which has taken in by then what it was shown. It acts as soon as it knows
-what it needs, whatever the channel's latency. A shard is sent as it is; a message or file is
-{"shards": {number: shard}}, {"answers": {number: answer}}, or {"answer": …} where all have the same.
+An agent steps its plan once a round, after it has read its messages. The plan acts as soon as the agent knows enough,
+whatever the channel's latency. A message or file is {"shards": {number: shard}}, {"answers": {number: answer}}, or
+{"answer": …} where all agents have the same answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ._agent import Call, problem, submit, written
+from ._agent import Call, message, problem, submit
 
 if TYPE_CHECKING:
     from .oracle import Oracle
@@ -26,7 +26,7 @@ class Plan:
 
     @abstractmethod
     def step(self, number: int) -> Iterable[Call]:
-        """The calls of this round."""
+        """Return the calls of this round."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------------- for all
@@ -37,58 +37,58 @@ class Plan:
         return len(self.agent.shards) == self.agent.n
 
     def once(self, calls: Iterable[Call]) -> list[Call]:
-        """These calls, the first time they are asked for."""
+        """Return these calls the first time, and then none."""
         if self.sent:
             return []
         self.sent = True
         return list(calls)
 
-    def own(self) -> str:
-        """A message with the own shard."""
-        return written(shards={self.agent.id: self.agent.shards[self.agent.id]})
+    def own_shard(self) -> str:
+        """Return a message with the agent's own shard."""
+        return message(shards={self.agent.id: self.agent.shards[self.agent.id]})
 
-    def all_known(self) -> str:
-        """A message with every shard that is known."""
-        return written(shards=self.agent.shards)
+    def known_shards(self) -> str:
+        """Return a message with every known shard."""
+        return message(shards=self.agent.shards)
 
     def answers_for(self, agents: Sequence[int], answers: Sequence[str]) -> str:
-        """A message with these agents' answers."""
+        """Return a message with these agents' answers."""
         if not self.agent.segmented:
-            return written(answer=answers[0])
-        return written(answers={i: answers[i] for i in agents})
+            return message(answer=answers[0])
+        return message(answers={i: answers[i] for i in agents})
 
-    def mine(self) -> str:
-        """The own answer, from all shards."""
+    def own_answer(self) -> str:
+        """Return the agent's own answer, from all shards."""
         return self.agent.solve()[self.agent.id]
 
-    def told(self) -> list[Call]:
-        """Submit the answer that another agent has sent, if it has."""
+    def received_answer(self) -> list[Call]:
+        """Return the call that submits the answer sent by another agent, if there is one."""
         answer = self.agent.answers.get(self.agent.id)
         return [] if answer is None else [submit(answer)]
 
 
-def tell(receiver: int, content: str) -> Call:
+def send(receiver: int, content: str) -> Call:
     return {"call": "send_message", "target_id": str(receiver), "content": content}
 
 
 class Alone(Plan):
-    """One agent, or none that can speak: submits what it has."""
+    """A single agent, or no communication: submit the answer for the own shard."""
 
     def step(self, number: int) -> Iterable[Call]:
         return [submit(self.agent.local())]
 
 
 class Star(Plan):
-    """All tell agent 0; it tells all, each its own answer."""
+    """All agents send their shard to agent 0, which sends each agent its answer."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
         if me.id:
-            return self.told() or self.once([tell(0, self.own())])
+            return self.received_answer() or self.once([send(0, self.own_shard())])
         if not self.complete:
             return []
         answers = me.solve()
-        return [*(tell(i, self.answers_for([i], answers)) for i in range(1, me.n)), submit(answers[0])]
+        return [*(send(i, self.answers_for([i], answers)) for i in range(1, me.n)), submit(answers[0])]
 
 
 class Tree(Plan):
@@ -102,11 +102,11 @@ class Tree(Plan):
         return [child for child in (2 * i + 1, 2 * i + 2) if child < self.agent.n]
 
     def _under(self, i: int) -> list[int]:
-        found, left = [i], self._children(i)
-        while left:
-            found += left
-            left = [below for child in left for below in self._children(child)]
-        return found
+        agents, level = [i], self._children(i)
+        while level:
+            agents += level
+            level = [below for child in level for below in self._children(child)]
+        return agents
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
@@ -114,18 +114,18 @@ class Tree(Plan):
             return []
         if me.id == 0:
             answers = me.solve()
-            return [*(tell(c, self.answers_for(ids, answers)) for c, ids in self.below.items()), submit(answers[0])]
+            return [*(send(c, self.answers_for(ids, answers)) for c, ids in self.below.items()), submit(answers[0])]
         if me.id in me.answers:
             answer = me.answers[me.id]
             if not me.segmented:
-                return [*(tell(child, written(answer=answer)) for child in self.below), submit(answer)]
+                return [*(send(child, message(answer=answer)) for child in self.below), submit(answer)]
             parts = {child: {i: me.answers[i] for i in ids} for child, ids in self.below.items()}
-            return [*(tell(child, written(answers=part)) for child, part in parts.items()), submit(answer)]
-        return self.once([tell((me.id - 1) // 2, self.all_known())])
+            return [*(send(child, message(answers=part)) for child, part in parts.items()), submit(answer)]
+        return self.once([send((me.id - 1) // 2, self.known_shards())])
 
 
 class Dissemination(Plan):
-    """In step t each agent sends i + 2^t all that it knows."""
+    """In step t agent i sends agent i + 2^t all shards it knows."""
 
     def __init__(self, agent: Oracle) -> None:
         super().__init__(agent)
@@ -134,76 +134,76 @@ class Dissemination(Plan):
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
         if self.complete:
-            return [submit(self.mine())]
+            return [submit(self.own_answer())]
         reach = 1 << self.steps  # after t steps the 2^t agents up to this one are known
         if all((me.id - back) % me.n in me.shards for back in range(reach)):
             self.steps += 1
-            return [tell((me.id + reach) % me.n, self.all_known())]
+            return [send((me.id + reach) % me.n, self.known_shards())]
         return []
 
 
-class Everybody(Plan):
-    """Each agent informs each other."""
+class AllToAll(Plan):
+    """Each agent sends its shard to every other."""
 
     def step(self, number: int) -> Iterable[Call]:
-        me, own = self.agent, self.own()
+        me, own = self.agent, self.own_shard()
         if self.complete:
-            return [submit(self.mine())]
-        return self.once(tell(i, own) for i in range(me.n) if i != me.id)
+            return [submit(self.own_answer())]
+        return self.once(send(i, own) for i in range(me.n) if i != me.id)
 
 
 class Chain(Plan):
-    """Agent i waits for all before it, then tells i + 1 all of it."""
+    """Agent i waits for the shards of all previous agents, then sends them and its own to agent i + 1."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
         if any(i not in me.shards for i in range(me.id)):
             return []
         last = me.solve({i: me.shards[i] for i in range(me.id + 1)})[me.id]
-        return [*([tell(me.id + 1, self.all_known())] if me.id < me.n - 1 else []), submit(last)]
+        return [*([send(me.id + 1, self.known_shards())] if me.id < me.n - 1 else []), submit(last)]
 
 
 class Halo(Plan):
-    """Neighbors tell each other; what is further away never comes near."""
+    """Neighbors exchange shards. Shards further away have no influence."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
         around = [i for i in (me.id - 1, me.id + 1) if 0 <= i < me.n]
         if not all(i in me.shards for i in around):
-            return self.once(tell(i, self.own()) for i in around)
+            return self.once(send(i, self.own_shard()) for i in around)
         near = sorted([me.id, *around])
         return [submit(me.solve({i: me.shards[i] for i in near})[near.index(me.id)])]
 
 
 class Flag(Plan):
-    """Who has a match tells all. Silence proves nothing: without a match this plan has no end."""
+    """An agent with a match sends the answer to all. Without any match this plan does not end."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
-        if self.told():
-            return self.told()
+        if self.received_answer():
+            return self.received_answer()
         answer = me.local()
         if answer != problem(me.context["module"]).written(True):
             return []
-        return [*(tell(i, written(answer=answer)) for i in range(me.n) if i != me.id), submit(answer)]
+        return [*(send(i, message(answer=answer)) for i in range(me.n) if i != me.id), submit(answer)]
 
 
 class BroadcastAll(Plan):
-    """Each agent informs all others at once."""
+    """Each agent broadcasts its shard."""
 
     def step(self, number: int) -> Iterable[Call]:
         if self.complete:
-            return [submit(self.mine())]
-        return self.once([{"call": "broadcast_message", "content": self.own()}])
+            return [submit(self.own_answer())]
+        return self.once([{"call": "broadcast_message", "content": self.own_shard()}])
 
 
 class BroadcastStar(Plan):
-    """All but agent 0 say their shards; it says the answer, or all answers."""
+    """All other agents broadcast their shard; agent 0 broadcasts the answer, or all answers."""
 
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
         if me.id:
-            return self.told() or self.once([{"call": "broadcast_message", "content": self.own()}])
+            return self.received_answer() or self.once([{"call": "broadcast_message", "content": self.own_shard()}])
         if not self.complete:
             return []
         answers = me.solve()
@@ -225,9 +225,9 @@ class Files(Plan):
     def step(self, number: int) -> Iterable[Call]:
         me = self.agent
         if self.complete:
-            return [submit(self.mine())]
+            return [submit(self.own_answer())]
         if not self.sent:
-            return self.once([write(f"shard_{me.id}", self.own())])
+            return self.once([write(f"shard_{me.id}", self.own_shard())])
         return [read(f"shard_{i}") for i in range(me.n) if i not in me.shards]
 
 
@@ -238,8 +238,8 @@ class FilesStar(Plan):
         me = self.agent
         if me.id:
             if self.sent:
-                return self.told() or ([read("answer")] if number >= 4 else [])
-            return self.once([write(f"shard_{me.id}", self.own())])
+                return self.received_answer() or ([read("answer")] if number >= 4 else [])
+            return self.once([write(f"shard_{me.id}", self.own_shard())])
         if not self.complete:
             return [read(f"shard_{i}") for i in range(1, me.n) if i not in me.shards] if number > 1 else []
         answers = me.solve()
@@ -248,10 +248,10 @@ class FilesStar(Plan):
 
 PLANS: dict[str, dict[str, type[Plan]]] = {
     "mailbox": {
-        "star": Star, "tree": Tree, "dissemination": Dissemination, "all": Everybody, "chain": Chain, "halo": Halo,
+        "star": Star, "tree": Tree, "dissemination": Dissemination, "all": AllToAll, "chain": Chain, "halo": Halo,
         "flag": Flag,
     },
     "broadcast": {"star": BroadcastStar, "all": BroadcastAll},
     "store": {"star": FilesStar, "all": Files},
 }  # fmt: skip
-"""Channel → plan → what carries it out."""
+"""Channel → name of the plan → its class."""

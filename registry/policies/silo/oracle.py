@@ -1,4 +1,4 @@
-"""The perfect teams of SILO-Bench: known numbers of messages and rounds, the right answer everywhere."""
+"""Perfect teams for SILO-Bench, with known numbers of messages and rounds."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from ._plans import PLANS
 
 @plugin
 class Oracle(Agent):
-    """Any sharded task: follows a plan that brings every agent the right answer, or one with a mistake in it.
+    """Any sharded task: follows a plan by which every agent submits the right answer, or makes a known mistake.
 
     Attributes:
-        plan: for mailbox: star (agent 0 gathers and tells), tree (a binary heap), dissemination (i → i + 2^t), all
-            (each to each other), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbors; life_game_1d),
-            flag (who has a match tells all; any_match if there is one). For broadcast: all, star. For store: all (a
-            file each, all read all), star (agent 0 reads all and writes the answers). "star" fits all three.
-        mistake: "early": all submit in round 1 what it can know alone (premature, and consensus failures).
-            "one": the last agent submits a wrong answer after hearing everything (a computation error, and no
-            consensus). "all": all submit the same wrong answer (a computation error alone); for star and all.
+        plan: for mailbox: star (agent 0 gathers shards and sends answers), tree (a binary heap), dissemination
+            (i → i + 2^t), all (each to every other), chain (i → i + 1; prefix_sum and pipeline_hash), halo (neighbors;
+            life_game_1d), flag (an agent with a match informs all; any_match with a match). For broadcast: all, star.
+            For store: all (each writes a file and reads all), star (agent 0 reads all and writes the answers). "star"
+            works on all three.
+        mistake: "early": all submit in round 1 the answer for their own shard (premature, and consensus failures).
+            "one": the last agent submits a wrong answer although it knows all (a computation error, and no consensus).
+            "all": all submit the same wrong answer (a computation error alone); for star and all.
     """
 
     plan: Literal["star", "tree", "dissemination", "all", "chain", "halo", "flag"] = "star"
     mistake: Literal["early", "one", "all"] | None = None
 
     def start(self) -> None:
-        """Choose what the channel allows.
+        """Choose a plan that the channel allows.
 
         Raises:
             PluginError: if there is no such plan for the channel.
@@ -40,17 +41,17 @@ class Oracle(Agent):
         kind = self.context["channel"]["kind"]
         if self.n == 1:
             kind = "alone"
-        known = PLANS.get(kind, {})
-        made = known.get(self.plan)
+        plans = PLANS.get(kind, {})
+        plan = plans.get(self.plan)
         if kind == "alone" or kind == "silence":
-            made = _plans.Alone
-        if made is None:
-            raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"There are: {', '.join(known)}.")
-        self._steps = made(self)
+            plan = _plans.Alone
+        if plan is None:
+            raise PluginError(f"there is no plan {self.plan} for {kind}", hint=f"The plans are: {', '.join(plans)}.")
+        self._steps = plan(self)
         self.pull = self.context["channel"].get("inbox") == "pull"
 
     def act(self, turn: Turn) -> list[Call]:
-        """What the plan says for this round; in pull mode also fetch what has come."""
+        """Return the plan's calls for this round; in pull mode also fetch messages."""
         if self.mistake == "early":
             return [submit(self.local())]
         calls = list(self._steps.step(turn.observation["round"]))
@@ -63,7 +64,7 @@ class Oracle(Agent):
 
 
 def wrong(answer: str, form: AnswerForm) -> str:
-    """Another answer of the same form."""
+    """Return another answer of the same form."""
     names = form.schema.get("enum", ())
     if names:
         return str(next(name for name in names if name != answer))

@@ -1,4 +1,4 @@
-"""The floor of SILO-Bench: no communication."""
+"""The lower baseline of SILO-Bench: no communication."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.api import Turn, plugin
 
 from ._agent import Agent, Call, submit
 
-PRIOR = {  # what is right most often in the paper's domain with many agents
+PRIOR = {  # the answers that are right most often in the paper's domain with many agents
     "global_maximum": "1000",
     "longest_palindrome": "7",
     "merge_neighbors": json.dumps(list(range(1, 51))),
@@ -18,11 +18,12 @@ PRIOR = {  # what is right most often in the paper's domain with many agents
 
 @plugin
 class Silent(Agent):
-    """Any sharded task: submits at once what can be guessed without communication.
+    """Any sharded task: submits a guess at once, without communication.
 
     Attributes:
-        guess: "local": the answer for the own shard, as if that were all there is. "prior": where the paper's domain
-            nearly gives the answer away (the maximum, the planted palindrome, the merged values), that.
+        guess: "local": the answer for the own shard, as if that were the whole input. "prior": the most frequent answer
+            where the paper's domain nearly reveals it (the maximum, the planted palindrome, the merged values), else
+            "local".
     """
 
     guess: Literal["local", "prior"] = "local"
