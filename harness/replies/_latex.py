@@ -7,7 +7,8 @@ import re
 MAX_DEPTH = 64
 """Braces within braces; what is nested deeper stays as it is."""
 
-_TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|\s+|.", re.DOTALL)
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|\S", re.DOTALL)
+_COMMAND_LAST = re.compile(r"\\[A-Za-z]+\Z")
 _ARGUMENTS = {"\\frac": 2, "\\binom": 2, "\\sqrt": 1, "\\begin": 1, "\\end": 1}
 _NAMES = """
 sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln lg exp det gcd lcm max min
@@ -75,15 +76,12 @@ class Latex:
             return token + root + "".join(f"{{{argument}}}" for argument in arguments)
         if token[-1].isdigit() and token[0] != "\\":
             return _number(token)
-        return "" if token.isspace() else token
+        return token
 
     def _argument(self, whole: bool) -> str:
         """What a command is applied to: a group, a command with its own arguments, one character; if `whole`, also a
         number of several digits, with a sign before it, or what stands in round brackets."""
-        self._skip()
-        if self._at >= len(self._tokens):
-            return ""
-        token = self._tokens[self._at]
+        token = self._tokens[self._at] if self._at < len(self._tokens) else "}"
         if token == "}":
             return ""
         if whole and token == "(":
@@ -98,29 +96,20 @@ class Latex:
         return self._piece()
 
     def _root(self) -> str:
-        self._skip()
         if self._tokens[self._at : self._at + 1] != ["["]:
             return ""
         self._at += 1
         return f"[{self._until(']')}]"
 
-    def _skip(self) -> None:
-        while self._at < len(self._tokens) and self._tokens[self._at].isspace():
-            self._at += 1
-
 
 def _joined(pieces: list[str]) -> str:
     """The pieces with a blank only where a command would run into a letter."""
-    out: list[str] = []
-    command = False
-    for piece in pieces:
-        if not piece:
-            continue
-        if command and piece[0].isalpha() and piece[0].isascii():
-            out.append(" ")
-        out.append(piece)
-        command = bool(re.search(r"\\[A-Za-z]+\Z", piece))
-    return "".join(out)
+    text = previous = ""
+    for piece in filter(None, pieces):
+        letter = piece[0].isalpha() and piece[0].isascii()
+        text += f" {piece}" if letter and _COMMAND_LAST.search(previous) else piece
+        previous = piece
+    return text
 
 
 def _number(token: str) -> str:

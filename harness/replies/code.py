@@ -46,6 +46,8 @@ _SENTENCE = re.compile(
 )
 """Prose, of which no single slip makes a line of code: it begins with a capital, has several words, ends with a mark,
 and has no sign of code (but in backticks): neither an operator nor a bracket that follows a name."""
+_INDENT = re.compile(r"\A[ \t]+")
+_FUTURE = re.compile(r"^from __future__ import [^\n]+$", re.MULTILINE)
 _RETURN = re.compile(r"(?:return|yield)\b")
 _TOP = re.compile(r"(?:async )?def |class |@|import |from |if __name__|print\(")
 
@@ -150,7 +152,7 @@ def _without_prose(text: str, entry_point: str | None) -> str | None:
 
 def _paragraphs(text: str, physical: list[str]) -> Iterator[tuple[int, int]]:
     """From where to where prose stands, from its first line at the margin to a blank one; never within a string."""
-    inside = frozenset[int]().union(*(line.inside for line in logical(text)))
+    inside = _within_strings(logical(text))
     first = 0
     for n, line in enumerate([*physical, ""]):
         if line.strip():
@@ -223,9 +225,8 @@ def _replaced(prompt: str, code: str, entry_point: str) -> str:
     lines_before = prompt.split("\n")[: lines[definition].first if definition is not None else None]
     while lines_before and (not lines_before[-1].strip() or lines_before[-1].startswith("@")):
         lines_before.pop()
-    # Imports from the future must come first.
-    future = re.findall(r"^from __future__ import [^\n]+$", code, re.MULTILINE)
-    rest = re.sub(r"^from __future__ import [^\n]+$", "", code, flags=re.MULTILINE) if future else code
+    future = _FUTURE.findall(code)  # these imports must come first
+    rest = _FUTURE.sub("", code)
     return "\n".join([*future, *lines_before, "", "", rest, ""]) if lines_before else "\n".join([*future, rest, ""])
 
 
@@ -242,7 +243,7 @@ def _body(code: str, lines: list[Line], width: int) -> str:
     physical = code.split("\n")
     physical[lines[0].first] = " " * level + physical[lines[0].first].lstrip(" ")
     tail = lines[length].first if length < len(lines) else len(physical)
-    inside = frozenset().union(*(line.inside for line in lines))
+    inside = _within_strings(lines)
     moved = [_moved(text, width - level, n in inside) for n, text in enumerate(physical[:tail])]
     return "\n".join([*moved, *physical[tail:]])
 
@@ -282,8 +283,13 @@ def _end_at_margin(lines: list[Line]) -> int:
 
 
 def _shifted(code: str, lines: list[Line], by: int) -> str:
-    inside = frozenset().union(*(line.inside for line in lines))
+    inside = _within_strings(lines)
     return "\n".join(_moved(text, by, n in inside) for n, text in enumerate(code.split("\n")))
+
+
+def _within_strings(lines: list[Line]) -> frozenset[int]:
+    """The physical lines that begin within a string."""
+    return frozenset[int]().union(*(line.inside for line in lines))
 
 
 def _moved(text: str, by: int, inside: bool) -> str:
@@ -297,10 +303,6 @@ def _spaced(code: str) -> str:
     """Indentation by tabs as blanks, four each, so that it fits the prompt's."""
     if "\t" not in code:
         return code
-    inside = frozenset().union(*(line.inside for line in logical(code)))
-    lines = code.split("\n")
-    for n, text in enumerate(lines):
-        blanks = text[: len(text) - len(text.lstrip(" \t"))]
-        if "\t" in blanks and n not in inside:
-            lines[n] = blanks.expandtabs(4) + text[len(blanks) :]
-    return "\n".join(lines)
+    inside = _within_strings(logical(code))
+    lines = enumerate(code.split("\n"))
+    return "\n".join(line if n in inside else _INDENT.sub(lambda m: m[0].expandtabs(4), line) for n, line in lines)

@@ -47,6 +47,8 @@ class Expression:
             TimeoutError: after `SECONDS`.
             ValueError: if it grows beyond `MAX_RESULT` characters, or the replacement names a group there is not.
         """
+        import regex
+
         length = len(text)
 
         def expanded(match: Any) -> str:
@@ -59,16 +61,9 @@ class Expression:
 
         try:
             result: str = self._compiled.sub(expanded, text, count=count, timeout=SECONDS)
-        except (IndexError, self._error) as error:
+        except (IndexError, regex.error) as error:
             raise ValueError(f"the replacement {replacement!r:.100}: {error}") from None
         return result
-
-    @property
-    def _error(self) -> type[Exception]:
-        import regex
-
-        error: type[Exception] = regex.error
-        return error
 
 
 @lru_cache(maxsize=256)

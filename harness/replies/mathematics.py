@@ -108,10 +108,10 @@ def _once(text: str) -> str:
     items = _unnamed([item for item in items if item.strip()])
     if len(items) == 1 and items[0].count("\\pm") == 1:
         items = [items[0].replace("\\pm", sign) for sign in "+-"]
-    done = [_item(item, MAX_DEPTH) for item in items]
-    if len(done) == 2 and done[0] == f"-{done[1]}":
-        done.reverse()
-    return ",".join(done)
+    normal = [_item(item, MAX_DEPTH) for item in items]
+    if len(normal) == 2 and normal[0] == f"-{normal[1]}":
+        normal.reverse()
+    return ",".join(normal)
 
 
 def _unwrapped(text: str) -> str:
@@ -208,23 +208,16 @@ def _item(text: str, depth: int) -> str:
 
 def _divided(text: str) -> str:
     r"""`a/b` as `\frac{a}{b}`, where it is plain how far either reaches."""
-    parts = _split_once(text, "/")
-    if parts is None:
+    before, slash, after = text.partition("/")
+    if not slash or "/" in after or not _balanced(before) or not _balanced(after):
         return text
-    sign = "-" if parts[0].startswith("-") else ""
-    numerator, denominator = (_bare(part) for part in (parts[0].removeprefix("-"), parts[1]))
-    if not re.fullmatch(r"\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+|\(.*\)|\\sqrt\{[^{}]*\}", parts[1]):
+    if not re.fullmatch(r"\d+(?:\.\d+)?|[A-Za-z]|\\[A-Za-z]+|\(.*\)|\\sqrt\{[^{}]*\}", after):
         return text
-    if not numerator or (
-        numerator == parts[0].removeprefix("-") and re.search(r"[-+=<>]|\\(?:cup|cap|le|ge|ne|to|pm)\b", numerator)
-    ):
+    sign, term = ("-" if before.startswith("-") else ""), before.removeprefix("-")
+    numerator, denominator = _bare(term), _bare(after)
+    if not numerator or (numerator == term and re.search(r"[-+=<>]|\\(?:cup|cap|le|ge|ne|to|pm)\b", numerator)):
         return text
     return f"{sign}\\frac{{{numerator}}}{{{denominator}}}"
-
-
-def _split_once(text: str, mark: str) -> tuple[str, str] | None:
-    before, separator, after = text.partition(mark)
-    return (before, after) if separator and mark not in after and _balanced(before) and _balanced(after) else None
 
 
 def _balanced(text: str) -> bool:

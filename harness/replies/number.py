@@ -53,12 +53,10 @@ class Number(Reply):
             value = self._first(statement) if value is None else value
             if value is not None:
                 return Parsed(value)
-        last = None
-        for match in _NUMBER.finditer(last_line(text)[-WINDOW:]):
-            value = self._value(match)
-            last = last if value is None else value
-        if last is not None:
-            return Parsed(last)
+        values = [self._value(match) for match in _NUMBER.finditer(last_line(text)[-WINDOW:])]
+        value = next((value for value in reversed(values) if value is not None), None)
+        if value is not None:
+            return Parsed(value)
         return Parsed(error="no number was found; end with a line such as '#### 12.5'")
 
     def well_formed(self, text: str) -> bool:
@@ -83,14 +81,11 @@ class Number(Reply):
         return self._value(match) if match else None
 
     def _value(self, match: re.Match[str]) -> int | float | None:
-        if match["over"]:
-            value = _over(Fraction(int(match["over"])), match["under"])
-        else:
-            digits = re.sub(r",|\{,\}|\\,|[\u202f\u2009]", "", match["digits"])
-            value = Fraction(digits) * Fraction(10) ** int((match["power"] or "e0")[1:])
-            value = _over(value, match["by"] or "1")
-        if value is None:
+        digits = re.sub(r",|\{,\}|\\,|[\u202f\u2009]", "", match["over"] or match["digits"])
+        divisor = int(match["under"] or match["by"] or 1)
+        if not divisor:
             return None
+        value = Fraction(digits) * Fraction(10) ** int((match["power"] or "e0")[1:]) / divisor
         if match["sign"] in ("-", "−", "–") or match["inner"]:
             value = -value
         if self.percent and match["percent"]:
@@ -98,7 +93,3 @@ class Number(Reply):
         if abs(value) > _LARGEST:
             return None
         return value.numerator if value.denominator == 1 else float(value)
-
-
-def _over(value: Fraction, under: str) -> Fraction | None:
-    return value / int(under) if int(under) else None

@@ -23,7 +23,7 @@ _LINE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _STATED = re.compile(
-    r"[~≈ ]*(\d{1,4}(?:[.,]\d{1,20})?|\.\d{1,20})"
+    r"[~≈ ]*(\d{1,4}(?:[.,]\d{0,20})?|\.\d{1,20})"
     r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ from typing import Any
 from harness.api import Action, Parsed, Reply
 
 from ._options import marker_pattern
-from ._text import WRAPPING, Parsing, literal, valid
+from ._text import BLANK, WRAPPING, Parsing, end_of, literal, valid
 from .labelled import Labelled
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
@@ -74,9 +74,8 @@ class MessageLine(Reply):
         last = matches[-1]
         start, end = last.end(), _line_end(text, last.end())
         if not text[start:end].strip(WRAPPING):
-            below = re.compile(r"\s*").match(text, end)
-            at = below.end() if below else end
-            if not re.match(r"[*_`# ]*\w+[*_` ]*:", text[at : at + 80]):  # the next label: nothing was said
+            at = end_of(BLANK, text, end)
+            if not re.match(r"[*_`# ]*\w+[*_` ]*:", text[at : at + 80]):  # before the next label stands no message
                 start, end = at, _line_end(text, at)
         return start, end
 
