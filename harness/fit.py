@@ -78,7 +78,7 @@ def fit(
         where = folder / f"{derived['name']}-{digest[:8]}"
         execute(calibrating, replace(options, output_path=where), on_score(name))
         played = _played(calibrating, where)
-        asked = {one.case.id: fingerprint(one.task, one.case) for one in played}
+        questions = {one.case.id: fingerprint(one.task, one.case) for one in played}
         answers = [[one.case.id, [[move.agent, move.action] for move in moves(one)]] for one in played]
         templates = sorted({"system", "retry", *(move.turn for one in played for move in moves(one))})
         document = {
@@ -91,7 +91,7 @@ def fit(
             "templates": templates,
             "prompts": wordings(plan, plan.conditions[condition], templates),
             "answers": hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest(),
-            "questions": asked,
+            "questions": questions,
             "parameters": protocol.fit(played),
         }
         # Below the project if that is the working directory, else below the working directory.

@@ -89,12 +89,12 @@ def fields(cls: Any) -> dict[str, Field]:
             if get_origin(hint) in (typing.Required, typing.NotRequired):
                 hints[name], required[name] = get_args(hint)[0], get_origin(hint) is typing.Required
         return {name: Field(hint, required[name]) for name, hint in hints.items()}
-    found = {}
+    result = {}
     for f in dataclasses.fields(cls):
         if f.init and not f.name.startswith("_"):
             default = f.default if f.default is None or isinstance(f.default, (str, int, float)) else missing
-            found[f.name] = Field(hints[f.name], f.default is missing and f.default_factory is missing, default)
-    return found
+            result[f.name] = Field(hints[f.name], f.default is missing and f.default_factory is missing, default)
+    return result
 
 
 def _peeled(hint: Any) -> tuple[Any, Any, tuple[Any, ...], list[Any]]:
@@ -114,11 +114,11 @@ def _is_fixed(hint: Any) -> bool:
 def json_schema(cls: Any) -> Schema:
     """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`."""
     shapes = {name: shape for name, field in fields(cls).items() if (shape := _shape(field.hint)) is not None}
-    known = {name: field for name, field in fields(cls).items() if name in shapes}
-    for name, field in known.items():
+    writable = {name: field for name, field in fields(cls).items() if name in shapes}
+    for name, field in writable.items():
         if field.default is not dataclasses.MISSING:
             shapes[name] = {**shapes[name], "default": field.default}
-    required = [name for name, field in known.items() if field.required]
+    required = [name for name, field in writable.items() if field.required]
     return {"type": "object", "properties": shapes, "required": required, "additionalProperties": False}
 
 
@@ -193,8 +193,8 @@ Refer = Callable[[str, Any, ValuePath], Any]
 
 def built(cls: type, arguments: Mapping[str, Any], refer: Refer) -> dict[str, Any]:
     """The arguments of a plugin, from what YAML has written and `faults` has passed."""
-    known = fields(cls)
-    return {name: build(known[name].hint, value, refer, (name,)) for name, value in arguments.items()}
+    known_fields = fields(cls)
+    return {name: build(known_fields[name].hint, value, refer, (name,)) for name, value in arguments.items()}
 
 
 def build(hint: Any, value: Any, refer: Refer, path: ValuePath = ()) -> Any:
@@ -259,20 +259,20 @@ def _validator() -> Any:
 def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
     path: ValuePath = tuple(error.absolute_path)
     name = _name(path)
-    found, rule, value = error.instance, error.validator, error.validator_value
+    value, rule, expected = error.instance, error.validator, error.validator_value
     if "propertyNames" in error.schema_path:
-        must = near(str(found), map(str, value)) if rule == "enum" else f"It must be {error.schema['description']}."
-        yield (*path, found, KEY), f"{name} has no key {found!r}. {must}"
+        must = near(str(value), map(str, expected)) if rule == "enum" else f"It must be {error.schema['description']}."
+        yield (*path, value, KEY), f"{name} has no key {value!r}. {must}"
     elif rule == "additionalProperties":
-        known = error.schema.get("properties", {})
-        for key in found:
-            if key not in known:
-                yield (*path, key, KEY), f"unknown key {key!r}. {near(str(key), known)}"
+        keys = error.schema.get("properties", {})
+        for key in value:
+            if key not in keys:
+                yield (*path, key, KEY), f"unknown key {key!r}. {near(str(key), keys)}"
     elif rule == "required":
-        missing = [repr(key) for key in value if key not in found]
+        missing = [repr(key) for key in expected if key not in value]
         yield path, f"{name} lacks {', '.join(missing)}"
     elif rule == "enum":
-        yield path, f"{name} is {found!r}. {near(str(found), map(str, value))}"
+        yield path, f"{name} is {value!r}. {near(str(value), map(str, expected))}"
     elif rule == "anyOf":
         # Speak of the branch that fits the value's type best; list what is possible when none does.
         deeper = [e for e in error.context if e.validator not in ("type", "enum") or len(e.absolute_path) > len(path)]
@@ -281,19 +281,19 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
             return
         words = [str(v) for e in error.context if e.validator == "enum" for v in e.validator_value]
         kinds = [*words, *(_kinds(e.validator_value) for e in error.context if e.validator == "type")]
-        hint = f". {near(found, words)}".split(" There are")[0] if words and isinstance(found, str) else ""
-        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(found)}{hint}"
+        hint = f". {near(value, words)}".split(" There are")[0] if words and isinstance(value, str) else ""
+        yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(value)}{hint}"
     elif rule == "pattern":
-        yield path, f"{name} is {_short(found)}; it must be {error.schema.get('description', f'like {value}')}"
+        yield path, f"{name} is {_short(value)}; it must be {error.schema.get('description', f'like {expected}')}"
     elif rule in _MUST:
-        yield path, f"{name} must {_MUST[rule].format(value)}, found {found}"
+        yield path, f"{name} must {_MUST[rule].format(expected)}, found {value}"
     elif rule == "type":
-        yield path, f"{name} must be {_kinds(value)}, found {_kind(found)}"
-    elif rule in ("minItems", "minLength", "minProperties") and value == 1:
+        yield path, f"{name} must be {_kinds(expected)}, found {_kind(value)}"
+    elif rule in ("minItems", "minLength", "minProperties") and expected == 1:
         yield path, f"{name} must not be empty"
     elif rule in ("minItems", "maxItems"):
         word = "least" if rule == "minItems" else "most"
-        yield path, f"{name} must have at {word} {value} entries, found {len(found)}"
+        yield path, f"{name} must have at {word} {expected} entries, found {len(value)}"
     else:
         yield path, f"{name}: {error.message}"
 

@@ -169,20 +169,20 @@ _FREE_PERCENT = re.compile(r"%[^a-zA-Z%]*(\*|\d{5,})")
 _FREE_BRACES = re.compile(r"\{[^{}]*:[^{}]*(\{|\d{5,})")
 
 
-def _check(name: str, value: Any, given: list[Any]) -> None:
+def _check(name: str, value: Any, arguments: list[Any]) -> None:
     """Refuse a filter or method of `_GUARDED` whose result would be too large. Raises `TemplateLimitError`."""
     if name in _TIMES:
         times = _weight(value) if name == "tojson" else len(value)
-        for one in given:
+        for one in arguments:
             length = one if type(one) is int else len(one) if hasattr(one, "__len__") else 0
             _room(times * max(length, 8) // 10)  # a crude estimate; the result will be measured
-    if name in _WIDTHS and any(isinstance(one, int) and abs(one) > MAX_WIDTH for one in given):
+    if name in _WIDTHS and any(isinstance(one, int) and abs(one) > MAX_WIDTH for one in arguments):
         raise TemplateLimitError(f"a width of more than {MAX_WIDTH:,}")
     if name in _SHORT and len(value) > MAX_SHORT:
         raise TemplateLimitError(f"{name} takes at most {MAX_SHORT:,} characters")
     if name in ("format", "strftime"):
-        _check_fields(str(value if name == "format" else given[0]), "%", _FREE_PERCENT, given)
-    elif name == "translate" or (name == "sum" and not all(isinstance(one, (int, float, str)) for one in given)):
+        _check_fields(str(value if name == "format" else arguments[0]), "%", _FREE_PERCENT, arguments)
+    elif name == "translate" or (name == "sum" and not all(isinstance(one, (int, float, str)) for one in arguments)):
         raise TemplateLimitError("there is no translate, use replace; and sum adds numbers")
 
 
@@ -196,10 +196,10 @@ def _filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter whose work and result are measured."""
     at = int(getattr(function, "jinja_pass_arg", None) is not None)
 
-    def checked(value: Any, *given: Any, **named: Any) -> Any:
+    def checked(value: Any, *arguments: Any, **named: Any) -> Any:
         if name == "join" and isinstance(value, Iterator):
             value = list(value)
-        _check(name, value if hasattr(value, "__len__") else str(value), [*given, *named.values()])
+        _check(name, value if hasattr(value, "__len__") else str(value), [*arguments, *named.values()])
         return value
 
     @wraps(function)

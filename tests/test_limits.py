@@ -16,7 +16,7 @@ from harness import storage
 from harness.api import Completion, Move, Turn
 from harness.check.estimate import estimate
 from harness.config import project, resolve, spec
-from harness.config.limits import LARGEST, LIMITED, Limits, Meter, TurnQuota
+from harness.config.limits import LARGEST, LIMITED, EpisodeLimits, Meter, TurnQuota
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import DataError, EngineFatalError, SpecError
@@ -75,7 +75,7 @@ def one_by_one(wanted: list[int], left: int) -> list[int]:
 @given(st.lists(st.integers(0, 6), max_size=8), st.integers(1, 40), st.none() | st.integers(1, 9))
 def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: int | None) -> None:
     asked = [turn(f"S{i}", repair) for i, repair in enumerate(parse_retries)]
-    dealt = Meter(Limits(calls_per_episode=left, calls_per_agent=own)).allocate(asked).values()
+    dealt = Meter(EpisodeLimits(calls_per_episode=left, calls_per_agent=own)).allocate(asked).values()
     wanted = [min(1 + repair, own or LARGEST) for repair in parse_retries]
     assert [quota.calls for quota in dealt] == one_by_one(wanted, left)
     short = [quota.calls < want for quota, want in zip(dealt, wanted, strict=True)]
@@ -83,12 +83,12 @@ def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: in
 
 
 def test_enormous_numbers_are_dealt_at_once() -> None:
-    dealt = Meter(Limits(calls_per_episode=10**15)).allocate([turn("S0", 10**15), turn("S1", 10**15)]).values()
+    dealt = Meter(EpisodeLimits(calls_per_episode=10**15)).allocate([turn("S0", 10**15), turn("S1", 10**15)]).values()
     assert [quota.calls for quota in dealt] == [10**15 // 2] * 2
 
 
 def test_no_limits_are_no_limits() -> None:
-    assert not Limits() and Limits(tokens_per_agent=1)
+    assert not EpisodeLimits() and EpisodeLimits(tokens_per_agent=1)
     assert TurnQuota(2, "calls_per_agent", {}).reached([Completion("a")]) is None
 
 
@@ -278,7 +278,7 @@ def player(texts: list[str]) -> ModelPlayer:
 @given(st.lists(st.sampled_from(["a", "b", "?"]), min_size=12, max_size=12), st.integers(1, 8), st.integers(0, 2))
 def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, parse_retries: int) -> None:
     async def act(who: ModelPlayer) -> list[Move]:
-        meter, moves = Meter(Limits(calls_per_agent=most)), []
+        meter, moves = Meter(EpisodeLimits(calls_per_agent=most)), []
         for i in range(4):
             asked = turn(parse_retries=parse_retries, i=i)
             moves.append(await who.act(asked, meter.allocate([asked])["S0"]))
@@ -314,7 +314,7 @@ def test_a_quota_needs_to_know_tokens() -> None:
         TurnQuota(3, "calls_per_agent", {"tokens_per_agent": 5}).reached([Completion("?", input_tokens=3)])
     with pytest.raises(EngineFatalError, match="tokens_per_episode and tokens_per_agent cannot be kept"):
         move = Move("S0", "say", None, "no", LIMITED, (Completion("?"),))
-        Meter(Limits(tokens_per_agent=1, tokens_per_episode=1)).take([move])
+        Meter(EpisodeLimits(tokens_per_agent=1, tokens_per_episode=1)).take([move])
 
 
 # ------------------------------------------------------------------------------------------ the spec

@@ -105,24 +105,24 @@ def examine(plan: Plan) -> list[SpecError]:
     protocols and tasks that fail on their own example. Returns all problems, each once.
     """
     problems: dict[str, SpecError] = {}
-    seen: set[tuple[Any, ...]] = set()
+    keys: set[tuple[Any, ...]] = set()
     done: set[tuple[Any, ...]] = set()
     for condition in plan.conditions:
         try:
             example = condition.task.example()
-            # Sweeping a size changes no prompt: what every agent knows and may answer, but for its numbers, tells
-            # conditions apart.
-            asked = repr(
+            # Sweeping a size changes no prompt: what every agent knows and may answer, but for its numbers,
+            # distinguishes conditions.
+            form = repr(
                 [(condition.task.context(example, s), condition.task.reply(example, s)) for s in example.agents]
             )
-            asked = re.sub(r"\d+", "0", asked)
+            form = re.sub(r"\d+", "0", form)
         except Exception as error:
             problem = SpecError(f"{condition.id}: {describe(error)}", place=plan.spec.place("task"))
             problems.setdefault(str(error), problem)
             continue
-        key = (type(condition.task), asked, id(condition.protocol), *(g.prompts.name for g in condition.groups))
-        if key not in seen:
-            seen.add(key)
+        key = (type(condition.task), form, id(condition.protocol), *(g.prompts.name for g in condition.groups))
+        if key not in keys:
+            keys.add(key)
             for problem in _examine(condition, example, plan, done):
                 problems.setdefault(str(problem), problem)
     return list(problems.values())
@@ -253,7 +253,7 @@ def _short_targets(task: Task, seed: int) -> list[str]:
         targets.add(target)
         holding = {place for place, leaf in _leaves(task.context(case, case.agents[0])) if leaf == case.target}
         places = holding if places is None else places & holding
-    if len(targets) < 3:  # too few to tell
+    if len(targets) < 3:  # too few to know
         return []
     return [f"the context holds the target, as {place}" for place in sorted(places or ())]
 
@@ -313,14 +313,14 @@ def check_world(task: SteppedTask, seed: int = 0, steps: int = 60) -> list[str]:
     broken = []
 
     def once(check: bool) -> list[Any]:
-        rng, seen = random.Random(seed), []
+        rng, observations = random.Random(seed), []
         world = task.world(case, random.Random(seed))
         for _ in range(steps):
-            asked = {agent: world.reply(agent) for agent in case.agents if rng.random() < 0.8}
-            legal = {agent: (reply.options or (reply.noop,)) for agent, reply in asked.items() if reply is not None}
+            replies = {agent: world.reply(agent) for agent in case.agents if rng.random() < 0.8}
+            legal = {agent: (reply.options or (reply.noop,)) for agent, reply in replies.items() if reply is not None}
             actions = {agent: None if rng.random() < 0.1 else rng.choice(options) for agent, options in legal.items()}
             before = [world.observation(agent) for agent in case.agents]
-            seen.append(before)
+            observations.append(before)
             following = world.step(actions, rng)
             if check and before != [world.observation(agent) for agent in case.agents]:
                 broken.append("a step changes the state it starts from")
@@ -334,7 +334,7 @@ def check_world(task: SteppedTask, seed: int = 0, steps: int = 60) -> list[str]:
             broken.append(f"gives facts {sorted(facts)}, the task declares {sorted(task.facts)}")
         if not _plain(facts):
             broken.append("its facts are not JSON")
-        return [*seen, facts]
+        return [*observations, facts]
 
     if once(True) != once(False):
         broken.append("the same actions give another game")

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness.api import Case, Facts, Turn
-from harness.config.limits import LARGEST, Limits
+from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
 
@@ -73,9 +73,9 @@ class _Estimator:
         except (RuntimeError, TypeError) as error:
             raise PluginError(f"{condition.id}: the plan cannot be counted: {error}") from error
         turns = [turn for turn in driven.turns() if turn.agent not in spared]
-        asked, calls = _within(condition.limits, turns)
-        few = {turn.agent: [t for t in asked if t.agent == turn.agent] for turn in asked[:4]}
-        length = _Length(len(asked), calls, few)
+        allowed, calls = _within(condition.limits, turns)
+        few = {turn.agent: [t for t in allowed if t.agent == turn.agent] for turn in allowed[:4]}
+        length = _Length(len(allowed), calls, few)
         if shape is not None:
             self._lengths[key] = length
         return length
@@ -151,15 +151,15 @@ def _contexts(condition: Condition, case: Case) -> Mapping[str, Facts]:
         game.close()
 
 
-def _within(limits: Limits, asked: Sequence[Turn]) -> tuple[list[Turn], int]:
+def _within(limits: EpisodeLimits, turns: Sequence[Turn]) -> tuple[list[Turn], int]:
     """The turns that limits of calls leave where no agent is asked again, and the most calls that they allow."""
     agent, episode = limits.calls_per_agent or LARGEST, limits.calls_per_episode or LARGEST
     calls_wanted: Counter[str] = Counter()
     calls_made: Counter[str] = Counter()
-    left: list[Turn] = []
-    for turn in asked:
+    allowed: list[Turn] = []
+    for turn in turns:
         calls_wanted[turn.agent] += 1 + turn.parse_retries
-        if calls_made[turn.agent] < agent and len(left) < episode:
+        if calls_made[turn.agent] < agent and len(allowed) < episode:
             calls_made[turn.agent] += 1
-            left.append(turn)
-    return left, min(episode, sum(min(agent, calls) for calls in calls_wanted.values()))
+            allowed.append(turn)
+    return allowed, min(episode, sum(min(agent, calls) for calls in calls_wanted.values()))

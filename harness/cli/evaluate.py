@@ -48,8 +48,10 @@ def evaluate(options: argparse.Namespace) -> int:
         raise NotFittedError(error.message, place=error.place, hint=hint) from None
     except KeyboardInterrupt:
         progress.close()
-        kept = f"{progress.done} of {progress.total} episodes are in {folder}" if folder.exists() else "nothing was run"
-        print(f"\nstopped; {kept}. To go on:", file=sys.stderr)
+        progress_text = (
+            f"{progress.done} of {progress.total} episodes are in {folder}" if folder.exists() else "nothing was run"
+        )
+        print(f"\nstopped; {progress_text}. To go on:", file=sys.stderr)
         print(f"  {shlex.join(['harness', *sys.argv[1:]])}", file=sys.stderr)
         return INTERRUPTED
     finally:

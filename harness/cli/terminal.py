@@ -1,4 +1,4 @@
-"""The one way to the screen: whatever is printed, by whomever, is cleaned before it reaches stdout or stderr."""
+"""The one way to the screen: all that is printed is cleaned before it reaches stdout or stderr."""
 
 from __future__ import annotations
 

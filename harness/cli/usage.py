@@ -41,21 +41,21 @@ class Parser(argparse.ArgumentParser):
         return options, left
 
     def _check_options(self, args: Sequence[str]) -> None:
-        known = [*self._option_string_actions]
-        takes_spec = "--spec" in known and not any(not action.option_strings for action in self._actions)
+        options = [*self._option_string_actions]
+        takes_spec = "--spec" in options and not any(not action.option_strings for action in self._actions)
         if takes_spec and args and args[0] and not args[0].startswith("-"):
             self.error(f"found {args[0]!r} where an option is due: name the spec with --spec {args[0]}")
         for arg in args:
             if arg == "--" or (self._subparsers is not None and not arg.startswith("-")):
                 return  # what follows are values, or a command, which looks at its own options
             name = arg.partition("=")[0]
-            if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in known:
+            if len(name) > 2 and name[1].isalpha() and name.startswith("-") and f"-{name}" in options:
                 self.error(f"unknown option {name}. Did you mean -{name}?")
-            if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in known):
+            if name.startswith("--") and " " not in name and not any(option.startswith(name) for option in options):
                 import difflib
 
-                options = [option for option in known if option.startswith("--")]
-                close = " or ".join(difflib.get_close_matches(name, options, n=3, cutoff=0.65))
+                long_options = [option for option in options if option.startswith("--")]
+                close = " or ".join(difflib.get_close_matches(name, long_options, n=3, cutoff=0.65))
                 self.error(f"unknown option {name}" + (f". Did you mean {close}?" if close else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

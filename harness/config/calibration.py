@@ -81,7 +81,7 @@ def located(project: Project, name: str) -> Path:
 
 
 def fingerprint(task: Task, case: Case) -> str:
-    """What tells a question from others, whatever its id, its spacing, the examples before it, its options' order."""
+    """A digest of the question alone: its id, spacing, the examples before it and its options' order do not matter."""
     if isinstance(task, QuestionTask):
         question = task.question_of(case)
         options = question.choices or ()

@@ -30,7 +30,7 @@ class LimitsEntry(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Limits:
+class EpisodeLimits:
     """What an episode is allowed; None: as much as it takes. Calls and tokens are those of `Move.calls`."""
 
     calls_per_episode: int | None = None
@@ -42,7 +42,7 @@ class Limits:
         return any(getattr(self, f.name) is not None for f in fields(self))
 
 
-def read_limits(entry: Mapping[str, Any] | None) -> Limits:
+def read_limits(entry: Mapping[str, Any] | None) -> EpisodeLimits:
     """The limits of a spec's `limits:`, with swept values inserted.
 
     Raises `ValueError(name, found)` for a value that is no whole number from 1 on.
@@ -50,7 +50,7 @@ def read_limits(entry: Mapping[str, Any] | None) -> Limits:
     for name, value in (entry or {}).items():
         if type(value) is not int or not 1 <= value <= LARGEST:
             raise ValueError(name, value)
-    return Limits(**(entry or {}))
+    return EpisodeLimits(**(entry or {}))
 
 
 class TurnQuota:
@@ -65,23 +65,23 @@ class TurnQuota:
     def __init__(self, calls: int, by: str, tokens: Mapping[str, int]) -> None:
         self.calls, self.by, self.tokens = calls, by, tokens
 
-    def reached(self, made: Sequence[Completion]) -> str | None:
+    def reached(self, calls: Sequence[Completion]) -> str | None:
         """Which limit forbids another call after those of the turn, None if none does.
 
         Raises `EngineFatalError` where tokens are limited and a call does not say how many it took.
         """
-        if len(made) >= self.calls:
+        if len(calls) >= self.calls:
             return self.by
         if not self.tokens:
             return None
-        taken = sum(_tokens(call, self.tokens) for call in made)
-        return next((name for name, left in self.tokens.items() if taken >= left), None)
+        used = sum(_tokens(call, self.tokens) for call in calls)
+        return next((name for name, left in self.tokens.items() if used >= left), None)
 
 
 class Meter:
     """What one episode has taken, of its limits; fed with every batch of moves, recorded or new."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: EpisodeLimits) -> None:
         self.limits = limits
         self.calls: dict[str, int] = {}
         self.tokens: dict[str, int] = {}
@@ -93,19 +93,19 @@ class Meter:
         one more each for a retry. What is not needed is there again for the next batch.
         """
         limits = self.limits
-        wanted = [1 + turn.parse_retries for turn in turns]
+        demands = [1 + turn.parse_retries for turn in turns]
         if limits.calls_per_agent is not None:
             own = [max(0, limits.calls_per_agent - self.calls.get(turn.agent, 0)) for turn in turns]
-            wanted = list(map(min, wanted, own))
-        dealt = wanted
+            demands = list(map(min, demands, own))
+        quotas = demands
         if limits.calls_per_episode is not None:
-            dealt = _dealt(wanted, limits.calls_per_episode - sum(self.calls.values()))
+            quotas = _dealt(demands, limits.calls_per_episode - sum(self.calls.values()))
         used = sum(self.tokens.values())
         return {
             turn.agent: TurnQuota(
-                calls, "calls_per_episode" if calls < want else "calls_per_agent", self._left(turn.agent, used)
+                calls, "calls_per_episode" if calls < demand else "calls_per_agent", self._left(turn.agent, used)
             )
-            for turn, want, calls in zip(turns, wanted, dealt, strict=True)
+            for turn, demand, calls in zip(turns, demands, quotas, strict=True)
         }
 
     def take(self, moves: Sequence[Move]) -> None:
@@ -115,8 +115,8 @@ class Meter:
         for move in moves:
             self.calls[move.agent] = self.calls.get(move.agent, 0) + len(move.calls)
             if named:
-                taken = sum(_tokens(call, named) for call in move.calls)
-                self.tokens[move.agent] = self.tokens.get(move.agent, 0) + taken
+                used = sum(_tokens(call, named) for call in move.calls)
+                self.tokens[move.agent] = self.tokens.get(move.agent, 0) + used
 
     def _left(self, agent: str, used: int) -> dict[str, int]:
         left = {}
@@ -127,14 +127,14 @@ class Meter:
         return left
 
 
-def _dealt(wanted: Sequence[int], left: int) -> list[int]:
-    """`left` dealt one by one, round after round, to those who still want one."""
-    dealt = [0] * len(wanted)
-    while left > 0 and (open_ := [i for i, want in enumerate(wanted) if dealt[i] < want]):
-        rounds = max(1, left // len(open_))  # as many at once as there are for everybody
-        for i in open_:
-            given = min(rounds, wanted[i] - dealt[i], left)
-            dealt[i], left = dealt[i] + given, left - given
+def _dealt(demands: Sequence[int], left: int) -> list[int]:
+    """`left` dealt one by one, round after round, to those with demands left."""
+    dealt = [0] * len(demands)
+    while left > 0 and (waiting := [i for i, want in enumerate(demands) if dealt[i] < want]):
+        rounds = max(1, left // len(waiting))  # as many at once as there are for all who wait
+        for i in waiting:
+            share = min(rounds, demands[i] - dealt[i], left)
+            dealt[i], left = dealt[i] + share, left - share
     return dealt
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import api
 from harness.authoring.informed import InformedPolicy, named
-from harness.config.limits import Limits
+from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.spec import Spec
@@ -44,7 +44,7 @@ class Group:
         return named(player.label) if isinstance(player, InformedPolicy) else None
 
     def make_policy(self, agent: str, case: api.Case, seed: int) -> api.Policy:
-        """A policy of the group, as it is when a case begins; `seed` is for those that are told the case."""
+        """A policy of the group, as it is when a case begins; `seed` is for policies that know the case."""
         if self.policy is None:
             raise TypeError(f"in group {self.name!r} sits a model")
         player = self.policy()
@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Condition:
-    """One cell of the matrix, ready to play. The first group is `default`: everybody not in another."""
+    """One cell of the matrix, ready to play. The first group is `default`: the agents in no other."""
 
     id: str
     labels: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Condition:
     protocol: api.Protocol
     groups: tuple[Group, ...]
     constrained: bool = False
-    limits: Limits = field(default_factory=Limits)
+    limits: EpisodeLimits = field(default_factory=EpisodeLimits)
 
     @property
     def uses_ground_truth(self) -> bool:
@@ -75,29 +75,29 @@ class Condition:
 
         Raises `SpecError` when a group wants agents that are not there or not free.
         """
-        everybody = self.protocol.possible_agents(case)
-        free = list(everybody)
+        agents = self.protocol.possible_agents(case)
+        free = list(agents)
         roles: dict[str, str] = {}
         unscored: set[str] = set()
         rng = random.Random(api.derive_seed(seed, "seats", case.id))
         for group in self.groups[1:]:
             if group.agents is not None:
-                chosen = list(group.agents)
+                members = list(group.agents)
             else:
                 # To a computer 0.58 · 50 is 28.999999999999996; to the writer of the spec it is 29.
-                share = math.floor((group.share or 0) * len(everybody) + 1e-9)
+                share = math.floor((group.share or 0) * len(agents) + 1e-9)
                 count = group.count if group.count is not None else share
                 if count > len(free):
                     message = f"group {group.name!r} wants {count} agents; {len(free)} are free in {case.id!r}"
                     raise SpecError(message, place=group.place)
-                chosen = rng.sample(free, count)
-            missing = [agent for agent in chosen if agent not in free]
+                members = rng.sample(free, count)
+            missing = [agent for agent in members if agent not in free]
             if missing:
                 message = f"group {group.name!r}: no free agent {missing[0]!r} in {case.id!r}"
                 raise SpecError(message, place=group.place, hint=near(missing[0], free))
-            free = [agent for agent in free if agent not in chosen]
-            roles |= dict.fromkeys(chosen, group.name)
-            unscored |= set() if group.scored else set(chosen)
+            free = [agent for agent in free if agent not in members]
+            roles |= dict.fromkeys(members, group.name)
+            unscored |= set() if group.scored else set(members)
         return replace(case, roles=roles, unscored=frozenset(unscored))
 
 
@@ -111,7 +111,7 @@ class Plan:
         sampling: generation_kwargs of the spec.
         share_calls: whether identical calls of different conditions are asked once.
         executor: where the spec wants it to run.
-        elsewhere: agents that players may name though nobody here sits there: those of what this plan prepares.
+        elsewhere: agents that players may name though they do not play here: those of the run that this plan prepares.
     """
 
     spec: Spec
@@ -153,7 +153,7 @@ QUESTIONS, ANSWERS = "questions", "right answers"
 
 @dataclass(frozen=True)
 class Survey:
-    """What one look at all cases tells.
+    """The result of one look at all cases.
 
     Attributes:
         ids: of the episodes, in plan order.
@@ -172,7 +172,7 @@ def survey(plan: Plan) -> Survey:
 
     Raises:
         SpecError, PluginError: as `Plan.episodes`; also when there is nothing to play, or two episodes would share
-            an id and so be counted as one, or players name agents that nobody has.
+            an id and so be counted as one, or players name agents that do not exist.
     """
     ids: dict[str, None] = {}
     agents: dict[str, set[str]] = {condition.id: set() for condition in plan.conditions if condition.uses_ground_truth}
@@ -186,8 +186,8 @@ def survey(plan: Plan) -> Survey:
         ids[name] = None
         labels.update(condition.labels, case.labels)
         if repeat == 0:
-            asked = (name, case.agents, case.public, case.private, case.topology)
-            digests[QUESTIONS].update(_as_text(asked))
+            questions = (name, case.agents, case.public, case.private, case.topology)
+            digests[QUESTIONS].update(_as_text(questions))
             digests[ANSWERS].update(_as_text((name, case.target, case.labels, case.unscored)))
         if condition.id in agents:
             agents[condition.id].update(condition.protocol.possible_agents(case))
@@ -217,18 +217,18 @@ def _plain(value: object) -> object:
 
 
 def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
-    """Have players that were told of agents compare them with those there are; `agents`: condition → who plays."""
+    """Let players check the agents that their parameters name; `agents`: condition → who plays."""
     declared: dict[str, tuple[InformedPolicy, str, set[str]]] = {}
     for condition in plan.conditions:
         for group in condition.groups:
             player = group.policy() if group.policy is not None else None
             if isinstance(player, InformedPolicy):
                 # One declaration may serve several methods, of which only some have the agent it names.
-                _, _, known = declared.setdefault(repr(player), (player, group.name, set(plan.elsewhere)))
-                known.update(agents[condition.id])
-    for player, name, known in declared.values():
+                _, _, names = declared.setdefault(repr(player), (player, group.name, set(plan.elsewhere)))
+                names.update(agents[condition.id])
+    for player, name, names in declared.values():
         try:
-            player.check(known)
+            player.check(names)
         except PluginError as error:
             body = plan.spec.get("agents", {}).get(name)
             own = [key for key in ("policy", "baseline") if isinstance(body, Mapping) and key in body]

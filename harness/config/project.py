@@ -94,12 +94,12 @@ class Project:
 
     def lineage(self) -> Iterator[Project]:
         """This project, then its parents, each once."""
-        seen: set[Path] = set()
+        roots: set[Path] = set()
         queue: list[Project] = [self]
         while queue:
             project = queue.pop(0)
-            if project.root not in seen:
-                seen.add(project.root)
+            if project.root not in roots:
+                roots.add(project.root)
                 yield project
                 queue += project.parents
 
@@ -113,19 +113,19 @@ class Project:
         """Name → file of every plugin of a kind, of `specs`, or of `prompts`; nearest project first."""
         top, *rest = (KINDS[kind].folder if kind in KINDS else kind).split("/")
         homes = [project.folder(top).joinpath(*rest) for project in self.lineage()]
-        found: dict[str, Path] = {}
+        files: dict[str, Path] = {}
         for home in [*homes, _CORE_ENGINES] if kind == "engines" else homes:
             for file in sorted(home.rglob(_PATTERNS.get(kind, "*.py"))):
                 below = file.relative_to(home)
                 parts = (below.parent if kind == "prompts" else below.with_suffix("")).parts
                 if kind not in KINDS or not any(part.startswith(("_", ".")) for part in parts):
-                    found.setdefault("/".join(parts), file)
-        return found
+                    files.setdefault("/".join(parts), file)
+        return files
 
     def listing(self, kind: str) -> list[Listed]:
         """Every plugin of a kind with its one-line description; nothing is imported."""
         listed = [_describe(name, file) for name, file in self.files(kind).items()]
-        return sorted((entry for entry in listed if entry is not None), key=lambda found: found.name)
+        return sorted((entry for entry in listed if entry is not None), key=lambda entry: entry.name)
 
     def load(self, kind: str, name: str, place: Place | None = None) -> type[Any]:
         """Import the plugin class. Raises `PluginError` with near matches, or with the failing line."""
@@ -170,20 +170,20 @@ class Project:
 
     def prompts(self, name: str, place: Place | None = None) -> PromptSet:
         """A prompt set with its lookup chain."""
-        chain, described, wanted = [], "", name
-        while wanted:
-            known = self.files("prompts")
-            if wanted not in known:
-                hint = self._near(wanted, known, "prompts")
-                raise PluginError(f"there is no prompt set {wanted!r}", place=place, hint=hint)
-            folder = known[wanted].parent
+        chain, description, current = [], "", name
+        while current:
+            files = self.files("prompts")
+            if current not in files:
+                hint = self._near(current, files, "prompts")
+                raise PluginError(f"there is no prompt set {current!r}", place=place, hint=hint)
+            folder = files[current].parent
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
             chain.append(folder)
             about = _about(folder)
-            described = described or about.data.get("description") or ""
-            wanted, place = about.data.get("base") or "", about.place("base")
-        return PromptSet(name, chain, described)
+            description = description or about.data.get("description") or ""
+            current, place = about.data.get("base") or "", about.place("base")
+        return PromptSet(name, chain, description)
 
     def prompt_sets(self) -> list[Listed]:
         """All prompt sets, the folders with a `prompts.yaml`, with their descriptions."""
@@ -202,23 +202,23 @@ class Project:
         for path in (*beside, Path(name)):
             if _is_file(path):
                 return path
-        known = self.files("specs")
+        files = self.files("specs")
         # `specs/agentsnet.yaml` also works where the built-in project is not the working directory.
         short = name.removeprefix("specs/").removesuffix(".yaml")
-        if short in known:
-            return known[short]
-        hint = self._near(short, known, "specs")
+        if short in files:
+            return files[short]
+        hint = self._near(short, files, "specs")
         if name.endswith((".yaml", ".yml")) or "/" in name:
             is_folder = not name.endswith((".yaml", ".yml")) and Path(name).is_dir()
             message = f"{name} is a folder, not a spec" if is_folder else f"file not found: {name}"
             raise SpecError(f"{message}, and there is no spec of that name", place=place, hint=hint)
         raise SpecError(f"there is no spec {name!r}", place=place, hint=hint)
 
-    def _near(self, name: str, known: Iterable[str], kind: str) -> str:
+    def _near(self, name: str, names: Iterable[str], kind: str) -> str:
         """What to do about a name that is not there; where only the built-in project has it: how to take it over."""
         own = builtin()
         if any(project.root == own.root for project in self.lineage()) or name not in own.files(kind):
-            return near(name, known)
+            return near(name, names)
         how = f"add {BUILTIN} to parents: in {self.root / MARKER}, as in parents: [{BUILTIN}]."
         return f"The built-in project has it, and this one does not build on that: {how}"
 
@@ -227,7 +227,7 @@ class Project:
         return [p for project in self.lineage() if (p := project.folder("results") / "published").is_dir()]
 
     def results(self) -> Path:
-        """Where runs are kept: the project's folder for whoever stands in it, else `./results`."""
+        """Where runs are kept: the project's folder for a working directory in it, else `./results`."""
         return self.folder("results") if Path.cwd().is_relative_to(self.root) else Path("results")
 
 

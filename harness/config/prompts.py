@@ -1,6 +1,6 @@
 """Prompt sets: folders of Jinja templates in which a variant overrides files of its base.
 
-Templates are sandboxed and strict: a name nobody gave is an error with file and line, never an empty text.
+Templates are sandboxed and strict: an undefined variable is an error with file and line, never an empty text.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class PromptSet:
     @cached_property
     def files(self) -> dict[str, Path]:
         """Template name (without suffix) → the file that serves it."""
-        found: dict[str, Path] = {}
+        files: dict[str, Path] = {}
         for folder in reversed(self.folders):
             for file in sorted(filter(Path.is_file, folder.rglob(f"*{SUFFIX}"))):
-                found[file.relative_to(folder).as_posix().removesuffix(SUFFIX)] = file
-        return found
+                files[file.relative_to(folder).as_posix().removesuffix(SUFFIX)] = file
+        return files
 
     @cached_property
     def digest(self) -> str:
@@ -70,15 +70,15 @@ class PromptSet:
 
     def digest_of(self, templates: Iterable[str]) -> str:
         """SHA-256 over some templates, as far as the set has them, and what they include. Raises `PromptError`."""
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = [name for name in templates if name in self.files]
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 waiting += [other for other in self._read(name).includes if other in self.files]
         sha = hashlib.sha256()
-        for name in sorted(found):
+        for name in sorted(names):
             sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
         return sha.hexdigest()
 
@@ -95,9 +95,9 @@ class PromptSet:
             place = Place(error.filename or template, error.lineno, 1)
             raise PromptError(f"template does not compile: {error.message}", place=place) from None
         except jinja2.UndefinedError as error:
-            known = ", ".join(sorted(variables))
+            names = ", ".join(sorted(variables))
             raise PromptError(
-                f"{error.message}", place=self._line_of(error, template), hint=f"Variables here: {known}."
+                f"{error.message}", place=self._line_of(error, template), hint=f"Variables here: {names}."
             ) from None
         except TemplateLimitError as error:
             raise PromptError(f"template fails: {error}", place=self._line_of(error, template), hint=HINT) from None
@@ -105,18 +105,18 @@ class PromptSet:
             message = f"template fails: {type(error).__name__}: {error}"
             raise PromptError(message, place=self._line_of(error, template)) from None
 
-    def unknown(self, template: str, known: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
-        """Variables that `template`, or what it includes, reads and nobody in `known` gives: also in branches
-        that are not taken. Raises `PromptError` for a template that does not compile or is not there."""
-        found = []
+    def unknown(self, template: str, names: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
+        """Variables that `template`, or what it includes, reads and that is not among `names`: also in
+        branches that are not taken. Raises `PromptError` for a template that does not compile or is not there."""
+        unknown_names = []
         reading = self._read(template)
         for name, place in reading.variables.items():
-            if name not in known:
-                found.append((name, place))
+            if name not in names:
+                unknown_names.append((name, place))
         for included in reading.includes:
             if included in self.files and included not in via:
-                found += self.unknown(included, known | reading.assigned, (*via, template))
-        return found
+                unknown_names += self.unknown(included, names | reading.assigned, (*via, template))
+        return unknown_names
 
     def _read(self, template: str) -> _Reading:
         if template not in self._readings:
@@ -132,8 +132,8 @@ class PromptSet:
                 raise PromptError(f"template cannot be read: {error}", place=Place(str(file))) from None
             names = list(tree.find_all(jinja2.nodes.Name))
             # Who asks whether a name is defined allows for its absence, in what it includes too.
-            asked = [test.node for test in tree.find_all(jinja2.nodes.Test) if test.name == "defined"]
-            optional = {node.name for node in asked if isinstance(node, jinja2.nodes.Name)}
+            tested = [test.node for test in tree.find_all(jinja2.nodes.Test) if test.name == "defined"]
+            optional = {node.name for node in tested if isinstance(node, jinja2.nodes.Name)}
             free = meta.find_undeclared_variables(tree) - optional
             self._readings[template] = _Reading(
                 {n.name: Place(str(file), n.lineno, 1) for n in names if n.name in free},

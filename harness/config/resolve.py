@@ -16,7 +16,7 @@ from typing import Any
 from harness import api, parameters
 from harness.authoring.informed import WORD, InformedPolicy
 from harness.authoring.worlds import facts_of
-from harness.config.limits import Limits, read_limits
+from harness.config.limits import EpisodeLimits, read_limits
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
 from harness.config.prompts import PromptSet
@@ -69,8 +69,8 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
 def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
     """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
     cls, arguments = _parts("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
-    made: Engine = cls(**arguments)
-    return made
+    built: Engine = cls(**arguments)
+    return built
 
 
 def metrics(spec: Spec, project: Project) -> dict[str, api.Metric]:
@@ -88,16 +88,16 @@ class _Resolver:
         self._prompts: dict[str, PromptSet] = {}
 
     def conditions(self) -> tuple[Condition, ...]:
-        made, errors = [], []
+        conditions, errors = [], []
         for variant in self.spec.variants():
             try:
-                made.append(self.condition(variant))
+                conditions.append(self.condition(variant))
             except (SpecError, PluginError) as error:
                 errors.append(error)
         if len({str(e) for e in errors}) == 1:
             raise errors[0]
         raise_all(SpecError(str(error)) for error in errors)
-        return tuple(made)
+        return tuple(conditions)
 
     def condition(self, variant: Variant) -> Condition:
         task = self.build("tasks", variant.data["task"], "task")
@@ -124,8 +124,8 @@ class _Resolver:
         if (why := task.misfit(protocol.needs)) is not None:
             protocols = self.fitting("protocols", lambda cls: task.misfit(cls.needs) is None)
             tasks = self.fitting("tasks", lambda cls: issubclass(cls, protocol.needs))
-            chosen = _split(variant.data["task"])[0]
-            message = f"protocol {name!r} needs a {_kind(protocol.needs)}; task {chosen!r}: {why}"
+            task_name = _split(variant.data["task"])[0]
+            message = f"protocol {name!r} needs a {_kind(protocol.needs)}; task {task_name!r}: {why}"
             hint = f"Protocols for this task: {protocols}. Tasks for this protocol: {tasks}."
             raise SpecError(message, place=place, hint=hint)
         for key, channel in vars(protocol).items():
@@ -144,12 +144,12 @@ class _Resolver:
                     names.append(entry.name)
         return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
 
-    def limits(self, variant: Variant) -> Limits:
+    def limits(self, variant: Variant) -> EpisodeLimits:
         try:
             return read_limits(variant.data.get("limits"))
         except ValueError as error:
-            name, found = error.args
-            message = f"{name} must be a whole number from 1 to 10^18 − 1, found {found!r:.40}"
+            name, value = error.args
+            message = f"{name} must be a whole number from 1 to 10^18 − 1, found {value!r:.40}"
             raise SpecError(message, place=self.spec.place("limits", name)) from None
 
     def groups(self, variant: Variant) -> Iterator[Group]:
@@ -160,7 +160,7 @@ class _Resolver:
             place = functools.partial(self.spec.place, "agents", name)
             wants = [key for key in ("share", "count", "agents") if key in body]
             if name == "default" and wants:
-                message = f"default is everybody not in another group; it takes no {wants[0]}:"
+                message = f"default has the agents in no other group; it takes no {wants[0]}:"
                 raise SpecError(message, place=place(wants[0]))
             if name != "default" and not wants:
                 raise SpecError(f"group {name!r} needs share:, count: or agents:", place=place())
@@ -235,17 +235,17 @@ class _Resolver:
         return self._prompts[name]
 
     def metrics(self, conditions: tuple[Condition, ...]) -> dict[str, api.Metric]:
-        made: dict[str, api.Metric] = {}
+        metrics: dict[str, api.Metric] = {}
         errors = []
         for i, entry in enumerate(self.spec.get("metrics", [])):
             place = functools.partial(self.spec.place, "metrics", i)
             use, arguments = _split(entry)
             name = str(arguments.pop("name", use))
-            if name in made:
+            if name in metrics:
                 errors.append(SpecError(f"two metrics are called {name!r}; give one a name:", place=place()))
                 continue
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
-            made[name] = metric
+            metrics[name] = metric
             for condition in conditions:
                 inputs = (*condition.task.grades, *facts_of(condition.protocol, condition.task))
                 lacking = [need for need in metric.needs if need not in inputs]
@@ -255,12 +255,12 @@ class _Resolver:
                     errors.append(SpecError(message, place=place()))
                     break
         raise_all(errors)
-        return made
+        return metrics
 
     def label(self, conditions: tuple[Condition, ...]) -> str:
-        """Who is under test, as tables call it. Players that are told the right answer are always named."""
-        told = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
-        simulated = [told.pop() if len(told) == 1 else WORD] if told else []
+        """Who is under test, as tables call it. Players that know the right answer are always named."""
+        labels = {group.ground_truth_label for c in conditions for group in c.groups if group.ground_truth_label}
+        simulated = [labels.pop() if len(labels) == 1 else WORD] if labels else []
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])
         names = {_split(v.data["baseline"])[0] for v in self.spec.variants() if v.data.get("baseline")}

@@ -33,7 +33,7 @@ MAX_VARIABLES = 100
 MAX_CONDITIONS = 10_000
 MAX_EXPANDED = 10_000_000
 """Characters that `${…}` may insert in all conditions together, a value counting for ten more."""
-MAX_TOLD = 30
+MAX_MISTAKES = 30
 """Problems that one error shows."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
@@ -71,15 +71,15 @@ class Spec:
         """One variant for every combination of matrix values, the last variable turning fastest."""
         matrix: dict[str, list[Any]] = self.get("matrix", {})
         body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "prices", "name", "description")}
-        made, room = [], _Room(self.place("matrix"))
+        variants, room = [], _Room(self.place("matrix"))
         for combination in itertools.product(*matrix.values()):
             values: dict[str, Any] = {}
             for variable, value in zip(matrix, combination, strict=True):
                 values[variable] = _insert(value, values, room)  # a swept value may use the variables before it
             labels = {k: v["name"] if isinstance(v, dict) else v for k, v in values.items()}
             name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
-            made.append(Variant(name, labels, _insert(body, values, room)))
-        return made
+            variants.append(Variant(name, labels, _insert(body, values, room)))
+        return variants
 
     def digest(self) -> str:
         """SHA-256 over everything that defines what is measured; not over presentation, models or sampling."""
@@ -147,14 +147,14 @@ def _where(error: SpecError) -> tuple[str, int, int]:
 
 
 def raise_all(errors: Iterable[SpecError]) -> None:
-    """Raise one error that tells the first `MAX_TOLD` of `errors`; nothing if there are none."""
-    found = sorted(itertools.islice(errors, MAX_TOLD + 1), key=_where)
-    if len(found) == 1:
-        raise found[0]
-    if len(found) > MAX_TOLD:
-        found[MAX_TOLD:] = [SpecError(f"… and more; these are the first {MAX_TOLD}")]
-    if found:
-        raise CombinedSpecError(map(str, found))
+    """Raise one error that lists the first `MAX_MISTAKES` of `errors`; nothing if there are none."""
+    mistakes = sorted(itertools.islice(errors, MAX_MISTAKES + 1), key=_where)
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if len(mistakes) > MAX_MISTAKES:
+        mistakes[MAX_MISTAKES:] = [SpecError(f"… and more; these are the first {MAX_MISTAKES}")]
+    if mistakes:
+        raise CombinedSpecError(map(str, mistakes))
 
 
 # ------------------------------------------------------------------------------------------ merging
@@ -202,18 +202,20 @@ def _fill_in(matrix: Any, base: Any, place_of: Callable[..., Place]) -> None:
         below = base.get(variable) if isinstance(base, dict) else None
         below = below if isinstance(below, list) else []
         inherited = {str(value.get("name")): value for value in below if isinstance(value, dict)}
-        known = dict(inherited)
+        values_by_name = dict(inherited)
         for i, value in enumerate(values if isinstance(values, list) else ()):
             if isinstance(value, dict):
                 if "like" in value:
                     like = str(value["like"])
-                    if like not in known:
+                    if like not in values_by_name:
                         message = f"{variable}: no value before this one is called {like!r}"
                         place = place_of("matrix", variable, i, "like")
-                        raise SpecError(message, place=place, hint=near(like, known))
-                    own = {key: over(known[like].get(key), item) for key, item in value.items() if key != "like"}
-                    values[i] = {**known[like], **own}
-                known[str(values[i].get("name"))] = values[i]
+                        raise SpecError(message, place=place, hint=near(like, values_by_name))
+                    own = {
+                        key: over(values_by_name[like].get(key), item) for key, item in value.items() if key != "like"
+                    }
+                    values[i] = {**values_by_name[like], **own}
+                values_by_name[str(values[i].get("name"))] = values[i]
             elif str(value) in inherited:
                 values[i] = inherited[str(value)]
             elif inherited and len(inherited) == len(below) and isinstance(value, str | int | float):
@@ -227,8 +229,8 @@ def over(base: Any, top: Any) -> Any:
         return top
     if "use" in top and top["use"] != base.get("use"):
         return top
-    kept = {k: v for k, v in base.items() if not (k in top and top[k] is None)}
-    return {**kept, **{k: over(kept.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
+    lower = {k: v for k, v in base.items() if not (k in top and top[k] is None)}
+    return {**lower, **{k: over(lower.get(k), v) for k, v in top.items() if not (v is None and k in base)}}
 
 
 def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: str) -> None:
@@ -257,8 +259,8 @@ def _assign(data: dict[str, Any], places: dict[ValuePath, Place], assignment: st
             if key not in here and i == 0 and schema.SPEC["properties"].get(key, {}).get("type") == "object":
                 here[key] = {}  # a mapping that the spec may have and does not
             if not isinstance(here.get(key), dict | list):
-                known = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
-                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, known)}", place=place)
+                mappings = [str(k) for k, v in here.items() if isinstance(v, dict | list)]
+                raise SpecError(f"{'.'.join(keys[: i + 1])!r} is no mapping. {near(key, mappings)}", place=place)
         steps.append(step)
         here = here[step]
     steps.append(_step(here, keys[-1], keys[:-1], place))
@@ -309,26 +311,26 @@ def _check_matrix(spec: Spec) -> None:
             continue
         if name in RESERVED:
             refuse(f"{name!r} is a column of result rows; call it otherwise", *here, KEY)
-        seen: dict[str, int] = {}
+        first: dict[str, int] = {}
         for i, value in enumerate(values):
             label = value.get("name") if isinstance(value, dict) else value
-            if seen.setdefault(str(label), i) != i:
+            if first.setdefault(str(label), i) != i:
                 refuse(f"{name} takes the value {label!r} twice: its episodes would be counted as one", *here, i)
             if isinstance(label, (list, dict)) or (isinstance(value, dict) and label is None):
                 hint = f"{{name: …, key: …}}, used as ${{{name}.key}}"
                 refuse("a swept value is a scalar or a mapping with a name", *here, i, hint=hint)
     body = {k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "prices")}
-    found = [(path, text, [*matrix]) for path, text in _texts(body, ())]
+    texts = [(path, text, [*matrix]) for path, text in _texts(body, ())]
     for i, name in enumerate(matrix):
-        found += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]
-    for path, text, known in found:
+        texts += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]
+    for path, text, variables in texts:
         for escaped, variable in _VARIABLE.findall(text):
             if escaped:
                 continue
             used.add(variable.split(".")[0])
             if path[0] in SHARED:
                 refuse(f"{path[0]!r} is the same for all conditions: ${{{variable}}} cannot stand in it", *path)
-            if what := _no_variable(variable, matrix, known):
+            if what := _no_variable(variable, matrix, variables):
                 refuse(what, *path)
     for name in matrix:
         if name not in used and _NAME.fullmatch(name):
@@ -337,12 +339,12 @@ def _check_matrix(spec: Spec) -> None:
     raise_all(errors)
 
 
-def _no_variable(variable: str, matrix: Mapping[str, list[Any]], known: Sequence[str]) -> str | None:
+def _no_variable(variable: str, matrix: Mapping[str, list[Any]], variables: Sequence[str]) -> str | None:
     """Why `${variable}` has no value where only `known` variables do; None if it has one."""
     name, *keys = variable.split(".")
     if name not in matrix:
-        return f"${{{variable}}} is not in the matrix. {near(name, known)}"
-    if name not in known:
+        return f"${{{variable}}} is not in the matrix. {near(name, variables)}"
+    if name not in variables:
         return f"${{{variable}}} does not stand before this one in the matrix: a swept value may use those that do"
     for value in matrix[name]:
         if keys and not (isinstance(value, dict) and len(keys) == 1 and keys[0] in value):

@@ -30,7 +30,7 @@ _PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timest
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, reading 1e-3 as the number everybody means by it; it stops at `MAX_NODES` values."""
+    """The safe loader, reading 1e-3 as a number, as people mean it; it stops at `MAX_NODES` values."""
 
     file = ""
     composed = 0
@@ -155,16 +155,16 @@ class _Builder:
         return self.scalar(node)
 
     def pairs(self, node: yaml.MappingNode, path: ValuePath) -> Iterator[tuple[str, Any]]:
-        seen: dict[str, Place] = {}
+        places: dict[str, Place] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise SpecError("a key must be a plain word", place=self.at(key_node))
             if key_node.tag.endswith(":merge"):
                 raise SpecError("'<<' is not supported; use extends:", place=self.at(key_node))
             key = key_node.value
-            if key in seen:
-                raise SpecError(f"duplicate key {key!r}, first at {seen[key]}", place=self.at(key_node))
-            seen[key] = self.places[(*path, key, KEY)] = self.at(key_node)
+            if key in places:
+                raise SpecError(f"duplicate key {key!r}, first at {places[key]}", place=self.at(key_node))
+            places[key] = self.places[(*path, key, KEY)] = self.at(key_node)
             yield key, self.build(value_node, (*path, key))
 
     def scalar(self, node: yaml.Node) -> Any:

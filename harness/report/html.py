@@ -44,26 +44,26 @@ def page(title: str, tables: Iterable[Table]) -> str:
 
 
 def _table(table: Table) -> str:
-    found = grid(table)
+    texts = grid(table)
     # A figure is shown as tidy rows, a table row by row: only the latter shows which row is published.
-    published = [False] * len(found.body) if table.figure else [row.published is not None for row in table.rows]
+    published = [False] * len(texts.body) if table.figure else [row.published is not None for row in table.rows]
     body = "".join(
-        f"<tr{_PUBLISHED if marked else ''}>{_cells(row, found.names)}</tr>\n"
-        for row, marked in zip(found.body, published, strict=True)
+        f"<tr{_PUBLISHED if marked else ''}>{_cells(row, texts.names)}</tr>\n"
+        for row, marked in zip(texts.body, published, strict=True)
     )
     notes = "".join(f"<li>{_safe(note)}</li>" for note in table.notes)
     return (
-        f"<table><caption>{_safe(table.title)}</caption>\n<thead>{_header(found)}</thead>\n<tbody>{body}</tbody></table>"
+        f"<table><caption>{_safe(table.title)}</caption>\n<thead>{_header(texts)}</thead>\n<tbody>{body}</tbody></table>"
         + (f'<ul class="notes">{notes}</ul>' if notes else "")
     )
 
 
-def _header(found: Grid) -> str:
+def _header(texts: Grid) -> str:
     """A line a level; neighbors with the same name above them share a cell."""
     lines = []
-    for level in range(max(map(len, found.header), default=0)):
+    for level in range(max(map(len, texts.header), default=0)):
         cells = ""
-        for _, same in groupby(enumerate(found.header), key=lambda x: (x[0] < found.names, x[1][: level + 1])):
+        for _, same in groupby(enumerate(texts.header), key=lambda x: (x[0] < texts.names, x[1][: level + 1])):
             columns = list(same)
             spread = [columns] if level < len(columns[0][1]) - 1 else [[column] for column in columns]
             for part in spread:

@@ -86,9 +86,9 @@ def load_published(path: Path) -> list[Published]:
 
 
 def _record(entry: Mapping[str, Any]) -> Record:
-    known = fields(RecordEntry)
-    labels = {label: value for label, value in entry.items() if label not in known}
-    return Record(labels, **{key: value for key, value in entry.items() if key in known})
+    keys = fields(RecordEntry)
+    labels = {label: value for label, value in entry.items() if label not in keys}
+    return Record(labels, **{key: value for key, value in entry.items() if key in keys})
 
 
 def against(published: Iterable[Published], run: Spec, project: Project) -> list[Published]:

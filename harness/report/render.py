@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 from harness.authoring.informed import WORD
 from harness.errors import UserError, near
 from harness.printable import clean_name, csv_cell
-from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, Form, Row, Table, Unit, error_of, text
+from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, NumberForm, Row, Table, Unit, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -37,18 +37,16 @@ def render(table: Table, form: str = "text") -> str:
     return _RENDERERS[form](table)
 
 
-def shown(cell: Cell, kind: ErrorKind | None, table: Table, metric: str | None = None) -> str:
+def cell_text(cell: Cell, kind: ErrorKind | None, table: Table, metric: str | None = None) -> str:
     """A cell as a reader sees it: `0.67 (0.17)`, `0.67 ± 0.17`, `0.67 [0.35, 0.88]`, `35.1K`, or `–`."""
 
-    def said(x: float | None) -> str:
-        return number(x, table, metric)
-
-    value = said(cell.value)
+    value = number(cell.value, table, metric)
     if value == NOTHING or kind is None:
         return value
     if kind in INTERVALS:
-        return f"{value} [{said(cell.low)}, {said(cell.high)}]" if cell.low is not None else value
-    error = said(cell.std if kind == "std" else cell.stderr)
+        low, high = (number(end, table, metric) for end in (cell.low, cell.high))
+        return f"{value} [{low}, {high}]" if cell.low is not None else value
+    error = number(cell.std if kind == "std" else cell.stderr, table, metric)
     return f"{value} ± {error}" if table.error_style == "plus_minus" else f"{value} ({error})"
 
 
@@ -69,7 +67,7 @@ def _written(x: float | None, unit: Unit | None, digits: int) -> str:
     return rounded + suffix
 
 
-def statistic(x: float | None, form: Form, table: Table, metric: str | None = None) -> str:
+def statistic(x: float | None, form: NumberForm, table: Table, metric: str | None = None) -> str:
     """A statistic, which has no unit: `-2.31`, the count `75`, the p-value `0.024` or `<0.001`."""
     if x is None or not math.isfinite(x):
         return NOTHING
@@ -103,7 +101,7 @@ def grid(table: Table) -> Grid:
     for row in table.rows:
         names = _names(row, table)
         cells = zip(table.columns, row.cells, strict=True)
-        body.append(names + [_shown(column, row, cell, table) for column, cell in cells])
+        body.append(names + [_marked_cell(column, row, cell, table) for column, cell in cells])
     return Grid(header, body, len(table.row_names)).map(clean_name)
 
 
@@ -118,12 +116,12 @@ def _names(row: Row, table: Table) -> list[str]:
     return names
 
 
-def _shown(column: Column, row: Row, cell: Cell, table: Table) -> str:
+def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
     mark = f" {SIMULATED}" if cell.uses_ground_truth and not row.uses_ground_truth else ""
     if column.form != "quantity":
         return statistic(cell.value, column.form, table, row.metric) + mark
     metric = column.metric or row.metric
-    return shown(cell, error_of(table.error, metric), table, metric) + mark
+    return cell_text(cell, error_of(table.error, metric), table, metric) + mark
 
 
 def _tidy_grid(table: Table) -> Grid:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from harness.api import Case, Move, Outcome, Protocol, Task, Turn
-from harness.config.limits import Limits, Meter
+from harness.config.limits import EpisodeLimits, Meter
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError
 from harness.runtime.players import ModelPlayer, Player
 from harness.storage import UNFINISHED
@@ -31,7 +31,7 @@ async def play(
     recorded: Recorded,
     on_move: Callable[[int, int, int, Move], None],
     on_batch: Callable[[list[Move]], None] = lambda moves: None,
-    limits: Limits | None = None,
+    limits: EpisodeLimits | None = None,
 ) -> Outcome:
     """Play one episode to its end.
 
@@ -60,33 +60,33 @@ async def play(
             except StopIteration as stop:
                 return outcome(stop.value, protocol)
             moves: dict[int, Move] = {}
-            asked: dict[int, Callable[[], Coroutine[Any, Any, Move]]] = {}
+            requests: dict[int, Callable[[], Coroutine[Any, Any, Move]]] = {}
             models = [turn for turn in batch if isinstance(players[turn.agent], ModelPlayer)]
             quotas = meter.allocate(models) if meter is not None else {}
             for position, turn in enumerate(batch):
                 player = players[turn.agent]
-                known = _recorded_move(turn, player, recorded)
+                earlier = _recorded_move(turn, player, recorded)
                 on_new = partial(on_move, number, position, player.turns)
-                if known is not None and known.error_kind != UNFINISHED:
-                    player.recall(turn, known)
-                    moves[position] = known
+                if earlier is not None and earlier.error_kind != UNFINISHED:
+                    player.recall(turn, earlier)
+                    moves[position] = earlier
                 elif isinstance(player, ModelPlayer):
-                    calls = known.calls if known is not None else ()
-                    asked[position] = partial(player.act, turn, quotas.get(turn.agent), calls, on_new)
+                    calls = earlier.calls if earlier is not None else ()
+                    requests[position] = partial(player.act, turn, quotas.get(turn.agent), calls, on_new)
                 else:
                     moves[position] = player.decide(turn)
                     on_new(moves[position])
-            if len(asked) == 1:
-                [(position, act)] = asked.items()
+            if len(requests) == 1:
+                [(position, act)] = requests.items()
                 moves[position] = await act()
-            elif asked:
+            elif requests:
                 # Wait for all even if one fails: its siblings' answers are paid for and must be recorded.
-                results = await asyncio.gather(*(act() for act in asked.values()), return_exceptions=True)
+                results = await asyncio.gather(*(act() for act in requests.values()), return_exceptions=True)
                 # What stops the run comes before what fails the episode: a stopped episode can still be gone on with.
                 failures = [result for result in results if isinstance(result, BaseException)]
                 for failure in sorted(failures, key=lambda failure: not isinstance(failure, STOPS)):
                     raise failure
-                moves |= {at: move for at, move in zip(asked, results, strict=True) if isinstance(move, Move)}
+                moves |= {at: move for at, move in zip(requests, results, strict=True) if isinstance(move, Move)}
             else:
                 await asyncio.sleep(0)  # policies never wait; let others, and Ctrl-C, in
             answers = [moves[position] for position in range(len(batch))]
@@ -106,15 +106,15 @@ def turns(batch: Any, protocol: Protocol, agents: Container[str]) -> list[Turn]:
     name = type(protocol).__name__
     if not isinstance(batch, list | tuple):
         raise TypeError(f"{name} yielded {batch!r:.80}, not a list of turns")
-    asked: set[str] = set()
+    names: set[str] = set()
     for turn in batch:
         if not isinstance(turn, Turn):
             raise TypeError(f"{name} yielded {turn!r:.80} in a batch, not a Turn")
         if turn.agent not in agents:
             raise RuntimeError(f"{name} asks {turn.agent!r}, which is not an agent of this case")
-        if turn.agent in asked:
+        if turn.agent in names:
             raise RuntimeError(f"{name} asks {turn.agent!r} twice in one batch; a second turn needs a second batch")
-        asked.add(turn.agent)
+        names.add(turn.agent)
     return list(batch)
 
 
@@ -127,10 +127,10 @@ def outcome(value: Any, protocol: Protocol) -> Outcome:
 
 def _recorded_move(turn: Turn, player: Player, recorded: Recorded) -> Move | None:
     """What is recorded of the player's next turn. Raises `RuntimeError` where it was another turn."""
-    known = recorded.get((turn.agent, player.turns))
-    if known is not None and known.turn != turn.name:
+    move = recorded.get((turn.agent, player.turns))
+    if move is not None and move.turn != turn.name:
         raise RuntimeError(
-            f"turn {player.turns} of {turn.agent} is {turn.name!r} but was recorded as {known.turn!r}: "
+            f"turn {player.turns} of {turn.agent} is {turn.name!r} but was recorded as {move.turn!r}: "
             "the protocol is not deterministic, or was changed since"
         )
-    return known
+    return move

@@ -80,12 +80,12 @@ def begin(
                 path.unlink()  # what a run wrote, and nothing else
     if resume:
         raise DataError(f"nothing to resume in {folder}", hint="Drop --resume to start it.")
-    written = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
-    others = [path.name for path in written if path.exists()]
+    files = [*storage.journals(folder), folder / "scores.jsonl", folder / "results.json"]
+    foreign = [path.name for path in files if path.exists()]
     if (folder / SPEC).exists() and yamls.read(folder / SPEC).data != _public(plan):
-        others.append(SPEC)
-    if others:
-        message = f"{folder} holds {', '.join(others)} and no {META}: not a run, and not to be written over"
+        foreign.append(SPEC)
+    if foreign:
+        message = f"{folder} holds {', '.join(foreign)} and no {META}: not a run, and not to be written over"
         raise DataError(message, hint="Choose another --output_path.")
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     storage.write_atomically(earlier, as_json(meta))
@@ -97,39 +97,39 @@ def _go_on(plan: Plan, folder: Path, meta: dict[str, Any], resume: bool | None) 
     if resume is False:
         hint = "Choose another --output_path, drop --no-resume, or add --overwrite to replace it."
         raise DataError(f"{folder} already contains a run", hint=hint)
-    known = read_meta(folder / META)
-    if known["identity"] != meta["identity"]:
-        own = [word for word in known.get("command") or [""] if word not in ("--overwrite", "--no-resume")]
+    earlier = read_meta(folder / META)
+    if earlier["identity"] != meta["identity"]:
+        own = [word for word in earlier.get("command") or [""] if word not in ("--overwrite", "--no-resume")]
         again = f", or continue it with its own command: {shlex.join(own)}" if Path(own[0]).name == "harness" else ""
         raise DataError(
             f"{folder} already contains a run with a different configuration:\n"
-            f"{_difference(known['identity'], meta['identity'])}",
+            f"{_difference(earlier['identity'], meta['identity'])}",
             hint=f"Choose another folder with --output_path, add --overwrite to replace that run{again}.",
         )
-    check_journals(known, folder)
-    finished = known.get("status") == "finished"
-    rescore = _check_code(known, meta, folder, finished)
+    check_journals(earlier, folder)
+    finished = earlier.get("status") == "finished"
+    rescore = _check_code(earlier, meta, folder, finished)
     # Tables are no part of what was measured: they may have changed, and reports are to show the new ones.
     storage.write_atomically(folder / SPEC, yamls.dump(_public(plan)))
     if not finished:
-        known.pop("stopped", None)  # by a budget; now it goes on
+        earlier.pop("stopped", None)  # by a budget; now it goes on
         # A session that was killed lasted until it last wrote to its journal.
         killed = max((path.stat().st_mtime for path in storage.journals(folder) if path.exists()), default=0.0)
-        known["duration"] = _duration(known, killed)
-        known |= {"status": "running", "session_start": meta["session_start"], "end": None}
+        earlier["duration"] = _duration(earlier, killed)
+        earlier |= {"status": "running", "session_start": meta["session_start"], "end": None}
         if rescore:
-            known |= {"rescore": True, "code": meta["code"]}
-        storage.write_atomically(folder / META, as_json(known))
-    return {**known, "command": meta["command"]}
+            earlier |= {"rescore": True, "code": meta["code"]}
+        storage.write_atomically(folder / META, as_json(earlier))
+    return {**earlier, "command": meta["command"]}
 
 
-def _check_code(known: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:
+def _check_code(earlier: Mapping[str, Any], meta: Mapping[str, Any], folder: Path, finished: bool) -> bool:
     """Whether what is there has to be measured again, since metrics changed. Raises `DataError` for other changes."""
-    if other := changed(known.get("cases", meta["cases"]), meta["cases"]):
+    if other := changed(earlier.get("cases", meta["cases"]), meta["cases"]):
         score = f"`harness score {shlex.quote(str(folder))}` grades again; or "
         hint = f"{score if finished and other == [ANSWERS] else ''}{_ELSEWHERE}; or take the change back."
         raise DataError(f"the task's {' and '.join(other)} changed since the run in {folder}", hint=hint)
-    files_changed = {part: changed(known["code"].get(part, {}), files) for part, files in meta["code"].items()}
+    files_changed = {part: changed(earlier["code"].get(part, {}), files) for part, files in meta["code"].items()}
     if not any(files_changed.values()):
         return False
     files = ", ".join(sorted(set().union(*files_changed.values())))
@@ -299,12 +299,12 @@ def check_replay(plan: Plan) -> None:
     engine = plan.engines.get("model")
     if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
         return
-    recorded, asked = read_meta(Path(engine.path) / META)["identity"], identity(plan)
+    recorded, current = read_meta(Path(engine.path) / META)["identity"], identity(plan)
     then = {key: recorded["spec"].get(key) for key in _ASKED} | {"texts": recorded["prompts"]}
-    now = {key: asked["spec"].get(key) for key in _ASKED}
+    now = {key: current["spec"].get(key) for key in _ASKED}
     # A part of the matrix may need a part of the prompt sets.
-    now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in asked["prompts"]}
-    now["texts"] |= asked["prompts"]
+    now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in current["prompts"]}
+    now["texts"] |= current["prompts"]
     if then != now:
         raise DataError(
             f"the run in {engine.path} was asked other questions:\n{_difference(then, now)}",

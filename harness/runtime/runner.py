@@ -98,8 +98,8 @@ class Work:
 
     def may_be_free(self, job: Job) -> bool:
         """Whether an episode may come to its end without anything new being asked."""
-        kept = self.options.use_cache or self.plan.share_calls or episode_id(*job) in self.moves
-        return bool(kept) or all(group.policy is not None for group in job[0].groups)
+        has_answers = self.options.use_cache or self.plan.share_calls or episode_id(*job) in self.moves
+        return bool(has_answers) or all(group.policy is not None for group in job[0].groups)
 
 
 Play = Callable[[Work], Awaitable[dict[str, Facts]]]
@@ -209,8 +209,8 @@ class Episodes:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            if over := self.spent or self.usage.exhausted:
-                raise over
+            if reason := self.spent or self.usage.exhausted:
+                raise reason
             self._confirm_failures()
         return self.reports()
 
@@ -275,12 +275,12 @@ class Episodes:
 
     def _note_asked(self) -> None:
         """Journal what was asked and has no move: calls that Ctrl-C cut off."""
-        if asked := self.usage.unjournaled(ending=True):
-            self.journal.append({"k": "asked", "asked": list(asked)})
+        if usage := self.usage.unjournaled(ending=True):
+            self.journal.append({"k": "asked", "asked": list(usage)})
 
-    def _write_asked(self, asked: Sequence[int]) -> None:
+    def _write_asked(self, usage: Sequence[int]) -> None:
         """Journal what is about to be asked; returns when that outlives this process. Raises `StorageError`."""
-        self.journal.append({"k": "asked", "asked": list(asked)})
+        self.journal.append({"k": "asked", "asked": list(usage)})
         self.journal.flush()
 
     def record(self, line: storage.Line, on_end: Callable[[], None] | None = None) -> None:
@@ -395,8 +395,8 @@ class _OpenEpisode:
     def on_move(self, batch: int, position: int, index: int, move: Move) -> None:
         run = self.run
         line = storage.move_line(self.id, batch, position, index, move)
-        if asked := run.usage.unjournaled():
-            line["asked"] = asked
+        if usage := run.usage.unjournaled():
+            line["asked"] = usage
         if run.pending or move.error_kind in storage.PASSING:
             group = self._group(move.agent)
             gate = run.gates[group.model or "model"] if group.policy is None else None

@@ -42,8 +42,8 @@ def _measured(metric: Metric, episode: Episode) -> Number:
     value = metric.measure(episode)
     if not isinstance(metric, RatioMetric) or value is None:
         return _number(value)
-    over, under = (_number(part) for part in value)
-    return None if over is None or not under else (over, under)
+    top, bottom = (_number(part) for part in value)
+    return None if top is None or not bottom else (top, bottom)
 
 
 def measure(
@@ -102,16 +102,16 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
     """
     forget_scoring(folder)
     errors = ErrorLog(folder / ERRORS)
-    known = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
+    episodes = {episode_id(c, case, repeat): (c, case) for c, case, repeat in plan.episodes()}
     scored: dict[str, EpisodeScore] = {}
     for end, batches in storage.batches(*storage.journals(folder)):
         name = end["e"]
         note_bugs(functools.partial(errors.record, episode=name))
-        if name not in known:
+        if name not in episodes:
             raise DataError(
                 f"{folder} holds episode {name!r}, which its spec does not make", hint="Was spec.yaml edited?"
             )
-        condition, case = known[name]
+        condition, case = episodes[name]
         episode = Episode(
             id=name,
             condition=condition.id,
@@ -127,7 +127,7 @@ def rescore(plan: Plan, folder: Path, sandbox: str = "process") -> list[EpisodeS
         # The journal knows the players: the plan has a model in the baseline's place.
         graded = grade(episode, condition, case, errors, sandbox)
         scored[name] = score(graded, plan.metrics, end.get("uses_ground_truth", False), errors)
-    return [scored[name] for name in known if name in scored]
+    return [scored[name] for name in episodes if name in scored]
 
 
 def score(

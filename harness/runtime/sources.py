@@ -102,13 +102,13 @@ def _named(sources: Iterable[_Source], names: Mapping[Path, str]) -> Hashes:
 def _modules(plugins: Iterable[object]) -> set[str]:
     """Names of the modules in which these plugins, and those they hold, are defined."""
     modules: set[str] = set()
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = list(plugins)
     while waiting:
         value = waiting.pop()
-        if id(value) in seen:
+        if id(value) in visited:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         if isinstance(value, Mapping):
             waiting += value.values()
         elif isinstance(value, list | tuple | set | frozenset):
@@ -122,12 +122,12 @@ def _modules(plugins: Iterable[object]) -> set[str]:
 
 def _closure(modules: Iterable[str], read: Callable[[str], _Source | None]) -> Iterator[_Source]:
     """The sources of modules and of all that they import from their project, each once."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
+        if name not in visited:
+            visited.add(name)
             if (source := read(name)) is not None:
                 yield source
                 waiting += source.imports

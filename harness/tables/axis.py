@@ -38,10 +38,10 @@ class Axis:
         return sorted(keys, key=lambda key: [self._rank[x][v] for x, v in zip(self.labels, key, strict=True)])
 
     def metric(self, key: Key) -> str | None:
-        """The metric that a key names, if metrics are told apart on this axis."""
+        """The metric that a key names, if this axis has a level for metrics."""
         return key[self.labels.index("metric")] if "metric" in self.labels else None
 
-    def shown(self, value: str) -> str:
+    def title(self, value: str) -> str:
         """A value, or a label, as the table's `labels:` want it shown."""
         return self._display.get(value, value)
 
@@ -51,7 +51,7 @@ class Axis:
 
     def row(self, key: Key, cells: Sequence[Cell], published: str | None = None) -> Row:
         """The row of a key."""
-        return Row(self.values(key), tuple(map(self.shown, key)), tuple(cells), self.metric(key), published)
+        return Row(self.values(key), tuple(map(self.title, key)), tuple(cells), self.metric(key), published)
 
 
 def meets(labels: Mapping[str, Any], where: Mapping[str, tuple[str, ...]]) -> bool:

@@ -87,7 +87,7 @@ def build(
         column_labels=table.columns,
         columns=tuple(slot.column for slot in slots),
         rows=tuple(rows_filled),
-        row_names=tuple(rows.shown(label) for label in table.rows),
+        row_names=tuple(rows.title(label) for label in table.rows),
         error=table.error,
         error_style=table.error_style,
         digits=table.digits,
@@ -103,7 +103,7 @@ def build(
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A column with its key (None for the overall one) and, where columns tell metrics apart, its metric."""
+    """A column with its key (None for the overall one) and, where columns distinguish metrics, its metric."""
 
     key: Key | None
     metric: str | None
@@ -115,7 +115,7 @@ def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
     for key in columns.sorted(columns.keys):
         metric = columns.metric(key)
         slots.append(
-            _Slot(key, metric, Column(columns.values(key), tuple(map(columns.shown, key)), metric or _only(table)))
+            _Slot(key, metric, Column(columns.values(key), tuple(map(columns.title, key)), metric or _only(table)))
         )
     if table.overall and slots:
         title_level = next(i for i, label in enumerate(table.columns) if label != "metric")
@@ -123,7 +123,7 @@ def _slots(table: TableSpec, columns: Axis) -> list[_Slot]:
             names = [""] * len(table.columns)
             names[title_level] = table.overall_title
             if metric:
-                names[table.columns.index("metric")] = columns.shown(metric)
+                names[table.columns.index("metric")] = columns.title(metric)
             slots.append(_Slot(None, metric, Column({}, tuple(names), metric or _only(table), overall=True)))
     return slots
 
@@ -133,7 +133,7 @@ def _only(table: TableSpec) -> str | None:
 
 
 def _placed(table: TableSpec, scores: Sequence[EpisodeScore], references: Sequence[Published]) -> TableSpec:
-    """The table with "model" and "metric" among its labels wherever it takes them to tell cells apart."""
+    """The table with "model" and "metric" among its labels wherever it takes them to distinguish cells."""
     rows, columns = table.rows, table.columns
     several = len({score.model for score in scores} | models(table, references)) > 1
     if several and "model" not in (*rows, *columns):

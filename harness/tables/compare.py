@@ -15,9 +15,9 @@ from .axis import Axis, Key
 from .notes import left_out, limited, uses_ground_truth, without_number
 from .scores import EpisodeScore, all_parts, finite, numbers
 from .spec import Compare, TableSpec
-from .table import Cell, Column, Form, Row, Table, text
+from .table import Cell, Column, NumberForm, Row, Table, text
 
-_COLUMNS: Final[dict[str, tuple[str, Form]]] = {
+_COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "base": ("base", "quantity"),
     "with": ("with", "quantity"),
     "difference": ("difference", "quantity"),
@@ -52,75 +52,75 @@ class _Test:
         return len(numbers(self.base, self.metric)), len(numbers(self.other, self.metric))
 
 
-def compare(table: TableSpec, asked: Compare, scores: Sequence[EpisodeScore]) -> Table:
+def compare(table: TableSpec, comparison: Compare, scores: Sequence[EpisodeScore]) -> Table:
     """One row for each row key, metric and value compared; one column for each statistic.
 
     Means and Welch's t test are over the numbers of all episodes of a side; the paired t test is over the means of
-    those that agree in the labels of `asked.paired_by`. All tests are two-sided; differences are value − base. Holm's
-    correction runs over all of Welch's tests in the table, and over all the paired ones. What has no p-value
-    (fewer than two numbers or pairs, no variance) is left empty and told in a note.
+    those that agree in the labels of `comparison.paired_by`. All tests are two-sided; differences are value − base.
+    Holm's correction runs over all of Welch's tests in the table, and over all the paired ones. What has no p-value
+    (fewer than two numbers or pairs, no variance) is left empty, and a note says why.
 
     Args:
-        table: what to show; its `rows` do not name `asked.label`.
-        asked: its `compare`.
+        table: what to show; its `rows` do not name `comparison.label`.
+        comparison: its `compare`.
         scores: the episodes that its `where` lets through.
     """
-    sides = (asked.base, *asked.others)
-    selected = [score for score in scores if text(score.labels.get(asked.label)) in sides]
-    table = replace(table, order={**table.order, asked.label: asked.others})
-    rows = Axis(_row_labels(table, asked, selected), table)
-    tests = _tests(table, asked, rows, selected)
-    names = list(_COLUMNS) if asked.paired_by else [name for name in _COLUMNS if "pair" not in name]
+    sides = (comparison.base, *comparison.others)
+    selected = [score for score in scores if text(score.labels.get(comparison.label)) in sides]
+    table = replace(table, order={**table.order, comparison.label: comparison.others})
+    rows = Axis(_row_labels(table, comparison, selected), table)
+    tests = _tests(table, comparison, rows, selected)
+    names = list(_COLUMNS) if comparison.paired_by else [name for name in _COLUMNS if "pair" not in name]
     adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
     rows_filled = []
     for test, welch, paired in zip(tests, *adjusted, strict=True):
         cells = _cells(test, welch, paired)
         values = tuple(cells[name] for name in names)
-        rows_filled.append(Row(rows.values(test.key), tuple(map(rows.shown, test.key)), values, test.metric))
-    titles = {"base": rows.shown(asked.base)}
-    if len(asked.others) == 1:
-        titles["with"] = rows.shown(asked.others[0])
+        rows_filled.append(Row(rows.values(test.key), tuple(map(rows.title, test.key)), values, test.metric))
+    titles = {"base": rows.title(comparison.base)}
+    if len(comparison.others) == 1:
+        titles["with"] = rows.title(comparison.others[0])
     return Table(
         title=table.title,
         row_labels=rows.labels,
         column_labels=("statistic",),
         columns=tuple(
-            Column({"statistic": name}, (titles.get(name) or rows.shown(_COLUMNS[name][0]),), form=_COLUMNS[name][1])
+            Column({"statistic": name}, (titles.get(name) or rows.title(_COLUMNS[name][0]),), form=_COLUMNS[name][1])
             for name in names
         ),
         rows=tuple(rows_filled),
-        row_names=tuple(rows.shown(label) for label in rows.labels),
+        row_names=tuple(rows.title(label) for label in rows.labels),
         digits=table.digits,
         unit=table.unit,
-        notes=tuple(_notes(table, asked, tests, selected, scores)),
+        notes=tuple(_notes(table, comparison, tests, selected, scores)),
     )
 
 
-def _row_labels(table: TableSpec, asked: Compare, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
-    """The entry's, and what else tells tests apart: several models, metrics, values compared with the base."""
+def _row_labels(table: TableSpec, comparison: Compare, scores: Sequence[EpisodeScore]) -> tuple[str, ...]:
+    """The entry's, and what else distinguishes tests: several models, metrics, values compared with the base."""
     labels = table.rows
-    if len({score.model for score in scores}) > 1 and "model" not in (*labels, asked.label):
+    if len({score.model for score in scores}) > 1 and "model" not in (*labels, comparison.label):
         labels = ("model", *labels)
     if len(table.cells) > 1 and "metric" not in labels:
         labels = (*labels, "metric")
-    return (*labels, asked.label) if len(asked.others) > 1 else labels
+    return (*labels, comparison.label) if len(comparison.others) > 1 else labels
 
 
-def _tests(table: TableSpec, asked: Compare, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Test]:
+def _tests(table: TableSpec, comparison: Compare, rows: Axis, scores: Sequence[EpisodeScore]) -> list[_Test]:
     """Every test of the table, in the order of its rows."""
-    raw = {text(value): value for score in scores if (value := score.labels.get(asked.label)) is not None}
+    raw = {text(value): value for score in scores if (value := score.labels.get(comparison.label)) is not None}
     sides: dict[Key, tuple[list[EpisodeScore], list[EpisodeScore]]] = {}
     metrics: dict[Key, str] = {}
     for score in scores:
-        side = text(score.labels.get(asked.label))
+        side = text(score.labels.get(comparison.label))
         for metric in table.cells:
-            for other in asked.others:
-                key = rows.key({**score.labels, "metric": metric, asked.label: raw.get(other, other)})
+            for other in comparison.others:
+                key = rows.key({**score.labels, "metric": metric, comparison.label: raw.get(other, other)})
                 pair = sides.setdefault(key, ([], []))
                 metrics[key] = metric
-                if side in (asked.base, other):
+                if side in (comparison.base, other):
                     pair[side == other].append(score)
-    return [_test(key, metrics[key], *sides[key], asked.paired_by) for key in rows.sorted(sides)]
+    return [_test(key, metrics[key], *sides[key], comparison.paired_by) for key in rows.sorted(sides)]
 
 
 def _test(
@@ -198,7 +198,7 @@ def _mean(scores: Sequence[EpisodeScore], metric: str) -> Cell:
 
 def _notes(
     table: TableSpec,
-    asked: Compare,
+    comparison: Compare,
     tests: Sequence[_Test],
     selected: Sequence[EpisodeScore],
     scores: Sequence[EpisodeScore],
@@ -209,25 +209,25 @@ def _notes(
     if not scores:
         yield "There are no episodes to show."
         return
-    there = {text(score.labels[asked.label]) for score in scores if asked.label in score.labels}
-    for value in (asked.base, *asked.others):
+    there = {text(score.labels[comparison.label]) for score in scores if comparison.label in score.labels}
+    for value in (comparison.base, *comparison.others):
         if value not in there:
-            yield f"No episode has {asked.label} {value!r}. {near(value, there)}"
+            yield f"No episode has {comparison.label} {value!r}. {near(value, there)}"
     yield from left_out(selected)
     yield from limited(selected)
     for metric in table.cells:
         yield from without_number(table, selected, metric)
-    others = ", ".join(asked.others)
+    others = ", ".join(comparison.others)
     base, other = (_range([test.counts[side] for test in tests]) for side in (0, 1))
     yield (
-        f"p: two-sided Welch t tests over episodes, {others} against {asked.base} (n = {other} and {base}); "
-        f"difference: the former − {asked.base}."
+        f"p: two-sided Welch t tests over episodes, {others} against {comparison.base} (n = {other} and {base}); "
+        f"difference: the former − {comparison.base}."
     )
     few = sum(min(test.counts) < 2 for test in tests)
     yield from _undefined("p", [test.welch for test in tests], few, "numbers on a side", "numbers of neither side vary")
-    if not asked.paired_by:
+    if not comparison.paired_by:
         return
-    keys = ", ".join(asked.paired_by)
+    keys = ", ".join(comparison.paired_by)
     yield (
         f"paired p: two-sided paired t tests (n = {_range([test.pairs for test in tests])} pairs); a pair has equal "
         f"{keys}, and the mean of its episodes where a side has several."

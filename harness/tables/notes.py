@@ -52,10 +52,10 @@ def notes(
 
 
 def uses_ground_truth(scores: Sequence[EpisodeScore]) -> Iterable[str]:
-    """That players were told the right answer: no table is without it, whatever names it gives them."""
+    """That players knew the right answer: no table is without it, whatever names it gives them."""
     if any(score.uses_ground_truth for score in scores):
         yield (
-            f"{SIMULATED} simulated: players were told the right answer and gave it with a declared probability. This "
+            f"{SIMULATED} simulated: players knew the right answer and gave it with a declared probability. This "
             "measures how answers are combined, and no model."
         )
 
@@ -118,7 +118,7 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
 
 
 def _shown(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Sequence[EpisodeScore]:
-    """The episodes of the columns that are not left out: of those that are nobody expects a number."""
+    """The episodes of the columns that are not left out: no number is expected in those that are."""
     if not table.hide_empty:
         return scores
     groups: dict[tuple[str, ...], list[EpisodeScore]] = {}

@@ -32,7 +32,7 @@ def cited(table: TableSpec, published: Iterable[Published]) -> list[Published]:
 
 
 def models(table: TableSpec, references: Iterable[Published]) -> set[str]:
-    """The models of the figures that have a cell in the table, if it tells models apart."""
+    """The models of the figures that have a cell in the table, if it distinguishes models."""
     if "model" not in (*table.rows, *table.columns):
         table = replace(table, rows=("model", *table.rows))
     fitting = [r for reference in references for r in reference.records if _misfit(r, table) is None]
@@ -86,5 +86,5 @@ def _misfit(record: Record, table: TableSpec) -> str | None:
     if lacking := sorted(told_apart - record.labels.keys()):
         return f"without {' and '.join(lacking)}"
     if further := sorted(record.labels.keys() - told_apart - table.where.keys() - {"model"}):  # it is the only one
-        return f"by {' and '.join(further)}, which it does not tell apart"
+        return f"by {' and '.join(further)}, which it does not distinguish"
     return None

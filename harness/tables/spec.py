@@ -329,7 +329,7 @@ def _compare_problems(spec: TableSpec, compare: Compare) -> list[str]:
     if "metric" in (label, *compare.paired_by):
         mistakes.append("compare: use cell to choose metrics, each is compared with itself")
     if label in compare.paired_by:
-        mistakes.append(f"compare: no pair can agree in {label!r}, which tells its two sides apart")
+        mistakes.append(f"compare: no pair can agree in {label!r}, which distinguishes its two sides")
     if base in compare.others:
         mistakes.append(f"compare: {base!r} is compared with itself")
     mistakes += [f"compare: with has {x!r} twice" for x, n in Counter(compare.others).items() if n > 1]

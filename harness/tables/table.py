@@ -11,7 +11,7 @@ SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
 
 SIMULATED: Final = "‡"
-"""Stands beside numbers of players who were told the right answer (`harness.authoring.informed`)."""
+"""Stands beside numbers of players that know the right answer (`harness.authoring.informed`)."""
 
 Figure = Literal["bar", "line", "stacked"]
 ErrorKind = Literal["sem", "std", "wilson", "t"]
@@ -25,7 +25,7 @@ Units = Unit | Mapping[str, Unit] | None
 Digits = int | Mapping[str, int]
 """Decimals of all metrics of a table, or metric → decimals: metrics that are left out have `DIGITS`."""
 DIGITS: Final = 2
-Form = Literal["quantity", "plain", "count", "pvalue"]
+NumberForm = Literal["quantity", "plain", "count", "pvalue"]
 """How a column's numbers are shown: in the table's unit and digits, its digits alone, whole, as a p-value."""
 
 
@@ -57,7 +57,7 @@ class Cell:
         missing: episodes without error that have no number, and planned ones that never ran.
         low, high: 95 % Wilson or t interval, if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
-        uses_ground_truth: whether players of some of the episodes were told the right answer
+        uses_ground_truth: whether players of some of the episodes knew the right answer
         (`harness.authoring.informed`).
     """
 
@@ -80,7 +80,7 @@ class Column:
     names: tuple[str, ...]
     metric: str | None = None
     overall: bool = False
-    form: Form = "quantity"
+    form: NumberForm = "quantity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Table:
 
     @property
     def uses_ground_truth(self) -> bool:
-        """Whether any number comes of players that were told the right answer."""
+        """Whether any number comes from players that knew the right answer."""
         return any(cell.uses_ground_truth for row in self.rows for cell in row.cells)
 
     def long(self) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from harness.tables import EpisodeScore, TableSpec
 from tests.documents.documents_kit import BUILTIN
 from tests.helpers.journals import as_killed
 
-NOTE = "simulated: players were told the right answer"
+NOTE = "simulated: players knew the right answer"
 PANEL = {"use": "simulated", "label": "weak experts", "accuracy": 0.6}
 TABLES = [
     {"title": "One", "rows": "model", "columns": "terms", "cell": "score", "aggregate": "pooled"},

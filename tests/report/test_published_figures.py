@@ -101,7 +101,7 @@ def test_each_reason_is_told_with_its_count() -> None:
     assert [(row.key["model"], row.cells[0].value) for row in table.rows] == [("m", 0.5), ("n", 0.9)]
     assert table.notes[-1] == (
         "† 7 of 9 published figures are not placed in this table: 2 where another one stands, 1 of another size than "
-        "the table's, 1 of metrics for which it has no column, 1 by task, which it does not tell apart, "
+        "the table's, 1 of metrics for which it has no column, 1 by task, which it does not distinguish, "
         "1 that are averages, for which it has no column, 1 without model."
     )
 
