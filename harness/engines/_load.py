@@ -18,52 +18,43 @@ class Load:
     """A scheduler's state, step by step, and what it comes to over time.
 
     Args:
-        agents: how many requests the engine runs at once, over all its replicas.
+        capacity: how many requests the engine runs at once, over all its replicas.
         clock: seconds, never running backwards.
     """
 
-    def __init__(self, agents: int, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.agents, self._clock = agents, clock
+    def __init__(self, capacity: int, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.capacity, self._clock = capacity, clock
         self.running = self.waiting = 0
         self.kv_use = 0.0
         self._replicas: dict[int, tuple[int, int, float]] = {}
         self._reports = self._preempted = 0
-        self._flying = self._handed = self._begun = 0
-        self._first: float | None = None
-        self._idle_since: float | None = None
-        self._last = self._seen = self._idle = self._before = 0.0
+        self._in_flight = self._handed = self._begun = 0
+        self._is_idle = False
+        self._last: float | None = None  # the time of the last event; None: the time stands still
+        self._seconds = self._idle_seconds = 0.0
         self._sums, self._most = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
 
     # ------------------------------------------------------------------------------ from the client
 
     def handed(self) -> None:
         """A request was handed to the engine."""
-        now = self._clock()
-        if self._first is None:
-            self._first = now
-        if self._flying == 0:
-            self._seen = now
-        self._last = now
-        if self._idle_since is not None:
-            self._idle += now - self._idle_since
-            self._idle_since = None
-        self._flying += 1
+        self._advance()
+        self._is_idle = False
+        self._in_flight += 1
         self._handed += 1
 
     def finished(self) -> None:
         """A request that was handed over is done, or failed."""
-        self._flying -= 1
-        self._last = self._clock()
-        if self._flying == 0:
+        self._advance()
+        self._in_flight -= 1
+        if self._in_flight == 0:
             self._handed = self._begun = 0
-            if self._idle_since is None:
-                self._idle_since = self._last
+            self._is_idle = True
 
     def stopped(self) -> None:
         """The engine is put away; time goes on with the first request after its next start."""
-        self._before = self._seconds()
-        self._first = self._idle_since = None
-        self._flying = self._handed = self._begun = 0
+        self._last = None
+        self._in_flight = self._handed = self._begun = 0
         self._replicas.clear()
         self.running = self.waiting = 0
         self.kv_use = 0.0
@@ -72,10 +63,8 @@ class Load:
 
     def observe(self, stats: Any, replica: int = 0) -> None:
         """Take in one step's `SchedulerStats` of vLLM."""
-        now = self._clock()
-        if self._flying:
-            self._last = now
-            self._integrate(now)
+        if self._in_flight:
+            self._advance()
         waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
         self._replicas[replica] = stats.num_running_reqs, waiting, stats.kv_cache_usage
         self.running = sum(state[0] for state in self._replicas.values())
@@ -87,20 +76,20 @@ class Load:
         self._begun += stats.prefix_cache_stats.requests
         self._preempted += stats.prefix_cache_stats.preempted_requests
         # It may say so while a request that was just handed over has not reached it yet: that one has not begun.
-        if not self.running and not self.waiting and self._begun >= self._handed and self._idle_since is None:
-            self._idle_since = now
+        if not self.running and not self.waiting and self._begun >= self._handed:
+            self._is_idle = True
 
-    def admits(self, flying: int) -> bool:
-        """Whether the engine should get one more, `flying` being how many it has.
+    def admits(self, in_flight: int) -> bool:
+        """Whether the engine should get one more, `in_flight` being how many it has.
 
         It gets as many as it can run, and a few more, so that it never waits for this process; but none while its
         key-value cache is nearly full. Without reports the number in flight alone decides.
         """
         if self.kv_use >= KV_BOUND:
             return False
-        under_way = max(0, flying - self.running - self.waiting)  # not in the last report yet
-        free = 0 if self.waiting else max(0, self.agents - self.running)
-        return self.waiting + max(0, under_way - free) < max(16, self.agents // 4)
+        under_way = max(0, in_flight - self.running - self.waiting)  # not in the last report yet
+        free = 0 if self.waiting else max(0, self.capacity - self.running)
+        return self.waiting + max(0, under_way - free) < max(16, self.capacity // 4)
 
     # ------------------------------------------------------------------------------ in sum
 
@@ -108,10 +97,11 @@ class Load:
         """Over the time from the first request to the end of the last: `seconds`, `engine_idle_share`, and, if the
         engine reports, means over time and maxima of requests running and waiting and of the key-value cache in use
         (a share), and how often a running request was thrown back."""
-        seconds = self._seconds()
+        seconds = self._seconds
         if seconds <= 0:
             return {}
-        facts: dict[str, Any] = {"seconds": round(seconds, 3), "engine_idle_share": round(self._idle / seconds, 4)}
+        idle = round(self._idle_seconds / seconds, 4)
+        facts: dict[str, Any] = {"seconds": round(seconds, 3), "engine_idle_share": idle}
         if self._reports:
             for i, (name, digits) in enumerate((("running", 3), ("waiting", 3), ("kv_cache_use", 6))):
                 facts[f"{name}_mean"] = round(self._sums[i] / seconds, digits)
@@ -119,13 +109,16 @@ class Load:
             facts["preemptions"] = self._preempted
         return facts
 
-    def _seconds(self) -> float:
-        return self._before + (0.0 if self._first is None else self._last - self._first)
-
-    def _integrate(self, now: float) -> None:
-        span, self._seen = now - self._seen, now
-        for i, value in enumerate((self.running, self.waiting, self.kv_use)):
-            self._sums[i] += value * span
+    def _advance(self) -> None:
+        """Add the time since the last event to the sums, with the state in which it passed."""
+        now = self._clock()
+        span, self._last = 0.0 if self._last is None else now - self._last, now
+        self._seconds += span
+        if self._is_idle:
+            self._idle_seconds += span
+        if self._in_flight:
+            for i, value in enumerate((self.running, self.waiting, self.kv_use)):
+                self._sums[i] += value * span
 
 
 class Listener:

@@ -129,7 +129,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             # Asked for at the first request otherwise, which would wait for ever if the process died just then.
             await self._engine.get_supported_tasks()
             config = self._engine.vllm_config
-            self._load.agents = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
+            self._load.capacity = config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
             self._limit = int(self._engine.model_config.max_model_len)
             with self._output.diverted():
                 tokenizer = self._engine.get_tokenizer()

@@ -95,23 +95,16 @@ class Ray(Executor):
         if ray.is_initialized():
             yield
             return
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         address = self.address or os.environ.get("RAY_ADDRESS") or "local"
         alone = address == "local"
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if alone:
+            cores = max(1, math.ceil(self.workers * self.num_cpus))
+            options |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": _OBJECTS}
         terminated = signal.getsignal(signal.SIGTERM)
         try:
-            if alone:
-                cores = math.ceil(self.workers * self.num_cpus)
-                ray.init(
-                    num_cpus=max(1, cores),
-                    include_dashboard=False,
-                    object_store_memory=_OBJECTS,
-                    address="local",
-                    **quiet,
-                )
-            else:
-                reach(address)
-                ray.init(address=address, **quiet)
+            reach(address)
+            ray.init(address=address, **options)
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             where = "on this machine" if alone else f"at {address!r}"
             raise SetupError(f"no Ray cluster {where}: {error}", hint="Start one: ray start --head") from None

@@ -95,7 +95,7 @@ def test_without_reports_it_says_less_and_admits_by_number() -> None:
 def test_a_short_queue_in_the_engine_is_kept_filled() -> None:
     load = Load(64)
     load.observe(stats(40, 10))
-    assert load.admits(50) and load.admits(55) and not load.admits(56)  # 16 may wait, and none of them finds an agent
+    assert load.admits(50) and load.admits(55) and not load.admits(56)  # 16 may wait, and none of them finds a place
     load.observe(stats(40, 0))
     assert load.admits(64 + 15) and not load.admits(64 + 16)
     load.observe(stats(40, 30))
