@@ -110,3 +110,13 @@ def test_nothing_heavy_is_imported_at_the_top_of_a_file() -> None:
                     else []
                 )
                 assert not {n.split(".")[0] for n in names} & heavy, f"{file}:{node.lineno}"
+
+
+def test_a_class_name_is_defined_once() -> None:
+    """A search for a class by its name finds one."""
+    defined: dict[str, list[str]] = {}
+    for file in modules():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                defined.setdefault(node.name, []).append(f"{file.relative_to(ROOT)}:{node.lineno}")
+    assert {name: places for name, places in defined.items() if len(places) > 1} == {}

@@ -43,7 +43,7 @@ _JOINT = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W\d_])")
 MARKS = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
 
 
-class Options:
+class OptionTable:
     """Finds options in text: the longest, between the borders of words ("Group 12" is not "Group 1", 1.0 not 1).
 
     Case is ignored unless options differ in nothing else. The words of an option may be joined in any way: GRAB_LEFT,
@@ -91,9 +91,9 @@ class Options:
 
 
 @lru_cache(maxsize=512)
-def options_of(names: tuple[str, ...]) -> Options:
+def options_of(names: tuple[str, ...]) -> OptionTable:
     """The finder of these options."""
-    return Options({name: name for name in names})
+    return OptionTable({name: name for name in names})
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from typing import Any
 from harness.api import Parsed, Reply
 
 from ._letters import letters
-from ._options import MARKS, Options, another_follows, plain_option
+from ._options import MARKS, OptionTable, another_follows, plain_option
 from ._statements import WINDOW, labelled, last_line
 from ._text import WRAPPING, end_of
 
@@ -112,7 +112,7 @@ class _Labels:
         for pair, other in (_PAIRS, _PAIRS[::-1]):
             if set(pair) <= set(table) and not set(other) & set(table):
                 table |= {word: table[same] for word, same in zip(other, pair, strict=True)}
-        self._options = Options(table)
+        self._options = OptionTable(table)
         self._word = self._options.pattern
         self._two = len(labels) == 2
         self._words = not any(label.replace(".", "").isdigit() for label in table)
