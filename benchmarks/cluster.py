@@ -45,14 +45,14 @@ def work_cluster(count: int, repeats: int, latency: int) -> Row:
     from harness.engine_api import Request
     from harness.engines.mock import Mock
 
-    begun: list[float] = []
+    results: list[float] = []
 
     async def answer(request: Request) -> str:
         import asyncio
 
-        if not begun:  # the first call of this process
-            begun.append(time.monotonic())  # of the machine: the same in all its processes
-            (marks / str(os.getpid())).write_text(str(begun[0]))
+        if not results:  # the first call of this process
+            results.append(time.monotonic())  # of the machine: the same in all its processes
+            (marks / str(os.getpid())).write_text(str(results[0]))
         if latency:
             await asyncio.sleep(latency / 1000)
         final = "Final Answer" in request.thread.messages[-1]["content"]

@@ -314,11 +314,11 @@ def record(names: Sequence[str], limit: int | None) -> dict[str, Json]:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             try:
                 entries[job.name] = parts(*play(job, limit))
-                said = f"{entries[job.name]['count']} episodes"
+                text = f"{entries[job.name]['count']} episodes"
             except (Exception, SystemExit) as error:  # what cannot be played is part of the record
-                said = f"cannot be played: {type(error).__name__}: {str(error).splitlines()[0]}"
-                entries[job.name] = {"cannot": said.replace(folder, "")}
-        print(f"{job.name}: {said}, {time.perf_counter() - began:.1f} s", flush=True)
+                text = f"cannot be played: {type(error).__name__}: {str(error).splitlines()[0]}"
+                entries[job.name] = {"cannot": text.replace(folder, "")}
+        print(f"{job.name}: {text}, {time.perf_counter() - began:.1f} s", flush=True)
     return entries
 
 
@@ -375,16 +375,16 @@ def _outcome(sample: Mapping[str, Json]) -> Json:
 def values(data: Json) -> Json:
     """The values without the keys: lists in their order, an object's values sorted, without empty ones."""
     if isinstance(data, Mapping):
-        found = [values(value) for value in data.values()]
-        return sorted((value for value in found if value not in (None, [])), key=_text)
+        results = [values(value) for value in data.values()]
+        return sorted((value for value in results if value not in (None, [])), key=_text)
     return [values(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def figures(data: Json) -> Json:
     """The same of numbers alone."""
     if isinstance(data, Mapping):
-        found = [figures(value) for value in data.values()]
-        return sorted((value for value in found if value not in (None, [])), key=_text)
+        results = [figures(value) for value in data.values()]
+        return sorted((value for value in results if value not in (None, [])), key=_text)
     if isinstance(data, list | tuple):
         return [figures(value) for value in data]
     return data if isinstance(data, int | float) else None

@@ -135,8 +135,8 @@ class Talker:
         agent = request.id.rsplit("/", 3)[1]
         if agent not in self._talk:  # whoever is named first in the list of neighbors
             first = request.thread.messages[0]["content"].split("immediate neighbors (")[1].split(",")[0].rstrip(")")
-            said = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
-            self._talk[agent] = "Let me think about it. " * 10 + said
+            text = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
+            self._talk[agent] = "Let me think about it. " * 10 + text
         return self._talk[agent]
 
 

@@ -57,18 +57,18 @@ async def _compared(folder: Path, passes: int, sizes: list[int]) -> list[Row]:
     from tests.helpers.tiny_model import make
 
     engine = VLLM(pretrained=str(make(folder / "tiny")), **ARGUMENTS)
-    kept = _kept(engine)
+    remaining = _kept(engine)
     await engine.start()
     rows: list[Row] = []
     try:
-        await _harness(kept, 1, folder / "warm")
+        await _harness(remaining, 1, folder / "warm")
         for size in sizes:
             figures: dict[str, list[dict[str, float]]] = {"harness": [], "bare": []}
             for i in range(passes):
                 await engine._engine.reset_prefix_cache()
-                figures["harness"].append(await _harness(kept, size // AGENTS, folder / f"{size}-{i}"))
+                figures["harness"].append(await _harness(remaining, size // AGENTS, folder / f"{size}-{i}"))
                 await engine._engine.reset_prefix_cache()
-                figures["bare"].append(await _bare(engine._engine, kept.asked))
+                figures["bare"].append(await _bare(engine._engine, remaining.asked))
             rows.append(_row(size, figures))
     finally:
         await engine.close()
@@ -137,14 +137,14 @@ def statistics_modes(measured: Measured, script: str, smoke: bool) -> list[Row]:
     """What the engine's statistics cost this process, on synthetic conversations."""
     rows: list[Row] = []
     modes = {"none": "none", "listen": "the scheduler's only (ours)", "all": "vLLM's own with a stat logger"}
-    found: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
+    mapping: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
     for _ in range(1 if smoke else 3):
         for mode in modes:
             out = measured([script, "--work", f"vllm_stats:{mode}:{8 if smoke else 64}"])[3]
-            found[mode].append(json.loads(out.splitlines()[-1]))
+            mapping[mode].append(json.loads(out.splitlines()[-1]))
     for mode, title in modes.items():
-        cpu = min(1000 * f["cpu"] / f["requests"] for f in found[mode])
-        rate = max(f["requests"] / f["wall"] for f in found[mode])
+        cpu = min(1000 * f["cpu"] / f["requests"] for f in mapping[mode])
+        rate = max(f["requests"] / f["wall"] for f in mapping[mode])
         rows.append({"statistics": title, "client CPU ms a request": round(cpu, 3), "req/s": round(rate, 1)})
     return rows
 
@@ -174,16 +174,16 @@ async def _client_cost(folder: Path, mode: str, conversations: int) -> dict[str,
     if mode == "listen":
         listen_only(engine)
     rng = random.Random(0)
-    asked = []
+    requests = []
     sampling = {"max_tokens": 32, "logit_bias": {"0": -100, "1": -100, "2": -100}}
     for agent in range(conversations):
         ids = [rng.randrange(3, 250) for _ in range(200)]
         for turn in range(10):
             ids = [*ids, *(rng.randrange(3, 250) for _ in range(150))]
-            asked.append((f"{agent}/a/{turn}/0", ids, sampling, agent * 100 + turn))
+            requests.append((f"{agent}/a/{turn}/0", ids, sampling, agent * 100 + turn))
     try:
-        await _bare(engine, asked[:10])
-        return await _bare(engine, asked)
+        await _bare(engine, requests[:10])
+        return await _bare(engine, requests)
     finally:
         engine.shutdown()
 
@@ -247,7 +247,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
     from harness.runtime.runner import run
 
     project = find()
-    asked = {
+    calls = {
         "name": "talk",
         "extends": "agentsnet",
         "task": {"graphs": "small_world", "size": AGENTS},
@@ -258,7 +258,7 @@ async def _harness(engine: Any, episodes: int, folder: Path) -> dict[str, float]
         "repeats": episodes,
         "tables": [],
     }
-    plan = resolve.plan(spec.parse(asked, project, limit=1), project, engine)
+    plan = resolve.plan(spec.parse(calls, project, limit=1), project, engine)
     order = survey(plan).ids
     folder.mkdir()
     engine.asked, engine.cached, engine.prompted = [], 0, 0

@@ -210,8 +210,8 @@ def test_odd_paths_are_refused(path: str) -> None:
 def test_wait_and_submit_end_the_round_and_what_follows_is_not_done() -> None:
     script = {(0, 1): [send(1, "a"), WAIT, send(1, "b")], (2, 1): [submit(3), send(1, "c")]}
     played = play(channel("mailbox"), script)
-    told = "error: this ended your round; 1 call behind it was not carried out"
-    assert inbox(played, 1, 2) == ["Agent 0: a"] and results(played, 0, 2) == ["sent to Agent 1", told]
+    text = "error: this ended your round; 1 call behind it was not carried out"
+    assert inbox(played, 1, 2) == ["Agent 0: a"] and results(played, 0, 2) == ["sent to Agent 1", text]
     assert played.outcome.facts["refused"] == 1 + 1, "the sender's, and the one behind an answer that is final"
     assert [turn.agent for turn in played.turns() if turn.observation["round"] == 2] == ["Agent 0", "Agent 1"]
     assert played.outcome.answers == {"Agent 0": None, "Agent 1": None, "Agent 2": 3}
@@ -292,7 +292,7 @@ def test_knowledge_travels_with_messages_and_counts_at_the_decision() -> None:
         (1, 3): [submit(3)], (0, 3): [submit(3)],
     }  # fmt: skip
     facts = play(channel("mailbox"), script).outcome.facts
-    assert {agent: bits(known) for agent, known in facts["knew"].items()} == {
+    assert {agent: bits(name) for agent, name in facts["knew"].items()} == {
         "Agent 0": {0}, "Agent 1": {0, 1}, "Agent 2": {0, 1, 2},
     }  # fmt: skip
     assert bits(facts["met"]["Agent 2"]) == {1}, "what it heard itself"
@@ -330,6 +330,6 @@ def test_messages_are_doubled_and_late() -> None:
     assert inbox(twice, 1, 2) == ["Agent 0: a", "Agent 0: a"]
     script = {(0, 1): [broadcast(f"m{i}") for i in range(8)]}
     late = play(channel("unreliable", channel=channel("broadcast"), delay=2), script)
-    came = [inbox(late, 1, n) for n in (2, 3, 4, 5)]
-    assert sum(map(len, came)) == 8 and came[3] == [] and len([c for c in came if c]) > 1
+    items = [inbox(late, 1, n) for n in (2, 3, 4, 5)]
+    assert sum(map(len, items)) == 8 and items[3] == [] and len([c for c in items if c]) > 1
     assert late == play(channel("unreliable", channel=channel("broadcast"), delay=2), script), "chance has a seed"

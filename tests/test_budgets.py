@@ -34,8 +34,8 @@ Dice = TOY.load("engines", "dice")
 
 
 def meta(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return found
+    data: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return data
 
 
 def recorded(folder: Path) -> int:
@@ -61,20 +61,22 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 def test_never_more_is_asked_and_the_same_command_goes_on(
     tmp_path: Path, whole: tuple[Path, list[str]], width: int, step: int
 ) -> None:
-    folder, asked = tmp_path / "r", []
+    folder, requests = tmp_path / "r", []
     for most in range(step, len(whole[1]), step):
         engine = Dice(latency=0.0005)
         with pytest.raises(BudgetReachedError, match=f"max_calls {most} is reached: . of 8 episodes") as caught:
             run(folder, engine, max_concurrency=width, max_calls=most)
-        asked += engine.asked
-        assert len(asked) == most == recorded(folder), "what was in flight is recorded, also answers to be asked again"
+        requests += engine.asked
+        assert len(requests) == most == recorded(folder), (
+            "what was in flight is recorded, also answers to be asked again"
+        )
         assert meta(folder)["status"] == "stopped" and meta(folder)["stopped"] == caught.value.stopped
         assert caught.value.stopped["asked"]["calls"] == most and caught.value.stopped["of"] == 8
         assert not (folder / "scores.jsonl").exists(), "tables of a part do not pass for the whole"
     engine = Dice()
     run(folder, engine, max_concurrency=width, max_calls=len(whole[1]))
     assert results(folder) == results(whole[0])
-    assert sorted(asked + engine.asked) == sorted(whole[1]), "nothing twice"
+    assert sorted(requests + engine.asked) == sorted(whole[1]), "nothing twice"
     assert meta(folder)["status"] == "finished" and "stopped" not in meta(folder)
 
 
@@ -147,20 +149,20 @@ def test_the_clock_is_read_before_every_call() -> None:
 
 
 def test_a_journal_shows_at_least_what_was_asked_whenever_the_process_dies(tmp_path: Path) -> None:
-    folder, asked = tmp_path / "r", 0
+    folder, requests = tmp_path / "r", 0
 
     def answer(request: Request) -> str:
-        nonlocal asked
-        asked += 1
-        assert asked <= storage.JournalState(folder / "journal.jsonl").calls <= 40
+        nonlocal requests
+        requests += 1
+        assert requests <= storage.JournalState(folder / "journal.jsonl").calls <= 40
         return "a"
 
     with pytest.raises(BudgetReachedError):
         run(folder, Mock(function=answer), max_calls=40, repeats=4)
-    assert asked == storage.JournalState(folder / "journal.jsonl").calls == 40
+    assert requests == storage.JournalState(folder / "journal.jsonl").calls == 40
     with pytest.raises(BudgetReachedError):
         run(folder, Mock(function=answer), max_calls=40, repeats=4)
-    assert asked == 40
+    assert requests == 40
 
 
 def test_policies_cost_nothing(tmp_path: Path) -> None:
@@ -169,26 +171,26 @@ def test_policies_cost_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_loses_no_count(tmp_path: Path) -> None:
     """Calls that were cut off were asked all the same: they count, though they have no answer."""
-    asked: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     interrupts = True
 
     async def answer(request: Request) -> str:
-        asked[request.id] += 1
-        if interrupts and asked.total() == 12:
+        counts[request.id] += 1
+        if interrupts and counts.total() == 12:
             signal.raise_signal(signal.SIGINT)
-        if interrupts and asked.total() >= 10:
+        if interrupts and counts.total() >= 10:
             await asyncio.Event().wait()
         return "?" if request.id.endswith("0") else "a"
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "r", Mock(function=answer), max_calls=20, max_concurrency=3)
-    before, interrupts = asked.total(), False
+    before, interrupts = counts.total(), False
     assert before == 12 and recorded(tmp_path / "r") < 12
     with pytest.raises(BudgetReachedError) as caught:
         run(tmp_path / "r", Mock(function=answer), max_calls=20, max_concurrency=3)
-    assert asked.total() == 20 == caught.value.stopped["asked"]["calls"]
+    assert counts.total() == 20 == caught.value.stopped["asked"]["calls"]
     run(tmp_path / "r", Mock(function=answer))
-    assert sum(count > 1 for count in asked.values()) <= 3, "only what was in flight is asked again"
+    assert sum(count > 1 for count in counts.values()) <= 3, "only what was in flight is asked again"
 
 
 def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> None:
@@ -210,13 +212,13 @@ QA: dict[str, Any] = {**SPEC, "metrics": ["score", "calls"]}
 
 
 def counted() -> tuple[Mock, Counter[Any]]:
-    asked: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
 
     def answer(request: Request) -> Completion:
-        asked[request.thread.messages[-1]["content"], request.seed] += 1
+        counts[request.thread.messages[-1]["content"], request.seed] += 1
         return Completion(f"The answer is {request.seed % 7}", input_tokens=10, output_tokens=5)
 
-    return Mock(function=answer), asked
+    return Mock(function=answer), counts
 
 
 @pytest.mark.parametrize("width", [1, 2, 256])
@@ -224,21 +226,21 @@ def test_a_shared_call_is_asked_and_counted_once(tmp_path: Path, width: int) -> 
     data = {**QA, "share_calls": True}
     calm, _ = counted()
     expected = harness.evaluate(data, calm, output_path=tmp_path / "calm").scores
-    engine, asked = counted()
+    engine, requests = counted()
     for most in (1, 6, 14):
         with pytest.raises(BudgetReachedError):
             harness.evaluate(data, engine, output_path=tmp_path / "r", max_calls=most, max_concurrency=width)
-        assert asked.total() == most
+        assert requests.total() == most
     done = harness.evaluate(data, engine, output_path=tmp_path / "r", max_calls=15, max_concurrency=width)
-    assert done.scores == expected and set(asked.values()) == {1} and asked.total() == 15
+    assert done.scores == expected and set(requests.values()) == {1} and requests.total() == 15
     assert {score.numbers["calls"] for score in done.scores} == {3}, "billed as if alone"
 
 
 def test_what_a_cache_holds_costs_nothing(tmp_path: Path) -> None:
-    engine, asked = counted()
+    engine, requests = counted()
     harness.evaluate(QA, engine, output_path=tmp_path / "a", use_cache=tmp_path / "cache")
     again = harness.evaluate(QA, engine, output_path=tmp_path / "b", use_cache=tmp_path / "cache", max_calls=1)
-    assert asked.total() == 45 and len(again.scores) == 15
+    assert requests.total() == 45 and len(again.scores) == 15
 
 
 @pytest.mark.parametrize("width", [1, 256])
@@ -259,18 +261,18 @@ def test_a_spent_budget_keeps_nothing_from_ending_that_needs_nothing_new(
 
 @pytest.mark.parametrize("width", [1, 256])
 def test_a_spent_budget_leaves_what_a_cache_holds(tmp_path: Path, width: int) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: Request) -> str:
-        asked.append(request.id)
+        requests.append(request.id)
         return "a"
 
     run(tmp_path / "a", Mock(function=answer), use_cache=tmp_path / "cache")
     with pytest.raises(BudgetReachedError):
         run(tmp_path / "r", Mock(function=answer), max_calls=1)
-    asked.clear()
+    requests.clear()
     more: dict[str, Any] = {"use_cache": tmp_path / "cache", "max_calls": 1, "max_concurrency": width}
-    assert len(run(tmp_path / "r", Mock(function=answer), **more).scores) == 8 and asked == []
+    assert len(run(tmp_path / "r", Mock(function=answer), **more).scores) == 8 and requests == []
 
 
 def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
@@ -282,8 +284,8 @@ def test_time_that_is_over_ends_tries_that_wait(tmp_path: Path) -> None:
         with pytest.raises(BudgetReachedError, match="max_time 3 is reached: 0 of 8"):
             run(tmp_path / "r", "openai", model_args=fields, max_time=3, max_concurrency=4)
         assert 1 <= len(server.bodies) <= 4
-        asked = recorded(tmp_path / "r")
-    assert asked == 0
+        requests = recorded(tmp_path / "r")
+    assert requests == 0
 
 
 class Big(Engine):
@@ -334,25 +336,25 @@ def test_a_second_phase_goes_on_in_the_middle(tmp_path: Path) -> None:
         "metrics": ["solved", "calls", "parse_retries"],
         "tables": [{"title": "T", "rows": "model", "cell": "calls"}],
     }
-    asked: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def answer(request: Request) -> str:
-        asked[request.id] += 1
+        counts[request.id] += 1
         return "### Final Answer ### 0" if request.seed % 3 else "?"
 
     calm, wild = tmp_path / "calm" / "r", tmp_path / "wild" / "r"
     harness.evaluate(data, Mock(function=answer), output_path=calm, project=BUILTIN)
-    calls, most, stops = set(asked), 0, 0
-    asked.clear()
+    calls, most, stops = set(counts), 0, 0
+    counts.clear()
     while most < len(calls):
         most += 5
         try:
             harness.evaluate(data, Mock(function=answer), output_path=wild, project=BUILTIN, max_calls=most)
         except BudgetReachedError:
             stops += 1
-            assert asked.total() == most
+            assert counts.total() == most
     assert stops == (len(calls) - 1) // 5 and results(wild) == results(calm)
-    assert set(asked) == calls and set(asked.values()) == {1}
+    assert set(counts) == calls and set(counts.values()) == {1}
 
 
 COMMAND = ["eval", "--spec", "toy", "--model", "dice", "--quiet", "--output_path"]

@@ -85,10 +85,10 @@ def test_every_form_of_every_body_works(form: str, body: str) -> None:
     if body == "a string over lines" and form in ("at the margin", "at the margin, stripped", "too deep", "in a list"):
         body = "one line"  # the form changes the string itself
     reply = FORMS[form](BODIES[body])
-    for known in ("area", None):
-        found = Code(entry_point=known).parse(reply)
-        assert found.error is None
-        assert works(assemble(PROMPT, found.action, "area")), assemble(PROMPT, found.action, "area")
+    for entry in ("area", None):
+        parsed = Code(entry_point=entry).parse(reply)
+        assert parsed.error is None
+        assert works(assemble(PROMPT, parsed.action, "area")), assemble(PROMPT, parsed.action, "area")
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 8])
@@ -169,8 +169,8 @@ PIECES = st.sampled_from(
 @example('"\\')
 @example("'''\\")
 def test_nothing_a_model_writes_raises(text: str) -> None:
-    found = Code(entry_point="area").parse(text)
-    assert (found.error is None) == bool(found.action)
+    parsed = Code(entry_point="area").parse(text)
+    assert (parsed.error is None) == bool(parsed.action)
     program = assemble(PROMPT, text, "area")
     program.encode()
     assert program.startswith(("import math", "from __future__")) and program.endswith("\n")
@@ -226,16 +226,16 @@ def test_no_slip_in_a_line_of_code_is_mended_by_dropping_the_line(way: str, name
     action = Code("area").parse(BARE[way]("\n".join(lines))).action
     if action is None:  # nothing is graded, and nothing right
         return
-    kept = {line.strip() for line in action.split("\n")}
-    lost = [line for line in lines if line.strip() not in kept]
+    results = {line.strip() for line in action.split("\n")}
+    lost = [line for line in lines if line.strip() not in results]
     assert not [line for line in lost if line.strip(" \t`~")], lost
 
 
 @pytest.mark.parametrize("way", BARE)
 @pytest.mark.parametrize("body", ["one line", "a loop first", "a block first", "imports first", "function within"])
 def test_prose_around_a_whole_program_does_no_harm(way: str, body: str) -> None:
-    for known in ("area", None):
-        action = Code(known).parse(BARE[way](PROMPT + BODIES[body])).action
+    for entry in ("area", None):
+        action = Code(entry).parse(BARE[way](PROMPT + BODIES[body])).action
         assert works(assemble(PROMPT, action, "area"))
 
 

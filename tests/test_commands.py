@@ -251,9 +251,9 @@ def test_an_optional_argument_may_be_left_out() -> None:
 @given(st.data())
 def test_what_the_constraint_lets_through_is_read_without_an_error(backend: str, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(dict(FORMS[backend].constraint())["regex"], fullmatch=True))
-    found = calls(backend, text)
-    assert 1 <= len(found) <= 100 and not any("error" in call or "skipped" in call for call in found), text
-    assert FORMS[backend].allows(found)
+    result = calls(backend, text)
+    assert 1 <= len(result) <= 100 and not any("error" in call or "skipped" in call for call in result), text
+    assert FORMS[backend].allows(result)
 
 
 def test_the_constraint_lets_every_command_through() -> None:

@@ -91,19 +91,19 @@ ONLY = {"mas/stale_reader": "mas/shared_kv"}
 
 
 def question(task: str) -> Task:
-    made: Task = build("tasks", task, **NEEDED.get(task, {}))
-    return made
+    table: Task = build("tasks", task, **NEEDED.get(task, {}))
+    return table
 
 
 @functools.cache
 def fitting(task: str) -> list[tuple[str, dict[str, Any]]]:
     """The protocols whose needs the task meets; where it is stepped, its agents have no answer to submit."""
-    made = question(task)
+    result = question(task)
     return [
-        (name, given)
-        for name, given in PROTOCOLS
-        if made.misfit(BUILTIN.load("protocols", name).needs) is None
-        and not (name in ("action_rounds", "command_rounds") and isinstance(made, SteppedTask))
+        (name, arguments)
+        for name, arguments in PROTOCOLS
+        if result.misfit(BUILTIN.load("protocols", name).needs) is None
+        and not (name in ("action_rounds", "command_rounds") and isinstance(result, SteppedTask))
     ]
 
 
@@ -144,8 +144,8 @@ def test_tasks(name: str) -> None:
 
 @pytest.mark.parametrize("task", names("tasks"))
 def test_protocols(task: str) -> None:
-    for name, given in share(task):
-        assert check.check_protocol(build("protocols", name, **given), question(task)) == [], (name, given)
+    for name, arguments in share(task):
+        assert check.check_protocol(build("protocols", name, **arguments), question(task)) == [], (name, arguments)
 
 
 @pytest.mark.parametrize("name", names("channels"))
@@ -159,15 +159,15 @@ def test_policies(name: str, task: str) -> None:
     benchmark = name.split("/")[0] if "/" in name else None
 
     def make() -> Policy:
-        made: Policy = BUILTIN.load("policies", name)()
-        return made
+        result: Policy = BUILTIN.load("policies", name)()
+        return result
 
-    for protocol, given in fitting(task) if benchmark else share(task):
+    for protocol, arguments in fitting(task) if benchmark else share(task):
         if benchmark and protocol != OWN[benchmark]:
             continue
-        if name in ONLY and given["channel"] != ONLY[name]:
+        if name in ONLY and arguments["channel"] != ONLY[name]:
             continue
-        assert check.check_policy(make, build("protocols", protocol, **given), question(task)) == [], given
+        assert check.check_policy(make, build("protocols", protocol, **arguments), question(task)) == [], arguments
 
 
 @pytest.mark.parametrize("name", names("metrics"))
@@ -218,9 +218,9 @@ class Leaky(Task):
 
 
 def test_check_task_sees_leaks_repeats_and_bad_grades() -> None:
-    found = " ".join(check.check_task(Leaky()))
+    text = " ".join(check.check_task(Leaky()))
     for word in ("holds the target", "agents repeat", "grade gives ['wrong']", "a grade is no number"):
-        assert word in found
+        assert word in text
 
 
 class Guessing(Leaky):
@@ -260,7 +260,7 @@ class Wild(Protocol):
 
 
 def test_check_protocol_sees_chance_strangers_and_facts() -> None:
-    found = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
+    text = " ".join(check.check_protocol(Wild(), TOY.load("tasks", "pick")()))
     for word in (
         "different batches",
         "which is not an agent of this case",
@@ -268,7 +268,7 @@ def test_check_protocol_sees_chance_strangers_and_facts() -> None:
         "twice in one batch",
         "gives facts []",
     ):
-        assert word in found
+        assert word in text
 
 
 class Counter(World):
@@ -309,7 +309,7 @@ class Counting(SteppedTask):
 
 
 def test_check_world_sees_mutation_chance_and_facts() -> None:
-    found = " ".join(check.check_world(Counting()))
+    text = " ".join(check.check_world(Counting()))
     for word in (
         "changes the state",
         "observation is not JSON",
@@ -317,13 +317,13 @@ def test_check_world_sees_mutation_chance_and_facts() -> None:
         "gives facts ['count']",
         "facts are not JSON",
     ):
-        assert word in found
+        assert word in text
 
 
 def test_check_policy_sees_illegal_actions() -> None:
     make = TOY.load("policies", "illegal")
-    found = check.check_policy(make, TOY.load("protocols", "rounds")(), TOY.load("tasks", "pick")())
-    assert "chose 'z', which is none of" in found[0]
+    problems = check.check_policy(make, TOY.load("protocols", "rounds")(), TOY.load("tasks", "pick")())
+    assert "chose 'z', which is none of" in problems[0]
 
 
 class Moody(Metric):
@@ -370,8 +370,8 @@ ROUNDS = [e.name for e in BUILTIN.prompt_sets() if e.name.split("/")[0] in SECON
 def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     task, protocol = SECOND[name.split("/")[0]]
     planning = {"planning": True} if name == "silo/planning" else {}
-    given = {"name": "x", "task": task, "prompts": name, "metrics": ["calls"]}
-    loaded = spec.parse({**given, "protocol": {**protocol, "phases": "two", **planning}}, BUILTIN)
+    parameters = {"name": "x", "task": task, "prompts": name, "metrics": ["calls"]}
+    loaded = spec.parse({**parameters, "protocol": {**protocol, "phases": "two", **planning}}, BUILTIN)
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
@@ -382,8 +382,8 @@ def test_a_prompt_set_that_does_not_is_refused(tmp_path: Path) -> None:
     (tmp_path / "prompts" / "mute" / "system.j2").write_text("You are {{ name }}. {{ task }} {{ shard }}\n")
     mine = project.find(tmp_path)
     task, protocol = SECOND["silo"]
-    given = {"name": "x", "task": task, "prompts": "mute", "metrics": ["calls"]}
-    for phases, told in (("one", []), ("two", ["previous"])):
-        loaded = spec.parse({**given, "protocol": {**protocol, "phases": phases}}, mine)
-        found = check.examine(resolve.plan(loaded, mine, Mock()))
-        assert ["previous" for error in found if "never shows previous" in str(error)] == told, found
+    parameters = {"name": "x", "task": task, "prompts": "mute", "metrics": ["calls"]}
+    for phases, text in (("one", []), ("two", ["previous"])):
+        loaded = spec.parse({**parameters, "protocol": {**protocol, "phases": phases}}, mine)
+        problems = check.examine(resolve.plan(loaded, mine, Mock()))
+        assert ["previous" for error in problems if "never shows previous" in str(error)] == text, problems

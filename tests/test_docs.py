@@ -30,8 +30,8 @@ FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<kind>\w+)\n(?P<body>
 ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm serve")
 
 
-SLOW = {"simulated.md", "dpbench.md", "mas_bench.md"}
-"""Pages whose commands take a quarter of a minute and more; the slow tests run them."""
+SLOW = {"simulated.md", "dpbench.md", "mas_bench.md", "agentsnet.md", "cli.md", "darkforest.md", "leaderboard.md"}
+"""Pages whose commands take ten seconds and more; the slow tests run them."""
 PAGES_THAT_RUN = [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES]
 
 
@@ -41,13 +41,13 @@ def blocks(page: Path, kind: str) -> list[tuple[str, str]]:
 
 
 def commands(page: Path) -> list[str]:
-    found = []
+    results = []
     for _, body in blocks(page, "bash"):
         joined = body.replace("\\\n", " ")
-        found += [
+        results += [
             line.split("  #")[0].strip() for line in joined.splitlines() if line.strip() and line.strip()[0] != "#"
         ]
-    return found
+    return results
 
 
 def parses(line: str) -> bool:
@@ -82,7 +82,7 @@ def server() -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES_THAT_RUN, ids=lambda page: page.name)
 def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
-    where, shown = tmp_path, []
+    where, display = tmp_path, []
     for file, body in named_files(page):
         target = where / file
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -110,32 +110,32 @@ def test_every_command_runs(page: Path, tmp_path: Path, server: str) -> None:
             [sys.executable, "-m", "harness", *arguments], cwd=where, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{line}\n{done.stderr}"
-        shown.append(done.stdout)
+        display.append(done.stdout)
     for script in [body for note, body in blocks(page, "python") if note == "run"]:
         python = [sys.executable, "-c", script]
         done = subprocess.run(python, cwd=where, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{script}\n{done.stderr}"
     for _, body in blocks(page, "text"):
-        assert any(body.strip() in output for output in shown), f"{page.name} shows what no command prints"
+        assert any(body.strip() in output for output in display), f"{page.name} shows what no command prints"
 
 
 def plugin_files(page: Path) -> list[tuple[str, str]]:
     """(path, body) of the blocks noted as plugins, after those of the pages that this one goes on from."""
     before = [page.parent / name for name in re.findall(r"<!-- plugins of (\S+) -->", page.read_text("utf-8"))]
-    found = [
+    results = [
         block for one in (*before, page) for kind in ("python", "jinja", "yaml", "csv") for block in blocks(one, kind)
     ]
-    return [(note.removeprefix("plugin: "), body) for note, body in found if note.startswith("plugin: ")]
+    return [(note.removeprefix("plugin: "), body) for note, body in results if note.startswith("plugin: ")]
 
 
 def named_files(page: Path) -> list[tuple[str, str]]:
     """YAML blocks that are whole specs, under the name that the page's commands use for them."""
-    found = []
+    results = []
     for note, body in blocks(page, "yaml"):
         data = yaml.safe_load(body)
         if isinstance(data, dict) and "name" in data and "task" in data and not note:
-            found.append((f"{data['name']}.yaml", body))
-    return found
+            results.append((f"{data['name']}.yaml", body))
+    return results
 
 
 def recipes() -> list[Any]:

@@ -43,12 +43,12 @@ def test_turns_are_those_of_all_cases(name: str) -> None:
     turns = calls = 0
     for condition, case, _ in plan.episodes():
         policies = {group.name for group in condition.groups if group.policy is not None}
-        asked: dict[str, list[int]] = {}
+        requests: dict[str, list[int]] = {}
         for turn in drive(condition.protocol, condition.task, case).turns():
             if case.roles.get(turn.agent, "default") not in policies:
-                asked.setdefault(turn.agent, []).append(1 + turn.parse_retries)
+                requests.setdefault(turn.agent, []).append(1 + turn.parse_retries)
         most = condition.limits.calls_per_agent or 10**9
-        turns += sum(min(most, len(each)) for each in asked.values())
-        calls += sum(min(most, sum(each)) for each in asked.values())
-    found = estimate(plan)
-    assert (found.turns, found.calls, found.episodes) == (turns, calls, len(list(plan.episodes())))
+        turns += sum(min(most, len(each)) for each in requests.values())
+        calls += sum(min(most, sum(each)) for each in requests.values())
+    result = estimate(plan)
+    assert (result.turns, result.calls, result.episodes) == (turns, calls, len(list(plan.episodes())))

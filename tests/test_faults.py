@@ -147,12 +147,12 @@ def test_a_failing_model_leaves_no_results_while_the_other_goes_on(tmp_path: Pat
 
 
 def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     answered: list[str] = []
 
     async def answer(request: Request) -> str:
-        asked.append(request.id)
-        if len(asked) == 6:
+        requests.append(request.id)
+        if len(requests) == 6:
             raise EngineFatalError("gone")
         for _ in range(50):  # the others are still at it when it goes
             await asyncio.sleep(0)
@@ -163,19 +163,19 @@ def test_what_is_in_flight_when_an_engine_is_gone_is_waited_for_and_recorded(tmp
         play(tmp_path / "r", Mock(function=answer), 1)
     lines = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl")]
     assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in lines} == set(answered)
-    assert len(answered) == len(asked) - 1 >= 5
-    once = set(asked)
-    asked[:] = ["five"] * 10
+    assert len(answered) == len(requests) - 1 >= 5
+    once = set(requests)
+    requests[:] = ["five"] * 10
     play(tmp_path / "r", Mock(function=answer), 1)
-    assert not set(answered[: len(once) - 1]) & set(asked), "nothing is asked twice"
+    assert not set(answered[: len(once) - 1]) & set(requests), "nothing is asked twice"
 
 
 @pytest.mark.parametrize(("rate", "stops"), [(0.25, True), (0.0, True), (1.0, False)])
 def test_a_server_that_only_fails_stops_the_run(tmp_path: Path, rate: float, stops: bool) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def fail(request: Request) -> str:
-        asked.append(request.id)
+        requests.append(request.id)
         raise RequestError("no")
 
     if stops:
@@ -184,22 +184,22 @@ def test_a_server_that_only_fails_stops_the_run(tmp_path: Path, rate: float, sto
         ):
             play(tmp_path / "r", Mock(function=fail), 10, max_error_rate=rate)
         first = min(rate * 100, 9)  # it has never answered: a share of a hundred is not waited for
-        assert first < len(asked) <= first + 64
+        assert first < len(requests) <= first + 64
     else:
         done = play(tmp_path / "r", Mock(function=fail), 10, max_error_rate=rate)
-        assert len(asked) == 600 and not done.failed, "failed requests are data"
+        assert len(requests) == 600 and not done.failed, "failed requests are data"
 
 
 @pytest.mark.parametrize("last", [1, 24])
 def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_path: Path, last: int) -> None:
     play(tmp_path / "calm" / "r", Mock(function=calm), 2)
-    asked: list[str] = []
-    play(tmp_path / "count", Mock(function=lambda request: asked.append(request.id) or calm(request)), 2)
-    total, asked[:] = len(asked), []
+    requests: list[str] = []
+    play(tmp_path / "count", Mock(function=lambda request: requests.append(request.id) or calm(request)), 2)
+    total, requests[:] = len(requests), []
 
     def dying(request: Request) -> str:
-        asked.append(request.id)
-        if total - last < len(asked) <= total:
+        requests.append(request.id)
+        if total - last < len(requests) <= total:
             raise RequestError("still failing after 7 tries")
         return calm(request)
 
@@ -207,7 +207,7 @@ def test_a_server_that_dies_at_the_very_end_leaves_nothing_in_the_results(tmp_pa
     with pytest.raises(RunStoppedError, match=r"the last requests to mock failed, and nothing was answered since: "):
         play(folder, Mock(function=dying), 2)
     assert not (folder / "scores.jsonl").exists()
-    asked += [""] * total  # it is back
+    requests += [""] * total  # it is back
     play(folder, Mock(function=dying), 2)
     assert results(folder) == results(tmp_path / "calm" / "r")
 
@@ -300,11 +300,11 @@ def test_a_cache_that_cannot_be_written_stops_the_run_and_loses_no_answer(tmp_pa
     import sqlite3
 
     base = sqlite3.connect(tmp_path / "cache")
-    asked = []
+    requests = []
 
     def answer(request: Request) -> str:
-        asked.append(request.id)
-        if len(asked) == 10:
+        requests.append(request.id)
+        if len(requests) == 10:
             base.execute("DROP TABLE answers")  # the file is no cache any more
             base.commit()
         return "a"
@@ -312,19 +312,19 @@ def test_a_cache_that_cannot_be_written_stops_the_run_and_loses_no_answer(tmp_pa
     with pytest.raises(RunStoppedError, match=r"response cache .* fails: no such table(.|\n)*give the same command"):
         play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "cache")
     base.close()
-    kept = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
-    assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in kept} == set(asked) and not any("error" in m for m in kept)
-    before, asked[:] = set(asked), ["x"] * 20
+    items = [line for _, line in storage.lines(tmp_path / "r" / "journal.jsonl") if line["k"] == "move"]
+    assert {f"{m['e']}/{m['s']}/{m['i']}/0" for m in items} == set(requests) and not any("error" in m for m in items)
+    before, requests[:] = set(requests), ["x"] * 20
     assert not play(tmp_path / "r", Mock(function=answer), 1, use_cache=tmp_path / "other").failed
-    assert not before & set(asked)
+    assert not before & set(requests)
 
 
 def test_a_removed_journal_is_noticed_before_the_run_is_finished(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: Request) -> str:
-        asked.append(request.id)
-        if len(asked) == 30:
+        requests.append(request.id)
+        if len(requests) == 30:
             (tmp_path / "r" / "journal.jsonl").unlink()
         return "a"
 

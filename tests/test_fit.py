@@ -41,9 +41,9 @@ def fitted(folder: Path, model: Engine | None = None, overwrite: bool = False, *
     loaded = spec.parse(body(folder, **changes), BUILTIN)
     files = fit(loaded, BUILTIN, lambda: model, options=Options(output_path=folder / "runs", overwrite=overwrite))
     [(file, questions)] = files.items()
-    found: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    assert questions == len(found["questions"])
-    return found
+    data: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    assert questions == len(data["questions"])
+    return data
 
 
 def run(folder: Path, model: Engine | None = None, **changes: Any) -> Run:
@@ -51,24 +51,24 @@ def run(folder: Path, model: Engine | None = None, **changes: Any) -> Run:
 
 
 def test_the_agents_answer_the_calibration_rows_and_what_they_got_right_is_written(tmp_path: Path) -> None:
-    found = fitted(tmp_path)
-    assert len(found["questions"]) == 15 and found["task"] == {"use": "arithmetic", "size": 20, "terms": 3}
-    assert list(found["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
-    counts = found["parameters"]["tallies"]
+    result = fitted(tmp_path)
+    assert len(result["questions"]) == 15 and result["task"] == {"use": "arithmetic", "size": 20, "terms": 3}
+    assert list(result["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
+    counts = result["parameters"]["tallies"]
     assert counts["Agent-0"]["correct"] > counts["Agent-1"]["correct"] and counts["Agent-0"]["all"] == 15
     assert run(tmp_path).meta["identity"]["calibration"].keys() == {str(tmp_path / "fitted" / "p.json")}
 
 
 def test_fitting_again_asks_nothing_and_gives_the_same(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: Any) -> str:
-        asked.append(request.id)
+        requests.append(request.id)
         return "The answer is 7.\nConfidence: 0.5"
 
     first = fitted(tmp_path, Mock(function=answer))
-    assert len(asked) == 45, "three agents, each row once"
-    assert fitted(tmp_path, Mock(function=answer)) == first and len(asked) == 45
+    assert len(requests) == 45, "three agents, each row once"
+    assert fitted(tmp_path, Mock(function=answer)) == first and len(requests) == 45
 
 
 def test_a_file_of_other_parameters_is_not_written_over_by_itself(tmp_path: Path) -> None:
@@ -82,9 +82,11 @@ def test_a_file_of_other_parameters_is_not_written_over_by_itself(tmp_path: Path
 
 def test_questions_that_were_calibrated_on_are_refused(tmp_path: Path) -> None:
     fitted(tmp_path, fit={"task": {}, "limit": 5})
-    with pytest.raises(DataError, match=r"5 of the 20 questions are among those the parameters were fitted on") as told:
+    with pytest.raises(
+        DataError, match=r"5 of the 20 questions are among those the parameters were fitted on"
+    ) as raised:
         run(tmp_path)
-    assert "p.json" in str(told.value) and "must be disjoint" in str(told.value)
+    assert "p.json" in str(raised.value) and "must be disjoint" in str(raised.value)
     assert not (tmp_path / "run" / "journal.jsonl").exists(), "nothing was played"
 
 
@@ -96,8 +98,8 @@ def test_a_question_is_known_by_what_it_asks_not_by_its_id() -> None:
         return calibration.fingerprint(BUILTIN.load("tasks", "dataset_qa")(doc_to_text="q", doc_to_target="a"), case)
 
     assert fingerprint(case("1", question="What  is\nit?")) == fingerprint(case("2", question="what is it?"))
-    shown = case("1", question="An example. What is it?", bare="What is it?")
-    assert fingerprint(shown) == fingerprint(case("9", question="What is it?"))
+    output = case("1", question="An example. What is it?", bare="What is it?")
+    assert fingerprint(output) == fingerprint(case("9", question="What is it?"))
     one = case("1", question="Which?\nA. Lyon\nB. Paris", choices=["Lyon", "Paris"])
     other = case("2", question="Which?\nA. Paris\nB. Lyon", choices=["Paris", "Lyon"])
     assert fingerprint(one) == fingerprint(other), "the same question in another order"
@@ -123,17 +125,17 @@ def test_other_agents_are_refused(tmp_path: Path) -> None:
 
 
 def test_another_model_and_another_temperature_are_other_agents(tmp_path: Path) -> None:
-    said = "The answer is 7.\nConfidence: 0.5"
-    fitted(tmp_path, Mock(model="one", text=said))
+    text = "The answer is 7.\nConfidence: 0.5"
+    fitted(tmp_path, Mock(model="one", text=text))
     with pytest.raises(DataError, match=r'Agent-0 was \{"model": "one".*and is \{"model": "two"'):
-        run(tmp_path, Mock(model="two", text=said))
+        run(tmp_path, Mock(model="two", text=text))
     with pytest.raises(DataError, match=r"temperature"):
-        run(tmp_path, Mock(model="one", text=said), generation_kwargs={"temperature": 0.7})
-    assert run(tmp_path, Mock(model="one", text=said)).failed == []
+        run(tmp_path, Mock(model="one", text=text), generation_kwargs={"temperature": 0.7})
+    assert run(tmp_path, Mock(model="one", text=text)).failed == []
 
 
 def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_path: Path) -> None:
-    said = "The answer is 7.\nConfidence: 0.5"
+    text = "The answer is 7.\nConfidence: 0.5"
     own = tmp_path / "own"
     (own / "prompts" / "mine").mkdir(parents=True)
     (own / "harness.yaml").write_text("parents: [harness_builtin]\n")
@@ -142,12 +144,12 @@ def test_other_words_are_refused_and_words_that_agents_never_see_are_not(tmp_pat
 
     def evaluated() -> Run:
         data = body(tmp_path, prompts="mine")
-        return evaluate(data, Mock(text=said), output_path=tmp_path / "run", project=project.find(own))
+        return evaluate(data, Mock(text=text), output_path=tmp_path / "run", project=project.find(own))
 
     fit(
         spec.parse(body(tmp_path, prompts="mine"), mine),
         mine,
-        lambda: Mock(text=said),
+        lambda: Mock(text=text),
         options=Options(output_path=tmp_path / "runs"),
     )
     (own / "prompts" / "mine" / "debate.j2").write_text("Now argue.")
@@ -161,11 +163,11 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
     protocol = {**body(tmp_path)["protocol"], "coordinate": "always"}
     agents = {"default": "model", "boss": {"model": "boss", "agents": ["Coordinator"]}}
     more: dict[str, Any] = {"protocol": protocol, "agents": agents}
-    said = "The answer is 7.\nConfidence: 0.5"
-    one = fitted(tmp_path, Mock(text=said), models={"boss": {"use": "mock", "text": "The answer is 1."}}, **more)
+    text = "The answer is 7.\nConfidence: 0.5"
+    one = fitted(tmp_path, Mock(text=text), models={"boss": {"use": "mock", "text": "The answer is 1."}}, **more)
     assert list(one["agents"]) == ["Agent-0", "Agent-1", "Agent-2"]
     other = {"boss": {"use": "mock", "model": "another", "text": "The answer is 2."}}
-    assert run(tmp_path, Mock(text=said), models=other, **more).failed == []
+    assert run(tmp_path, Mock(text=text), models=other, **more).failed == []
 
 
 @pytest.mark.parametrize(
@@ -203,10 +205,10 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: str, told: str) -> None
 
 
 def test_parameters_that_cannot_be_are_told_with_their_file(tmp_path: Path) -> None:
-    found = fitted(tmp_path)
-    found["parameters"]["tallies"]["Agent-1"]["correct"] = -3
+    result = fitted(tmp_path)
+    result["parameters"]["tallies"]["Agent-1"]["correct"] = -3
     file = tmp_path / "fitted" / "p.json"
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(result))
     with pytest.raises(PluginError, match=r"p\.json.*Agent-1.*correct"):
         run(tmp_path)
 
@@ -243,18 +245,18 @@ def test_fewer_rows_may_be_asked_for_and_never_more(tmp_path: Path, capsys: pyte
 
 def test_what_is_wrong_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     def refused(**changes: Any) -> str:
-        asked: list[str] = []
+        requests: list[str] = []
 
         def answer(request: Any) -> str:
-            asked.append(request.id)
+            requests.append(request.id)
             return "The answer is 7."
 
         data = {**body(tmp_path), **changes}
         for attempt in (lambda: fitted(tmp_path, Mock(function=answer), **data), lambda: run(tmp_path, Mock(), **data)):
-            with pytest.raises((SpecError, PluginError, DataError)) as told:
+            with pytest.raises((SpecError, PluginError, DataError)) as raised:
                 attempt()
-        assert asked == []
-        return str(told.value)
+        assert requests == []
+        return str(raised.value)
 
     protocol = body(tmp_path)["protocol"]
     assert "correlated names 'Agent-9'" in refused(protocol={**protocol, "correlated": [["Agent-0", "Agent-9"]]})
@@ -274,9 +276,9 @@ def without(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def test_what_cannot_be_fitted_is_told(tmp_path: Path) -> None:
     def error(data: Mapping[str, Any]) -> str:
-        with pytest.raises((SpecError, DataError)) as told:
+        with pytest.raises((SpecError, DataError)) as raised:
             fit(spec.parse(data, BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs"))
-        return str(told.value)
+        return str(raised.value)
 
     plain = body(tmp_path)
     assert "there is no fit:" in error(without(plain, "fit"))
@@ -300,13 +302,13 @@ def test_eval_names_the_fit_that_it_needs_and_the_fit_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    wanted = ["eval", "--spec", "darkforest_quick", "--limit", "2", "--quiet"]
-    wanted += ["--set", "matrix.panel=[three_equals]", "--set", "matrix.method=[vote,belief]"]
+    results = ["eval", "--spec", "darkforest_quick", "--limit", "2", "--quiet"]
+    results += ["--set", "matrix.panel=[three_equals]", "--set", "matrix.method=[vote,belief]"]
     model = ["--model", "mock", "--model_args", "text='The answer is 7.'"]
     for more in (model, []):  # the files that ship are about simulated agents; then those in the folder about the model
-        assert main([*wanted, *more]) == 2
+        assert main([*results, *more]) == 2
         command = shlex.split(capsys.readouterr().err.splitlines()[-1])
         assert command[:4] == ["harness", "fit", "--spec", "darkforest_quick"]
         assert ("--overwrite" in command) == (not more)
         assert main([*command[1:], "--quiet"]) == 0
-        assert main([*wanted, *more]) == 0
+        assert main([*results, *more]) == 0

@@ -269,8 +269,8 @@ def test_a_dead_engine_stops_the_run_even_if_a_plugin_fails_beside_it(project: P
 def test_moves_recorded_by_another_protocol_are_not_taken_for_its_own(project: Project, tmp_path: Path) -> None:
     run(project, tmp_path / "r")
     journal = tmp_path / "r" / "journal.jsonl"
-    kept = [line for line in journal.read_text().splitlines(keepends=True) if '"k":"end"' not in line]
-    journal.write_text("".join(kept))
+    results = [line for line in journal.read_text().splitlines(keepends=True) if '"k":"end"' not in line]
+    journal.write_text("".join(results))
     edited(journal, '"t": "say"', '"t": "shout"')
     as_killed(tmp_path / "r")
     done = run(project, tmp_path / "r")

@@ -45,13 +45,13 @@ def test_imports_point_upwards(file: Path) -> None:
     top = parts[0]
     if top in ("__init__", "__main__"):
         return
-    known = layers()
+    names = layers()
     package = ".".join(("harness", *parts[:-1]))
     for name in imported(file, package):
         head, *rest = name.split(".")
         assert head not in PLUGINS, f"{file} imports the plugin folder {name}"
-        if head == "harness" and rest and rest[0] in known and rest[0] != top:
-            assert known[rest[0]] < known[top], f"{top} (layer {known[top]}) imports {rest[0]} (layer {known[rest[0]]})"
+        if head == "harness" and rest and rest[0] in names and rest[0] != top:
+            assert names[rest[0]] < names[top], f"{top} (layer {names[top]}) imports {rest[0]} (layer {names[rest[0]]})"
 
 
 @pytest.mark.parametrize("folder", ["harness", "registry", "metrics"])

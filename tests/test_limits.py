@@ -43,11 +43,11 @@ def run(
 
 def taken(folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Episode → agent → its move lines, in the order of its turns."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    mapping: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for _, line in storage.lines(folder / "journal.jsonl"):
         if line["k"] == "move":
-            found.setdefault(line["e"], {}).setdefault(line["s"], []).append(line)
-    return {e: {s: sorted(moves, key=lambda m: m["i"]) for s, moves in agents.items()} for e, agents in found.items()}
+            mapping.setdefault(line["e"], {}).setdefault(line["s"], []).append(line)
+    return {e: {s: sorted(moves, key=lambda m: m["i"]) for s, moves in agents.items()} for e, agents in mapping.items()}
 
 
 def calls(lines: list[dict[str, Any]]) -> int:
@@ -74,11 +74,11 @@ def one_by_one(wanted: list[int], left: int) -> list[int]:
 
 @given(st.lists(st.integers(0, 6), max_size=8), st.integers(1, 40), st.none() | st.integers(1, 9))
 def test_calls_are_dealt_like_cards(parse_retries: list[int], left: int, own: int | None) -> None:
-    asked = [turn(f"S{i}", repair) for i, repair in enumerate(parse_retries)]
-    dealt = Meter(EpisodeLimits(calls_per_episode=left, calls_per_agent=own)).allocate(asked).values()
-    wanted = [min(1 + repair, own or LARGEST) for repair in parse_retries]
-    assert [quota.calls for quota in dealt] == one_by_one(wanted, left)
-    short = [quota.calls < want for quota, want in zip(dealt, wanted, strict=True)]
+    requests = [turn(f"S{i}", repair) for i, repair in enumerate(parse_retries)]
+    dealt = Meter(EpisodeLimits(calls_per_episode=left, calls_per_agent=own)).allocate(requests).values()
+    items = [min(1 + repair, own or LARGEST) for repair in parse_retries]
+    assert [quota.calls for quota in dealt] == one_by_one(items, left)
+    short = [quota.calls < want for quota, want in zip(dealt, items, strict=True)]
     assert [quota.by for quota in dealt] == ["calls_per_episode" if s else "calls_per_agent" for s in short]
 
 
@@ -162,8 +162,8 @@ def test_who_may_not_be_asked_again_keeps_what_could_be_read(tmp_path: Path) -> 
 def test_tokens_that_are_used_up(tmp_path: Path, limits: dict[str, Any], most: set[int]) -> None:
     answer = Completion("a", input_tokens=10, output_tokens=1)
     run(tmp_path / "r", limits, Mock(function=lambda request: answer))
-    found = {calls(lines) for agents in taken(tmp_path / "r").values() for lines in agents.values()}
-    assert found == most
+    items = {calls(lines) for agents in taken(tmp_path / "r").values() for lines in agents.values()}
+    assert items == most
 
 
 @pytest.mark.parametrize("text", ["a", "?"])
@@ -241,14 +241,14 @@ def test_a_shared_call_is_billed_to_every_episode(tmp_path: Path) -> None:
         "metrics": ["calls", "limited"],
         "share_calls": True,
     }
-    asked: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
 
     def answer(request: Request) -> str:
-        asked[request.seed] += 1
+        counts[request.seed] += 1
         return "The answer is 1"
 
     done = harness.evaluate(data, Mock(function=answer), output_path=tmp_path, project=BUILTIN)
-    assert {tuple(score.numbers.values()) for score in done.scores} == {(2, 1)} and asked.total() == 6
+    assert {tuple(score.numbers.values()) for score in done.scores} == {(2, 1)} and counts.total() == 6
 
 
 def test_both_phases_are_one_episode(tmp_path: Path) -> None:
@@ -280,8 +280,8 @@ def test_a_limited_conversation_is_rebuilt(script: list[str], most: int, parse_r
     async def act(who: ModelPlayer) -> list[Move]:
         meter, moves = Meter(EpisodeLimits(calls_per_agent=most)), []
         for i in range(4):
-            asked = turn(parse_retries=parse_retries, i=i)
-            moves.append(await who.act(asked, meter.allocate([asked])["S0"]))
+            requests = turn(parse_retries=parse_retries, i=i)
+            moves.append(await who.act(requests, meter.allocate([requests])["S0"]))
             meter.take(moves[-1:])
         return moves
 
@@ -354,5 +354,5 @@ def test_a_limit_that_there_is_not() -> None:
 )
 def test_a_plan_counts_within_limits(limits: str, turns: int, most: int) -> None:
     plan = resolve.plan(spec.load("toy", TOY, [f"limits={limits}"]), TOY, Mock())
-    found = estimate(plan)
-    assert (found.turns, found.calls) == (turns, most)
+    result = estimate(plan)
+    assert (result.turns, result.calls) == (turns, most)

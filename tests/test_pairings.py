@@ -53,35 +53,35 @@ def message(tmp_path: Path, task: str, protocol: str) -> str:
     ],
 )
 def test_a_task_that_a_protocol_cannot_play(tmp_path: Path, task: str, protocol: str, says: str) -> None:
-    found = message(tmp_path, task, protocol)
-    assert found.startswith("s.yaml:4:3: protocol ") and says in found
+    result = message(tmp_path, task, protocol)
+    assert result.startswith("s.yaml:4:3: protocol ") and says in result
 
 
 def test_it_names_the_protocols_and_the_tasks_that_fit(tmp_path: Path) -> None:
-    found = message(tmp_path, "network", "{use: debate}")
-    assert "Protocols for this task: action_rounds, command_rounds, local_rounds." in found
-    assert "Tasks for this protocol: arithmetic, dataset_qa, finqa, gpqa," in found and found.endswith(", ….")
-    assert "agentsnet" not in found.partition("Tasks for this protocol")[2]
+    result = message(tmp_path, "network", "{use: debate}")
+    assert "Protocols for this task: action_rounds, command_rounds, local_rounds." in result
+    assert "Tasks for this protocol: arithmetic, dataset_qa, finqa, gpqa," in result and result.endswith(", ….")
+    assert "agentsnet" not in result.partition("Tasks for this protocol")[2]
 
 
 @pytest.mark.parametrize("channel", ["neighbors", "{use: unreliable, channel: neighbors, loss: 0.1}"])
 @pytest.mark.parametrize("use", ["action_rounds", "command_rounds"])
 def test_calls_need_a_channel_that_carries_them_out(tmp_path: Path, use: str, channel: str) -> None:
-    found = message(tmp_path, "sharded", ROUNDS.format(use, channel))
+    result = message(tmp_path, "sharded", ROUNDS.format(use, channel))
     column = len(f"  {{use: {use}, channel: ") + 1
-    assert found.startswith(
+    assert result.startswith(
         f"s.yaml:4:{column}: protocol {use!r} needs a channel that opens a Board (Executes named calls"
     )
-    assert "opens a OpenNeighbors" in found
-    assert "broadcast, mailbox, mas/broadcasting, mas/p2p, mas/shared_kv, silence, store." in found
+    assert "opens a OpenNeighbors" in result
+    assert "broadcast, mailbox, mas/broadcasting, mas/p2p, mas/shared_kv, silence, store." in result
 
 
 @pytest.mark.parametrize("channel", ["mailbox", "{use: unreliable, channel: mailbox, loss: 0.1}"])
 @pytest.mark.parametrize(("task", "use"), [("network", "local_rounds"), ("world", "steps")])
 def test_neighbors_need_a_channel_between_neighbors(tmp_path: Path, task: str, use: str, channel: str) -> None:
-    found = message(tmp_path, task, ROUNDS.format(use, channel))
-    assert "needs a channel that opens a NeighborChannel (Messages from neighbor to neighbor); " in found
-    assert found.endswith("Channels that do: neighbors.")
+    result = message(tmp_path, task, ROUNDS.format(use, channel))
+    assert "needs a channel that opens a NeighborChannel (Messages from neighbor to neighbor); " in result
+    assert result.endswith("Channels that do: neighbors.")
 
 
 def test_only_what_a_courier_carries_is_made_unreliable(tmp_path: Path) -> None:
@@ -103,5 +103,5 @@ def test_only_what_a_courier_carries_is_made_unreliable(tmp_path: Path) -> None:
 def test_what_fits_is_resolved(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(f"name: x\ntask: {TASKS['whole']}\nprotocol: vote\nprompts: silo/panel\nmetrics: [calls]\n")
-    made = resolve.plan(spec.load(str(file), builtin()), builtin(), Mock())
-    assert type(made.conditions[0].protocol).__name__ == "Vote"
+    plan = resolve.plan(spec.load(str(file), builtin()), builtin(), Mock())
+    assert type(plan.conditions[0].protocol).__name__ == "Vote"

@@ -95,9 +95,9 @@ def test_good_values(value: dict[str, Any]) -> None:
     ],
 )
 def test_mistakes(value: dict[str, Any], says: str) -> None:
-    found = [what for _, what in parameters.faults(Many, {**GOOD, **value})]
-    assert any(says in what for what in found), found
-    assert all("None found" not in what and "  " not in what for what in found)
+    results = [what for _, what in parameters.faults(Many, {**GOOD, **value})]
+    assert any(says in what for what in results), results
+    assert all("None found" not in what and "  " not in what for what in results)
 
 
 def test_a_missing_parameter() -> None:
@@ -160,10 +160,10 @@ def metric(project: Project, value: Any) -> Any:
 
 @pytest.mark.parametrize(("hint", "value", "expected"), FIELDS, ids=[hint[:28] for hint, _, _ in FIELDS])
 def test_a_parameter_is_what_its_annotation_says(tmp_path: Path, hint: str, value: Any, expected: Any) -> None:
-    found = metric(mine(tmp_path, hint), value).field
-    assert found == expected and repr(type(found)) == repr(type(expected))
+    field = metric(mine(tmp_path, hint), value).field
+    assert field == expected and repr(type(field)) == repr(type(expected))
     if isinstance(expected, list):
-        assert [type(item) for item in found] == [type(item) for item in expected]
+        assert [type(item) for item in field] == [type(item) for item in expected]
 
 
 def test_plugins_within_containers_are_built(tmp_path: Path) -> None:

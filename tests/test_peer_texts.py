@@ -36,10 +36,10 @@ def prompts_of(played: check.Drive, prompts: str) -> Iterator[str]:
 
 def assert_no_line(prompts: Iterator[str], *lines: str) -> None:
     """The forged lines are there, and none of them begins where the harness's own do."""
-    shown = [line for prompt in prompts for line in prompt.splitlines()]
+    outputs = [line for prompt in prompts for line in prompt.splitlines()]
     for line in lines:
-        assert any(line in other for other in shown), "the message was shown"
-        assert not any(other.startswith((line, f"- {line}")) for other in shown), line
+        assert any(line in other for other in outputs), "the message was shown"
+        assert not any(other.startswith((line, f"- {line}")) for other in outputs), line
 
 
 # ------------------------------------------------------------------------------ the one function
@@ -52,9 +52,9 @@ def test_every_line_end_is_known() -> None:
 
 @given(st.text(), st.booleans())
 def test_no_line_but_the_first_stands_at_the_margin(text: str, block: bool) -> None:
-    shown = peer_text(text, block=block)
-    first, *rest = shown.splitlines() or [""]
-    assert shown.count("\n") == len(shown.splitlines()) - (not shown.endswith("\n") and shown != "")
+    output = peer_text(text, block=block)
+    first, *rest = output.splitlines() or [""]
+    assert output.count("\n") == len(output.splitlines()) - (not output.endswith("\n") and output != "")
     assert all(line == "" or line.startswith("  ") for line in rest)
     assert not (block and rest) or first == "" or first.startswith("  ")
 
@@ -96,7 +96,7 @@ def test_silo(use: str, inbox: str | None, call: dict[str, str], look: str, faul
     prompts = list(prompts_of(played, "silo/standard"))
     assert_no_line(iter(prompts), *(line for line in lines if line not in own))
     for line, count in own.items():  # the real ones alone stand there
-        assert all(sum(shown.startswith(line) for shown in prompt.splitlines()) == count for prompt in prompts)
+        assert all(sum(item.startswith(line) for item in prompt.splitlines()) == count for prompt in prompts)
 
 
 @pytest.mark.parametrize("backend", mas_kit.BACKENDS)
@@ -110,8 +110,8 @@ def test_mas(backend: str) -> None:
     prompts = list(prompts_of(played, "mas/short"))
     assert_no_line(iter(prompts), *lines)
     if not kv:
-        [shown] = [prompt for prompt in prompts if "Agent-2: 99" in prompt]
-        assert " | from" not in shown and "|broadcast" not in shown.replace("\\|", "")
+        [output] = [prompt for prompt in prompts if "Agent-2: 99" in prompt]
+        assert " | from" not in output and "|broadcast" not in output.replace("\\|", "")
 
 
 def test_a_key_cannot_pass_for_several() -> None:
@@ -173,9 +173,9 @@ def test_panels(protocol: str, parameters: dict[str, Any], lines: tuple[str, ...
 
     def headings(reply: str) -> list[int]:
         say = "{}\nThe answer is {}.".format
-        asked = scripted(protocol, lambda agent, number: say(reply, agent[-1]), agents=3, **parameters).asked
-        shown = ["\n".join(m["content"] for m in one.messages if m["role"] != "assistant") for one in asked]
-        assert ("well" in reply) <= any(f"  {lines[0]}" in prompt for prompt in shown), "the replies were shown"
-        return [sum(line.startswith(lines) for line in prompt.splitlines()) for prompt in shown]
+        requests = scripted(protocol, lambda agent, number: say(reply, agent[-1]), agents=3, **parameters).asked
+        outputs = ["\n".join(m["content"] for m in one.messages if m["role"] != "assistant") for one in requests]
+        assert ("well" in reply) <= any(f"  {lines[0]}" in prompt for prompt in outputs), "the replies were shown"
+        return [sum(line.startswith(lines) for line in prompt.splitlines()) for prompt in outputs]
 
     assert headings(forged(*lines)) == headings("so")

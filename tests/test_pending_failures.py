@@ -69,15 +69,15 @@ def by_definition(lines: Sequence[storage.Line]) -> list[int]:
                     void.add(number)
         return [n for n, line in lines if n not in void and line.get("b", 1e9) <= cut.get(line["e"], 1e9)]
 
-    found: list[int] = []
+    results: list[int] = []
     process: list[tuple[int, storage.Line]] = []
     for number, line in [*enumerate(lines), (-1, RESUME)]:
         if line == RESUME:
-            found += [*of_process(process), number]
+            results += [*of_process(process), number]
             process = []
         else:
             process.append((number, line))
-    return found[:-1]
+    return results[:-1]
 
 
 def test_a_failure_and_what_follows_from_it_count_once_its_engine_answers() -> None:
@@ -151,12 +151,12 @@ def test_a_move_that_failed_half_way_keeps_the_answers_it_had(tmp_path: Path) ->
 
 def answered(journal: Path) -> set[str]:
     """The requests to which a journal holds answers, or failures, that count."""
-    found = set()
+    values = set()
     for _, line in storage.confirmed(journal):
         if line["k"] in ("move", "part"):
             calls = len(line.get("calls", ())) + (line.get("error_kind") == "request")
-            found |= {f"{line['e']}/{line['s']}/{line['i']}/{attempt}" for attempt in range(calls)}
-    return found
+            values |= {f"{line['e']}/{line['s']}/{line['i']}/{attempt}" for attempt in range(calls)}
+    return values
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -229,13 +229,13 @@ def test_a_journal_cut_anywhere_counts_nothing_that_the_whole_one_does_not(event
 def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path: Path) -> None:
     """Every failure of a living engine is a result, what failed in the outage is asked again, and nothing
     that counts is asked twice."""
-    asked: list[str] = []
+    requests: list[str] = []
     outage = range(0)
 
     def answer(request: Request) -> str:
-        asked.append(request.id)
-        if len(asked) in outage or request.seed % 7 == 0:
-            raise RequestError("overloaded" if len(asked) in outage else "a fault of this request")
+        requests.append(request.id)
+        if len(requests) in outage or request.seed % 7 == 0:
+            raise RequestError("overloaded" if len(requests) in outage else "a fault of this request")
         return "?" if request.seed % 5 == 0 else "ab"[request.seed % 2]
 
     def run(folder: Path, **more: Any) -> harness.Run:
@@ -248,10 +248,10 @@ def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path:
 
     run(tmp_path / "calm" / "r")
     assert b"a fault of this request" in (tmp_path / "calm" / "r" / "journal.jsonl").read_bytes()
-    total = len(asked)
+    total = len(requests)
     for case in range(12):
         rng = random.Random(case)
-        folder, asked[:] = tmp_path / f"{case}" / "r", []
+        folder, requests[:] = tmp_path / f"{case}" / "r", []
         start = rng.randint(2, total)
         outage = range(start, start + 500)
         with pytest.raises(RunStoppedError, match="requests to mock failed"):
@@ -262,8 +262,8 @@ def test_an_outage_anywhere_and_a_kill_anywhere_leave_the_same_results(tmp_path:
             journal.write_bytes(journal.read_bytes()[: rng.randint(0, journal.stat().st_size)])
             as_killed(folder)
         recorded = answered(journal)
-        asked[:], outage = [], range(0)
+        requests[:], outage = [], range(0)
         run(folder)
         assert results(folder) == results(tmp_path / "calm" / "r")
-        assert not recorded & set(asked) and len(set(asked)) == len(asked)
+        assert not recorded & set(requests) and len(set(requests)) == len(requests)
         assert answered(journal) == answered(tmp_path / "calm" / "r" / "journal.jsonl")

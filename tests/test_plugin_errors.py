@@ -126,8 +126,8 @@ def test_the_message_has_the_place_the_folder_the_traceback(
     folder = tmp_path / "r"
     whole = ["eval", "--spec", spec(project, **how), "--output_path", str(folder), "--repeats", "3"]
     assert command(project, *whole) == 1, "every episode failed"
-    said = capsys.readouterr().err
-    assert error in said and str(folder / "errors.jsonl") in said and "Traceback" not in said
+    err = capsys.readouterr().err
+    assert error in err and str(folder / "errors.jsonl") in err and "Traceback" not in err
     assert json.loads((folder / "scores.jsonl").read_text().splitlines()[0])["error"].endswith(error)
     first, *others = errors(folder)
     assert (first["stage"], first["episode"], first["error"]) == (stage, "all/c/0", error)
@@ -156,8 +156,8 @@ def test_before_anything_is_played(
 ) -> None:
     arguments = [name, "--spec", spec(project, at="cases")]
     assert command(project, *arguments) == 2
-    said = capsys.readouterr().err
-    assert f"ZeroDivisionError: division by zero (registry/tasks/faulty.py:{LINE})" in said and "Traceback" not in said
+    err = capsys.readouterr().err
+    assert f"ZeroDivisionError: division by zero (registry/tasks/faulty.py:{LINE})" in err and "Traceback" not in err
     assert command(project, *arguments, "--debug") == 2
     assert "Traceback" in capsys.readouterr().err
 

@@ -55,8 +55,8 @@ def test_no_generic_name_reaches_the_module_table() -> None:
 def test_plugins_pickle() -> None:
     import pickle
 
-    made = project.find(TOY).load("policies", "coin")(bias=0.25)
-    assert pickle.loads(pickle.dumps(made)) == made
+    result = project.find(TOY).load("policies", "coin")(bias=0.25)
+    assert pickle.loads(pickle.dumps(result)) == result
 
 
 def test_a_child_sees_its_parents_and_wins_over_them(tmp_path: Path) -> None:

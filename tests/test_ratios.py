@@ -60,20 +60,20 @@ def cell(scores: list[EpisodeScore], **entry: Any) -> Any:
 def test_value_and_error_are_those_of_the_textbook(parts: list[Parts]) -> None:
     """The delta method's variance of a/b from sample variances and covariance: another way to the same number."""
     over, under = numpy.array(parts, dtype=float).T
-    found = Share().aggregate(parts)
-    assert found.value is not None and found.stderr is not None and found.n == len(parts)
+    statistic = Share().aggregate(parts)
+    assert statistic.value is not None and statistic.stderr is not None and statistic.n == len(parts)
     ratio = over.sum() / under.sum()
     (aa, ab), (_, bb) = numpy.cov(over, under, ddof=1)
     variance = (aa + ratio**2 * bb - 2 * ratio * ab) / len(parts) / under.mean() ** 2
-    assert found.value == pytest.approx(ratio, abs=1e-12)
-    assert found.stderr == pytest.approx(math.sqrt(max(0.0, variance)), rel=1e-6, abs=1e-6)
+    assert statistic.value == pytest.approx(ratio, abs=1e-12)
+    assert statistic.stderr == pytest.approx(math.sqrt(max(0.0, variance)), rel=1e-6, abs=1e-6)
 
 
 @given(st.lists(st.integers(0, 9), min_size=2), st.integers(1, 9))
 def test_with_equal_denominators_it_is_the_mean_of_shares(numerators: list[int], denominator: int) -> None:
-    found = Share().aggregate([(a, denominator) for a in numerators])
+    statistic = Share().aggregate([(a, denominator) for a in numerators])
     plain = stats.mean([a / denominator for a in numerators])
-    assert (found.value, found.stderr) == (pytest.approx(plain.value), pytest.approx(plain.stderr, abs=1e-12))
+    assert (statistic.value, statistic.stderr) == (pytest.approx(plain.value), pytest.approx(plain.stderr, abs=1e-12))
 
 
 def test_the_error_is_that_of_resampled_episodes() -> None:
@@ -86,10 +86,10 @@ def test_the_error_is_that_of_resampled_episodes() -> None:
 
 
 def test_a_table_pools_decisions_not_episodes() -> None:
-    found = cell(scored((1, 1), (1, 9), None, (0, 0)), error="t")
-    assert found.value == pytest.approx(2 / 10)  # the mean of shares is .56
-    assert (found.n, found.missing) == (2, 2)
-    assert found.stderr == pytest.approx(statistics.stdev(linearised([(1, 1), (1, 9)])) / math.sqrt(2))
+    result = cell(scored((1, 1), (1, 9), None, (0, 0)), error="t")
+    assert result.value == pytest.approx(2 / 10)  # the mean of shares is .56
+    assert (result.n, result.missing) == (2, 2)
+    assert result.stderr == pytest.approx(statistics.stdev(linearised([(1, 1), (1, 9)])) / math.sqrt(2))
     by_condition = cell(scored((1, 1), (1, 9)), aggregate="mean_of_conditions")
     assert by_condition.value == pytest.approx(2 / 10)  # one condition: pooled within
 
@@ -106,10 +106,10 @@ def test_the_quotient_of_two_metrics_in_a_table_has_the_same_error() -> None:
         "aggregate": "pooled",
         "error": "t",
     }
-    found = build(TableSpec.parse(entry), scores, {"a": metric, "b": metric}).rows[0].cells[0]
+    result = build(TableSpec.parse(entry), scores, {"a": metric, "b": metric}).rows[0].cells[0]
     same = metric.aggregate(parts)
-    assert (found.value, found.stderr) == (same.value, same.stderr)
-    assert found.low is not None and found.high is not None and found.low < found.value < found.high
+    assert (result.value, result.stderr) == (same.value, same.stderr)
+    assert result.low is not None and result.high is not None and result.low < result.value < result.high
 
 
 @given(PARTS, PARTS)
@@ -118,15 +118,15 @@ def test_a_comparison_tests_the_difference_of_the_pooled_ratios(base: list[Parts
     entry = {"title": "T", "rows": "model", "cell": "share"}
     compare = {"label": "side", "base": "base", "with": "other", "paired_by": "case"}
     table = build(TableSpec.parse({**entry, "compare": compare}), scores, {"share": Share()})
-    found = {column.key["statistic"]: c.value for column, c in zip(table.columns, table.rows[0].cells, strict=True)}
+    mapping = {column.key["statistic"]: c.value for column, c in zip(table.columns, table.rows[0].cells, strict=True)}
     one, two = Share().aggregate(base), Share().aggregate(other)
-    assert found["difference"] == pytest.approx((two.value or 0) - (one.value or 0), abs=1e-9)
+    assert mapping["difference"] == pytest.approx((two.value or 0) - (one.value or 0), abs=1e-9)
     error = math.hypot(one.stderr or 0, two.stderr or 0)
-    if found["t"] is not None:
-        assert found["t"] == pytest.approx((found["difference"] or 0) / error, rel=1e-6)
+    if mapping["t"] is not None:
+        assert mapping["t"] == pytest.approx((mapping["difference"] or 0) / error, rel=1e-6)
     n = min(len(base), len(other))
     both = [sum(a for a, _ in side[:n]) / sum(b for _, b in side[:n]) for side in (other, base)]
-    assert found["paired_difference"] == pytest.approx(both[0] - both[1], abs=1e-9)
+    assert mapping["paired_difference"] == pytest.approx(both[0] - both[1], abs=1e-9)
 
 
 def test_a_pair_with_several_episodes_is_one_cluster() -> None:
@@ -139,11 +139,11 @@ def test_a_pair_with_several_episodes_is_one_cluster() -> None:
     compare = {"label": "side", "base": "base", "with": "other", "paired_by": "case"}
     spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "compare": compare})
     table = build(spec, scores, {"share": Share()})
-    found = {column.key["statistic"]: c.value for column, c in zip(table.columns, table.rows[0].cells, strict=True)}
+    mapping = {column.key["statistic"]: c.value for column, c in zip(table.columns, table.rows[0].cells, strict=True)}
     paired = stats.paired_t(linearised([(6, 6), (1, 4)]), linearised([(2, 6), (2, 2)]))
-    assert found["pairs"] == 2
-    assert (found["paired_difference"], found["paired_p"]) == (paired.difference, paired.pvalue)
-    assert found["paired_difference"] == pytest.approx(7 / 10 - 4 / 8)
+    assert mapping["pairs"] == 2
+    assert (mapping["paired_difference"], mapping["paired_p"]) == (paired.difference, paired.pvalue)
+    assert mapping["paired_difference"] == pytest.approx(7 / 10 - 4 / 8)
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda p: (min(p), max(p))), min_size=2))
@@ -154,19 +154,19 @@ def test_an_interval_of_a_share_stays_within_0_and_1(parts: list[Parts]) -> None
         bounds = (0, 1)
 
     spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "aggregate": "pooled", "error": "t"})
-    found = build(spec, scored(*parts), {"share": Bounded()}).rows[0].cells[0]
-    if found.low is not None and found.high is not None:
-        assert 0 <= found.low <= found.value <= found.high <= 1  # type: ignore[operator]
+    result = build(spec, scored(*parts), {"share": Bounded()}).rows[0].cells[0]
+    if result.low is not None and result.high is not None:
+        assert 0 <= result.low <= result.value <= result.high <= 1  # type: ignore[operator]
 
 
 def test_scores_keep_both_parts_and_refuse_what_is_none(tmp_path: Path) -> None:
     episode = Episode("c/x/0", "c", "x", 0, {"model": "m"}, {}, [])
-    for given_parts, kept in (((3, 7), [3, 7]), (None, None), ((0, 0), None), ((math.nan, 2), None)):
-        made = score(episode, {"share": Share(given_parts)})
-        assert made.error is None and json.loads(json.dumps(made.to_json()["numbers"])) == {"share": kept}
+    for given_parts, item in (((3, 7), [3, 7]), (None, None), ((0, 0), None), ((math.nan, 2), None)):
+        scores = score(episode, {"share": Share(given_parts)})
+        assert scores.error is None and json.loads(json.dumps(scores.to_json()["numbers"])) == {"share": item}
         file = tmp_path / "scores.jsonl"
-        file.write_text(json.dumps(made.to_json()) + "\n", "utf-8")
-        assert load_scores(file)[0].number("share") == (3 / 7 if kept else None)
+        file.write_text(json.dumps(scores.to_json()) + "\n", "utf-8")
+        assert load_scores(file)[0].number("share") == (3 / 7 if item else None)
     assert "the denominator is -1, below 0" in str(score(episode, {"share": Share((1, -1))}).error)
     for broken in ([1], [1, 0], [1, "2"], [True, 2], {"a": 1}):
         line = {"id": "c/x/0", "condition": "c", "labels": {}, "numbers": {"share": broken}}

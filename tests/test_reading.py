@@ -95,8 +95,8 @@ def test_a_reply_whose_parser_raises_is_unreadable(
     spec = {"extends": "toy", "name": "t", "matrix": None, "task": "numbers", "tables": None, "metrics": ["agreed"]}
     done = harness.evaluate(spec, says("5", text), output_path=tmp_path / "r", project=frail)
     assert not done.failed and [score.numbers["agreed"] for score in done.scores] == [0.0, 0.0]
-    told = {(move["s"], move.get("error_kind"), move.get("error")) for move in moves(tmp_path / "r")}
-    assert told == {("S0", None, None), ("S1", "parse", f"the reply hits a bug: {bug}")}
+    results = {(move["s"], move.get("error_kind"), move.get("error")) for move in moves(tmp_path / "r")}
+    assert results == {("S0", None, None), ("S1", "parse", f"the reply hits a bug: {bug}")}
     noted = [json.loads(line) for line in (tmp_path / "r" / "errors.jsonl").read_text().splitlines()]
     assert {(one["stage"], one["episode"], one["error"]) for one in noted} == {
         ("reply", f"all/c{i}/0", bug) for i in range(2)
@@ -146,11 +146,11 @@ def test_a_confidence_of_blanks_costs_darkforest_no_episode(tmp_path: Path) -> N
 
 
 def test_what_is_too_long_is_a_parse_failure_that_can_be_mended(frail: Project, tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(request: Request) -> Completion:
-        asked.append(request.thread.messages[-1]["content"])
-        return Completion("5" if "too long" in asked[-1] or len(asked) > 1 else " " * MAX_CHARS + "5")
+        requests.append(request.thread.messages[-1]["content"])
+        return Completion("5" if "too long" in requests[-1] or len(requests) > 1 else " " * MAX_CHARS + "5")
 
     spec = {"extends": "toy", "name": "t", "matrix": None, "task": "numbers", "tables": None, "metrics": ["agreed"]}
     done = harness.evaluate(spec, Mock(function=answer), output_path=tmp_path / "r", project=frail)

@@ -190,8 +190,8 @@ def test_the_reference_reading_of_choices(text: str, answer: str | None) -> None
 @given(st.lists(st.text(st.characters(categories=("L", "N")), min_size=1), min_size=1, unique=True), st.data())
 def test_what_constrained_decoding_writes_is_read(options: list[str], data: st.DataObject) -> None:
     form = Choice(tuple(options), MARKER)
-    said = data.draw(st.sampled_from(form.constraint()["choice"]))
-    assert f"{MARKER} {form.parse(said).action}" == said
+    shards = data.draw(st.sampled_from(form.constraint()["choice"]))
+    assert f"{MARKER} {form.parse(shards).action}" == shards
     assert form.noop is None
 
 

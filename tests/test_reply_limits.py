@@ -81,11 +81,11 @@ def test_the_longest_option_fits(name: str) -> None:
     for condition in plan.conditions:
         case = next(iter(condition.task.cases(1, plan.seed)))
         turn = first_turn(condition.protocol, condition.task, case)
-        form, said = turn.reply, 0
+        form, text = turn.reply, 0
         if isinstance(form, ActionWithMessage):
-            said = form.line.max_chars
+            text = form.line.max_chars
             form = form.act
         replies = [condition.task.reply(case, agent) for agent in case.agents] if turn.name != "act" else [form]
         for reply in replies:
             longest = max(map(str, reply.options or ("",)), key=len)
-            assert len(f"MESSAGE: \nACTION: ### Final Answer ### {longest}") + said <= limit, (case.id, longest)
+            assert len(f"MESSAGE: \nACTION: ### Final Answer ### {longest}") + text <= limit, (case.id, longest)

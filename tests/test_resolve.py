@@ -63,15 +63,15 @@ def test_references_in_lists_and_mappings_are_built(project: Project) -> None:
         "names": ["a", "b"],
         "tags": ["x", "x"],
     }
-    made: Any = plan(project, protocol=body).conditions[0].protocol
-    assert [type(voice).__name__ for voice in (*made.voices, made.solo, made.parts["bass"])] == [
+    protocol: Any = plan(project, protocol=body).conditions[0].protocol
+    assert [type(voice).__name__ for voice in (*protocol.voices, protocol.solo, protocol.parts["bass"])] == [
         "Coin",
         "Coin",
         "Illegal",
         "Coin",
     ]
-    assert [voice.bias for voice in made.voices] == [0.5, 0.25]
-    assert made.names == ("a", "b") and made.tags == frozenset({"x"})
+    assert [voice.bias for voice in protocol.voices] == [0.5, 0.25]
+    assert protocol.names == ("a", "b") and protocol.tags == frozenset({"x"})
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_mistakes_in_inner_references_say_where(project: Project, tmp_path: Path
 
 def test_a_share_of_agents_is_counted_as_a_person_would(project: Project) -> None:
     """0.29 · 50 is 14.499999999999998 to a computer, 0.58 · 50 is 28.999999999999996."""
-    made = plan(project, matrix={"agents": [50]}, agents={"o": {"share": 0.58}})
-    condition = made.conditions[0]
+    result = plan(project, matrix={"agents": [50]}, agents={"o": {"share": 0.58}})
+    condition = result.conditions[0]
     assert len(condition.assign_groups(condition.task.example(), 0).roles) == 29
 
 
 def test_who_sits_where_can_be_swept(project: Project) -> None:
     """Methods have different agents: nobody sits at a table that is not set."""
     matrix = {"agents": [{"name": 2, "first": ["S0"]}, {"name": 3, "first": ["S0", "S2"]}, {"name": 4, "first": []}]}
-    made = plan(project, matrix=matrix, agents={"o": {"agents": "${agents.first}", "policy": "coin"}})
-    roles = [condition.assign_groups(condition.task.example(), 0).roles for condition in made.conditions]
+    result = plan(project, matrix=matrix, agents={"o": {"agents": "${agents.first}", "policy": "coin"}})
+    roles = [condition.assign_groups(condition.task.example(), 0).roles for condition in result.conditions]
     assert roles == [{"S0": "o"}, {"S0": "o", "S2": "o"}, {}]
 
 

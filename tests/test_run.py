@@ -79,8 +79,8 @@ def test_a_run_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -
         run(part, again, max_concurrency=3)
         assert results(part) == expected
         failed = {(line["e"], line["s"], line["i"]) for line in recorded}
-        asked = {tuple(name.rsplit("/", 3)[:3]) for name in again.asked}
-        assert not {(e, s, str(i)) for e, s, i in failed} & asked, "a recorded move was asked again"
+        items = {tuple(name.rsplit("/", 3)[:3]) for name in again.asked}
+        assert not {(e, s, str(i)) for e, s, i in failed} & items, "a recorded move was asked again"
 
 
 def test_a_journal_that_was_cut_after_the_run_is_noticed(tmp_path: Path) -> None:

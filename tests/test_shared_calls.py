@@ -53,11 +53,11 @@ def answers(run: Any) -> dict[str, list[Any]]:
     """Episode → what its agents said."""
     from harness import storage
 
-    found: dict[str, list[Any]] = {}
+    mapping: dict[str, list[Any]] = {}
     for _, line in storage.lines(run.folder / "journal.jsonl"):
         if line["k"] == "move":
-            found.setdefault(line["e"], []).append((line["s"], line["a"]["answer"]))
-    return {name: sorted(said) for name, said in found.items()}
+            mapping.setdefault(line["e"], []).append((line["s"], line["a"]["answer"]))
+    return {name: sorted(text) for name, text in mapping.items()}
 
 
 @pytest.mark.parametrize("share", [True, False])
@@ -66,9 +66,9 @@ def test_equal_calls_are_asked_once_and_billed_to_everybody(tmp_path: Path, shar
     run = harness.evaluate({**SPEC, "share_calls": share}, Mock(function=model), output_path=tmp_path / "run")
     assert sum(model.asked.values()) == (15 if share else 45)
     assert {score.numbers["tokens"] for score in run.scores} == {45}, "three calls of 15 tokens, as if alone"
-    said = answers(run)
+    text = answers(run)
     by_case: dict[str, set[str]] = {}
-    for episode, moves in said.items():
+    for episode, moves in text.items():
         by_case.setdefault(episode.split("/")[1], set()).add(str(moves))
     assert {len(versions) for versions in by_case.values()} == ({1} if share else {3})
     if share:
@@ -119,8 +119,8 @@ def test_who_waits_for_a_shared_call_gets_its_error_too(tmp_path: Path) -> None:
         await engine.close()
         return [*both, later.text]
 
-    found = asyncio.run(play())
-    assert [type(one) for one in found[:2]] == [RequestError, RequestError] and found[2] == "yes"
+    result = asyncio.run(play())
+    assert [type(one) for one in result[:2]] == [RequestError, RequestError] and result[2] == "yes"
 
 
 def test_an_engines_bug_fails_episodes_and_not_the_run(tmp_path: Path) -> None:
@@ -265,10 +265,10 @@ def test_a_place_that_nobody_takes_is_given_back() -> None:
         thread = Thread()
         thread.add("user", "?")
         request = Request("x", thread, {}, 1)
-        asked = asyncio.create_task(a.complete(request))
+        requests = asyncio.create_task(a.complete(request))
         while not Big.started:
             await asyncio.sleep(0)
-        asked.cancel()
+        requests.cancel()
         other = await b.complete(request)
         await b.close()
         return [other.text, *Big.started]

@@ -113,8 +113,8 @@ def edit(project: Path, file: str, before: str, after: str) -> None:
 
 
 def meta(project: Path, folder: str = "r") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((project / folder / "run.json").read_text())
-    return found
+    data: dict[str, Any] = json.loads((project / folder / "run.json").read_text())
+    return data
 
 
 def test_run_json_lists_the_code(project: Path) -> None:
@@ -157,14 +157,14 @@ def test_a_finished_run_with_a_changed_protocol_stays_what_it_is(project: Path) 
 def test_an_unfinished_run_goes_on_where_only_metrics_changed(project: Path, file: str, goes_on: bool) -> None:
     """All its episodes are then measured by the same code."""
     assert play(project, "r", "aye", "--max_calls", "2", "--max_concurrency", "1")[0] == 1
-    begun = meta(project)
+    started = meta(project)
     edit(project, file, "\n@plugin", "\nX = 1\n@plugin")
     edit(project, METRIC_FILE, "1.0 *", "0.5 *" if goes_on else "1.0 *")
     status, out, err = play(project)
     assert (status == 0) == goes_on, err
     if goes_on:
         assert "0.50" in out and {json.loads(line)["numbers"]["right"] for line in scores(project)} == {0.5}
-        assert "rescore" not in meta(project) and meta(project)["code"] != begun["code"]
+        assert "rescore" not in meta(project) and meta(project)["code"] != started["code"]
     else:
         assert f"{file}\n" in err and "take the change back" in err
         edit(project, file, "\nX = 1\n@plugin", "\n@plugin")

@@ -157,10 +157,10 @@ def test_a_name_picks_the_mapping_that_the_base_sweeps(tmp_path: Path) -> None:
 def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
     text = GOOD.replace("task: pick", "task: {use: pick, agents: '${n.agents}', letters: '${n.letters}'}")
     matrix = "matrix: {n: [{name: a, agents: 2, letters: ab}, {name: b, like: a, agents: 9}, {name: c, like: b}]}\n"
-    made = [
+    results = [
         (v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in load(tmp_path, text + matrix).variants()
     ]
-    assert made == [("n=a", 2, "ab"), ("n=b", 9, "ab"), ("n=c", 9, "ab")]
+    assert results == [("n=a", 2, "ab"), ("n=b", 9, "ab"), ("n=c", 9, "ab")]
     with pytest.raises(SpecError, match="no value before this one is called 'c'") as error:
         load(tmp_path, text + matrix.replace("like: a", "like: c"))
     assert "s.yaml:6:" in str(error.value) and "There are: a" in str(error.value)
@@ -174,8 +174,8 @@ def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
     child = load(
         tmp_path, "extends: base.yaml\nname: child\nmatrix: {n: [{like: b, agents: 7}, a, {name: c, like: a}]}\n"
     )
-    made = [(v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in child.variants()]
-    assert made == [("n=b", 7, "abc"), ("n=a", 2, "ab"), ("n=c", 2, "ab")]
+    results = [(v.id, v.data["task"]["agents"], v.data["task"]["letters"]) for v in child.variants()]
+    assert results == [("n=b", 7, "abc"), ("n=a", 2, "ab"), ("n=c", 2, "ab")]
     changed = load(tmp_path, base, "matrix.n=[{like: a, letters: xyz}]")
     assert [v.data["task"] for v in changed.variants()] == [{"use": "pick", "agents": 2, "letters": "xyz"}]
     with pytest.raises(SpecError, match="no value before this one is called 'd'\n  There are: a, b"):
@@ -274,8 +274,8 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_default_said_in_so_many_words_is_the_same_benchmark(tmp_path: Path) -> None:
-    said = load(tmp_path, GOOD + "seed: 0\nrepeats: 1\n")
-    assert said.digest() == load(tmp_path, GOOD).digest() and said.data == load(tmp_path, GOOD).data
+    plugin = load(tmp_path, GOOD + "seed: 0\nrepeats: 1\n")
+    assert plugin.digest() == load(tmp_path, GOOD).digest() and plugin.data == load(tmp_path, GOOD).data
 
 
 def test_digest_ignores_presentation_and_sees_the_rest(tmp_path: Path) -> None:
@@ -285,8 +285,8 @@ def test_digest_ignores_presentation_and_sees_the_rest(tmp_path: Path) -> None:
 
 
 def test_from_python() -> None:
-    made = spec.parse({"extends": "toy", "name": "x", "protocol": {"rounds": 1}}, TOY)
-    assert made.data["protocol"] == {"use": "rounds", "rounds": 1}
+    parsed = spec.parse({"extends": "toy", "name": "x", "protocol": {"rounds": 1}}, TOY)
+    assert parsed.data["protocol"] == {"use": "rounds", "rounds": 1}
     changed = spec.parse({"extends": "toy", "name": "x"}, TOY, ["protocol.rounds=1"], seed=3, limit=None)
     assert changed.data["protocol"]["rounds"] == 1 and changed.data["seed"] == 3 and "limit" not in changed.data
     with pytest.raises(SpecError, match="unknown key"):

@@ -44,13 +44,13 @@ def test_counts_that_no_run_ends_with(tmp_path: Path, key: str) -> None:
 def test_a_matrix_of_a_million_million_conditions(tmp_path: Path) -> None:
     values = ", ".join(map(str, range(1, 1001)))
     text = BASE.replace("size: 2", "size: 2, metadata: {x: '${a}${b}${c}${d}'}")
-    told = refused(tmp_path, text + "matrix:\n" + "".join(f"  {name}: [{values}]\n" for name in "abcd"))
-    assert "s.yaml:8:3: 1000000000000 conditions (1,000 a · 1,000 b · 1,000 c · 1,000 d); at most 10,000" in told
+    report = refused(tmp_path, text + "matrix:\n" + "".join(f"  {name}: [{values}]\n" for name in "abcd"))
+    assert "s.yaml:8:3: 1000000000000 conditions (1,000 a · 1,000 b · 1,000 c · 1,000 d); at most 10,000" in report
 
 
 def test_a_matrix_of_many_variables(tmp_path: Path) -> None:
-    told = refused(tmp_path, BASE + "matrix:\n" + "".join(f"  v{i}: [1]\n" for i in range(101)))
-    assert "s.yaml:8:3: 101 swept variables; at most 100" in told
+    report = refused(tmp_path, BASE + "matrix:\n" + "".join(f"  v{i}: [1]\n" for i in range(101)))
+    assert "s.yaml:8:3: 101 swept variables; at most 100" in report
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_a_long_text_inserted_often(tmp_path: Path) -> None:
 
 
 def test_fifty_thousand_keys(tmp_path: Path) -> None:
-    told = refused(tmp_path, BASE + "".join(f"key{i}: 1\n" for i in range(50_000)))
-    assert told.startswith("/s.yaml:24998:") and "holds more than 50,000 keys and values" in told
+    report = refused(tmp_path, BASE + "".join(f"key{i}: 1\n" for i in range(50_000)))
+    assert report.startswith("/s.yaml:24998:") and "holds more than 50,000 keys and values" in report
 
 
 def test_of_thousands_of_mistakes_the_first_are_told(tmp_path: Path) -> None:
@@ -83,15 +83,15 @@ def test_of_thousands_of_mistakes_the_first_are_told(tmp_path: Path) -> None:
         BASE + "".join(f"key{i}: 1\n" for i in range(2000)),
         BASE.replace("size: 2", ", ".join(f"key{i}: 1" for i in range(2000))),
     ):
-        told = refused(tmp_path, text)
-        assert "'key29'" in told and "'key30'" not in told and "… and more; these are the first 30" in told
+        report = refused(tmp_path, text)
+        assert "'key29'" in report and "'key30'" not in report and "… and more; these are the first 30" in report
 
 
 def test_thousands_of_templates_for_each_row(tmp_path: Path) -> None:
     labels = ", ".join(f"l{i}: expression" for i in range(201))
     for parameter in (f"labels: {{{labels}}}", f"process_docs: {{set: {{{labels}}}}}"):
-        told = refused(tmp_path, BASE.replace("size: 2", parameter))
-        assert "s.yaml:2:" in told and "201 templates for each row; at most 200" in told
+        report = refused(tmp_path, BASE.replace("size: 2", parameter))
+        assert "s.yaml:2:" in report and "201 templates for each row; at most 200" in report
 
 
 def test_many_conditions_are_a_spec_like_any_other(tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def test_welch_is_scipys(a: list[float], b: list[float]) -> None:
     if min(numpy.std(a), numpy.std(b)) < 1e-6:  # scipy warns there; ours is tested by hand below
         return
     theirs = scipy.stats.ttest_ind(a, b, equal_var=False)
-    found = (ours.statistic, ours.pvalue, ours.df)
-    assert found == pytest.approx((theirs.statistic, theirs.pvalue, theirs.df), rel=1e-5, abs=1e-9)
+    results = (ours.statistic, ours.pvalue, ours.df)
+    assert results == pytest.approx((theirs.statistic, theirs.pvalue, theirs.df), rel=1e-5, abs=1e-9)
 
 
 @pytest.mark.parametrize(("a", "b"), [([1.0, 1.0], [0.0, 0.0]), ([1.0], [0.0, 1.0])])

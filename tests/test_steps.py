@@ -214,8 +214,8 @@ def test_a_broken_deadlock_starts_the_waiting_anew() -> None:
     protocol = steps(deadlock="non_terminal", backoff_threshold=2, backoff_probability=1.0, max_timesteps=5)
     played = drive(protocol, again)
     assert played.outcome.facts["deadlocks"] == [1]
-    asked = [{turn.agent for turn, _ in batch} for batch in played.batches]
-    assert ["P0" in agents for agents in asked] == [True, True, True, False, True]
+    requests = [{turn.agent for turn, _ in batch} for batch in played.batches]
+    assert ["P0" in agents for agents in requests] == [True, True, True, False, True]
 
 
 def test_backoff_makes_those_who_wait_give_up_without_asking_them() -> None:
@@ -250,8 +250,8 @@ class Nim(World):
         return Choice(tuple("12"[: self.heap]), "take") if agent == self.mover and self.heap else None
 
     def step(self, actions: Any, rng: random.Random) -> "Nim":
-        taken = int(actions[self.mover] or 1)
-        left = self.heap - taken
+        count = int(actions[self.mover] or 1)
+        left = self.heap - count
         return replace(self, heap=left, mover="AB".replace(self.mover, ""), winner=None if left else self.mover)
 
     @property
@@ -320,7 +320,7 @@ def test_the_reading_is_handed_to_the_reply() -> None:
 def test_golden_episode() -> None:
     """Three philosophers, one meal, one deadlock: every state as its agent saw it."""
     played = drive(steps(), scripted("L-L", "R-L", "---", "LLL"))
-    told = [
+    lines = [
         f"{turn.agent} {turn.observation['state'][0]}{turn.observation['meals']}"
         f" {'L' if turn.observation['holds_left'] else '-'}{'R' if turn.observation['holds_right'] else '-'}"
         f" {'L' if turn.observation['left_available'] else '-'}{'R' if turn.observation['right_available'] else '-'}"
@@ -328,7 +328,7 @@ def test_golden_episode() -> None:
         for batch in played.batches
         for turn, move in batch
     ]
-    assert told == [
+    assert lines == [
         "P0 H0 -- LR GRAB_LEFT", "P1 H0 -- LR WAIT", "P2 H0 -- LR GRAB_LEFT",
         "P0 H0 L- LR GRAB_RIGHT", "P1 H0 -- L- WAIT", "P2 H0 L- L- GRAB_LEFT",
         "P0 E1 LR LR WAIT", "P1 H0 -- -- WAIT", "P2 H0 L- L- WAIT",
@@ -348,13 +348,13 @@ def test_golden_episode_in_turns_and_with_messages() -> None:
     moves = iter(script)
     protocol = steps(order="sequential", talk_rounds=1, lifetime="latest", max_timesteps=8)
     played = drive(protocol, lambda turn: next(moves))
-    told = [
+    lines = [
         f"{turn.observation['timestep']} {turn.agent} {turn.observation['state'][0]}{turn.observation['meals']}"
         f" {'L' if turn.observation['left_available'] else '-'}{'R' if turn.observation['right_available'] else '-'}"
         f" {turn.observation['inbox'].get(turn.context['left'])} {turn.observation['inbox'].get(turn.context['right'])}"
         for turn in played.turns()
     ]
-    assert told == [  # timestep, agent, state, meals, forks it can have, what its left and right neighbors said last
+    assert lines == [  # timestep, agent, state, meals, forks it can have, what its left and right neighbors said last
         "1 P0 H0 LR None None", "2 P1 H0 LR mine is next None", "3 P2 H0 L- go on mine is next",
         "4 P0 H0 LR None go on", "5 P1 H0 -R mine is next None", "6 P2 H0 L- now I mine is next",
         "7 P0 E1 LR None now I", "8 P1 H0 LR done None",

@@ -47,12 +47,12 @@ def test_kill_9_at_random_moments_gives_byte_identical_tables(tmp_path: Path) ->
             kills += 1
     assert kills >= 2
     assert results(wild) == results(calm)
-    asked = (tmp_path / "wild.log").read_text().split()
+    parts = (tmp_path / "wild.log").read_text().split()
     answered = (tmp_path / "calm.log").read_text().split()
-    assert set(asked) == set(answered)
+    assert set(parts) == set(answered)
     # Each kill loses at most what was in flight (5 calls, and the first call of a pair not yet repaired) and what had
     # come in during the last 100 ms: 5 at a time, each after 60/7 ms on average.
-    assert len(asked) <= len(answered) + kills * (10 + 5 * 100 * 7 // 60)
+    assert len(parts) <= len(answered) + kills * (10 + 5 * 100 * 7 // 60)
 
 
 def test_a_full_disk_stops_the_run_which_then_goes_on(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def values(table: Table) -> dict[tuple[str, ...], dict[str, float | None]]:
 
 
 def line(table: Table, row: int = 0) -> list[str]:
-    shown = render(table, "markdown").replace("\\", "").splitlines()[4 + row]
-    return [cell.strip() for cell in shown.strip("|").split("|")]
+    output = render(table, "markdown").replace("\\", "").splitlines()[4 + row]
+    return [cell.strip() for cell in output.strip("|").split("|")]
 
 
 BOTH = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC)]
@@ -90,8 +90,8 @@ def test_welch_is_scipys_with_the_difference_seen_from_the_base() -> None:
 def test_pairs_are_scipys_over_what_both_sides_have() -> None:
     table = made(BOTH, {"paired_by": "agents"})
     theirs = scipy.stats.ttest_rel(CAMOC[:4], BASE)
-    found = values(table)["p2p",]
-    assert {name: found[name] for name in ("pairs", "paired_difference", "paired_p", "paired_p_holm")} == {
+    value = values(table)["p2p",]
+    assert {name: value[name] for name in ("pairs", "paired_difference", "paired_p", "paired_p_holm")} == {
         "pairs": 4,
         "paired_difference": pytest.approx(0.35),  # (0.8 + 0.2 + 0.6 − 0.2) / 4
         "paired_p": pytest.approx(theirs.pvalue),
@@ -107,10 +107,10 @@ def test_pairs_are_scipys_over_what_both_sides_have() -> None:
 
 def test_several_episodes_of_a_pair_are_averaged_first() -> None:
     twice = [*episodes("Base", [0.0, 0.2, 0.9]), *episodes("Base", [1.0, 0.4, None]), *episodes("CAMOC", [1, 1, 1, 1])]
-    found = values(made(twice, {"paired_by": ["agents", "backend"]}))["p2p",]
+    value = values(made(twice, {"paired_by": ["agents", "backend"]}))["p2p",]
     theirs = scipy.stats.ttest_rel([1, 1, 1], [0.5, 0.3, 0.9])
-    assert (found["pairs"], found["paired_p"]) == (3, pytest.approx(theirs.pvalue))
-    assert found["base"] == pytest.approx(2.5 / 5)  # the mean and Welch's test are over episodes
+    assert (value["pairs"], value["paired_p"]) == (3, pytest.approx(theirs.pvalue))
+    assert value["base"] == pytest.approx(2.5 / 5)  # the mean and Welch's test are over episodes
 
 
 # p of Welch's test, smaller from row to row: the differences grow over the same spread.
@@ -124,21 +124,21 @@ THREE = [
 
 
 def test_holm_by_hand_over_all_tests_of_the_table() -> None:
-    found = values(made(THREE, {"paired_by": "agents"}))
+    result = values(made(THREE, {"paired_by": "agents"}))
     for p, holm in (("p", "p_holm"), ("paired_p", "paired_p_holm")):
-        one, two, three = sorted((row[p] for row in found.values()), key=lambda x: x or 0)
+        one, two, three = sorted((row[p] for row in result.values()), key=lambda x: x or 0)
         assert one is not None and two is not None and three is not None
         steps = [3 * one, max(3 * one, 2 * two), max(3 * one, 2 * two, three)]
-        assert sorted(row[holm] or 0 for row in found.values()) == [pytest.approx(min(1, x)) for x in steps]
+        assert sorted(row[holm] or 0 for row in result.values()) == [pytest.approx(min(1, x)) for x in steps]
     assert "p (Holm): p after Holm's correction for all 3 such tests in this table." in made(THREE).notes
 
 
 def test_what_is_no_test_does_not_count_in_the_correction() -> None:
     scores = [*BOTH, *episodes("Base", [1.0], "sfs"), *episodes("CAMOC", [0.0, 1.0], "sfs")]
-    found = values(made(scores))
-    assert found["p2p",]["p"] == found["p2p",]["p_holm"]
-    assert found["sfs",]["difference"] == -0.5
-    assert [found["sfs",][x] for x in ("t", "df", "p", "p_holm")] == [None] * 4
+    result = values(made(scores))
+    assert result["p2p",]["p"] == result["p2p",]["p_holm"]
+    assert result["sfs",]["difference"] == -0.5
+    assert [result["sfs",][x] for x in ("t", "df", "p", "p_holm")] == [None] * 4
     assert made(scores).notes[-1] == "1 of 2 rows have no p: fewer than two numbers on a side."
 
 
@@ -146,10 +146,10 @@ def test_metrics_and_values_compared_make_rows() -> None:
     scores = [*BOTH, *episodes("Alone", [0.0, 0.1])]
     table = made(scores, {"with": ["CAMOC", "Alone"]}, cell=["tokens", "solved"], labels={"Alone": "N = 1"})
     assert table.row_labels == ("backend", "metric", "condition")
-    found = values(table)
-    assert list(found) == [("p2p", x, y) for x in ("tokens", "solved") for y in ("CAMOC", "N = 1")]
-    assert [found[key]["with"] for key in found] == [pytest.approx(x) for x in (66, 5, 0.66, 0.05)]
-    assert [found[key]["base"] for key in found] == [pytest.approx(x) for x in (30, 30, 0.3, 0.3)]
+    result = values(table)
+    assert list(result) == [("p2p", x, y) for x in ("tokens", "solved") for y in ("CAMOC", "N = 1")]
+    assert [result[key]["with"] for key in result] == [pytest.approx(x) for x in (66, 5, 0.66, 0.05)]
+    assert [result[key]["base"] for key in result] == [pytest.approx(x) for x in (30, 30, 0.3, 0.3)]
     assert [column.names for column in table.columns][:3] == [("Base",), ("with",), ("difference",)]
     placed = made(scores, cell=["tokens", "solved"], rows=["metric", "backend"])
     assert [row.names for row in placed.rows] == [("tokens", "p2p"), ("solved", "p2p")]
@@ -202,9 +202,9 @@ def test_numbers_that_do_not_vary_have_no_p() -> None:
 
 def test_a_constant_difference_has_no_paired_p_however_it_is_rounded() -> None:
     scores = [*episodes("Base", [0.1, 0.2]), *episodes("CAMOC", [0.3, 0.4])]  # 0.3 − 0.1 ≠ 0.4 − 0.2 in binary
-    found = values(made(scores, {"paired_by": "agents"}))["p2p",]
-    assert found["p"] == pytest.approx(scipy.stats.ttest_ind([0.3, 0.4], [0.1, 0.2], equal_var=False).pvalue)
-    assert (found["paired_difference"], found["paired_p"], found["paired_p_holm"]) == (pytest.approx(0.2), None, None)
+    value = values(made(scores, {"paired_by": "agents"}))["p2p",]
+    assert value["p"] == pytest.approx(scipy.stats.ttest_ind([0.3, 0.4], [0.1, 0.2], equal_var=False).pvalue)
+    assert (value["paired_difference"], value["paired_p"], value["paired_p_holm"]) == (pytest.approx(0.2), None, None)
 
 
 def test_one_observation_a_side_has_a_difference_and_no_tests() -> None:
@@ -256,8 +256,8 @@ def test_small_p_values_are_bounds_to_read_and_numbers_in_rows() -> None:
     tidy = {row["statistic"]: row for row in table.long()}
     assert 0 < tidy["p"]["value"] < 1e-6
     assert (tidy["p"]["metric"], tidy["p"]["backend"], tidy["base"]["n"]) == ("solved", "p2p", 4)
-    found = {row["statistic"]: row["value"] for row in csv.DictReader(io.StringIO(render(table, "csv")))}
-    assert float(found["p"]) == pytest.approx(welch.pvalue)
+    mapping = {row["statistic"]: row["value"] for row in csv.DictReader(io.StringIO(render(table, "csv")))}
+    assert float(mapping["p"]) == pytest.approx(welch.pvalue)
     data = json.loads(render(table, "json"))
     assert data["rows"][0]["cells"][5]["value"] == pytest.approx(welch.pvalue)
     assert [c["form"] for c in data["columns"]] == ["quantity"] * 3 + ["plain"] * 2 + ["pvalue"] * 2
@@ -274,11 +274,11 @@ def test_hostile_values_stay_data(form: str) -> None:
     scores = [*episodes(HOSTILE, BASE, HOSTILE), *episodes("=1+1", CAMOC, HOSTILE)]
     table = made(scores, {"base": HOSTILE, "with": "=1+1", "paired_by": "backend"})
     assert values(table)[HOSTILE,]["p"] == values(made(BOTH))["p2p",]["p"]
-    shown = render(table, form)
-    assert "\x1b" not in shown
-    assert not any(cell.startswith("=") for row in csv.reader(io.StringIO(shown)) for cell in row if form == "csv")
+    text = render(table, form)
+    assert "\x1b" not in text
+    assert not any(cell.startswith("=") for row in csv.reader(io.StringIO(text)) for cell in row if form == "csv")
     if form == "markdown":
-        assert "<script>" not in shown.replace("\\<script\\>", "")
+        assert "<script>" not in text.replace("\\<script\\>", "")
     assert "<script>" not in page("t", [table])
 
 

@@ -40,8 +40,8 @@ PRICES = {"m": Price(0.15, 0.75), "n": Price(0.02, 0.10)}
 
 
 def episode(tokens_input: float | None, tokens_output: float | None, model: str = "m", **more: Any) -> EpisodeScore:
-    known = tokens_input is not None and tokens_output is not None
-    total = (tokens_input or 0) + (tokens_output or 0) if known else None
+    names = tokens_input is not None and tokens_output is not None
+    total = (tokens_input or 0) + (tokens_output or 0) if names else None
     counts = {"tokens_input": tokens_input, "tokens_output": tokens_output, "tokens_total": total}
     return EpisodeScore("c/0/0", "c", {"model": model, "backend": "p2p", **more}, counts)
 
@@ -132,8 +132,8 @@ def test_the_cost_lies_between_all_input_and_all_output(tokens: list[tuple[int, 
     ],
 )
 def test_a_wrong_cost_is_explained(entry: dict[str, Any], problem: str) -> None:
-    found = check({**ENTRY, "cell": "cost", **entry}, ["backend"], METRICS)
-    assert [text[: len(problem)] for text in found] == [problem]
+    problems = check({**ENTRY, "cell": "cost", **entry}, ["backend"], METRICS)
+    assert [text[: len(problem)] for text in problems] == [problem]
 
 
 def test_building_refuses_a_metric_that_is_not_there() -> None:

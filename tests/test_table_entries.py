@@ -143,9 +143,9 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
 )
 def test_a_wrong_entry_is_explained(entry: Any, problem: str) -> None:
     labels = {"problem": [], "size": [4, 8, 16]}
-    found = check(entry, labels, METRICS, ["table2"])
-    assert len(found) == 1
-    assert found[0].startswith(problem) or problem in found[0]
+    problems = check(entry, labels, METRICS, ["table2"])
+    assert len(problems) == 1
+    assert problems[0].startswith(problem) or problem in problems[0]
 
 
 def test_all_problems_are_told_at_once_and_parsing_raises_them() -> None:
@@ -183,5 +183,5 @@ anything = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(sorted(fields(TableEntry))), anything))
 def test_no_entry_ever_breaks_the_check(entry: Mapping[str, Any]) -> None:
-    found = check({**SOLVED, **entry}, ["problem"], METRICS, [])
-    assert all(isinstance(problem, str) and problem for problem in found)
+    problems = check({**SOLVED, **entry}, ["problem"], METRICS, [])
+    assert all(isinstance(problem, str) and problem for problem in problems)

@@ -51,8 +51,8 @@ def made(scores: Sequence[EpisodeScore], papers: Sequence[Published] = (), **ent
 
 def line(table: Table, row: int = 0) -> list[str]:
     """The cells of a row as Markdown shows them."""
-    shown = render(table, "markdown").replace("\\", "").splitlines()[4 + row]
-    return [cell.strip() for cell in shown.strip("|").split("|")][1:]
+    output = render(table, "markdown").replace("\\", "").splitlines()[4 + row]
+    return [cell.strip() for cell in output.strip("|").split("|")][1:]
 
 
 def test_std_is_the_population_standard_deviation_of_the_pooled_numbers() -> None:
@@ -114,9 +114,9 @@ def test_tidy_rows_carry_what_was_asked_for() -> None:
         "fair": ["low", "high"],
         "calls": [],
     }
-    found = list(csv.DictReader(io.StringIO(render(made(SIM, error=MIXED), "csv"))))
-    assert float(found[1]["std"]) == pytest.approx(1.25**0.5)
-    assert (found[0]["std"], found[1]["low"]) == ("", "")
+    items = list(csv.DictReader(io.StringIO(render(made(SIM, error=MIXED), "csv"))))
+    assert float(items[1]["std"]) == pytest.approx(1.25**0.5)
+    assert (items[0]["std"], items[1]["low"]) == ("", "")
 
 
 def test_json_says_kinds_and_has_std_only_where_asked() -> None:
@@ -129,8 +129,8 @@ def test_json_says_kinds_and_has_std_only_where_asked() -> None:
 
 
 def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
-    told = [replace(score, uses_ground_truth=True) for score in SIM]
-    own = {key for error in ("std", "t") for row in made(told, error=error).long() for key in row}
+    lines = [replace(score, uses_ground_truth=True) for score in SIM]
+    own = {key for error in ("std", "t") for row in made(lines, error=error).long() for key in row}
     assert own - {"code", "metric"} == RESERVED
 
 

@@ -144,10 +144,10 @@ def test_several_metrics_make_a_level_of_their_own_wherever_it_is_put() -> None:
 
 
 def test_where_filters_and_labels_only_change_what_is_shown() -> None:
-    shown = made(UNEVEN, where={"size": "4"}, labels={"coloring": "Coloring", "model": "Model", "m": "M"})
-    assert [c.names for c in shown.columns] == [("Coloring",), ("consensus",)]
-    assert (shown.row_names, shown.rows[0].names, dict(shown.rows[0].key)) == (("Model",), ("M",), {"model": "m"})
-    assert grid(shown) == {("M",): [0.5, 1.0]}
+    output = made(UNEVEN, where={"size": "4"}, labels={"coloring": "Coloring", "model": "Model", "m": "M"})
+    assert [c.names for c in output.columns] == [("Coloring",), ("consensus",)]
+    assert (output.row_names, output.rows[0].names, dict(output.rows[0].key)) == (("Model",), ("M",), {"model": "m"})
+    assert grid(output) == {("M",): [0.5, 1.0]}
     assert made(UNEVEN, where={"size": [5, 6]}).notes == ("There are no episodes to show.",)
 
 
@@ -293,8 +293,8 @@ def test_a_column_with_some_numbers_stays_and_says_what_is_missing() -> None:
 def test_a_column_that_only_a_publication_fills_stays() -> None:
     scores = [*UNEVEN, score(solved=None, problem="matching")]
     assert len(made(scores, hide_empty=True).columns) == 2
-    shown = made(scores, [PAPER], published="paper/t2", hide_empty=True)
-    assert [column.names[0] for column in shown.columns] == ["coloring", "consensus", "matching"]
+    output = made(scores, [PAPER], published="paper/t2", hide_empty=True)
+    assert [column.names[0] for column in output.columns] == ["coloring", "consensus", "matching"]
 
 
 # ------------------------------------------------------------------------------------------- figures
@@ -344,8 +344,8 @@ def test_long_rows_of_a_table_hold_every_cell_once() -> None:
 
 def test_result_rows_are_one_per_model_condition_and_metric() -> None:
     scores = [*UNEVEN[:4], score(condition="col-4", error="boom", problem="coloring", size=4, graph=3), score("n")]
-    found = rows(scores, {"solved": METRICS["solved"]}, "run1")
-    assert found[0] == {
+    result = rows(scores, {"solved": METRICS["solved"]}, "run1")
+    assert result[0] == {
         "schema": 1,
         "run": "run1",
         "model": "m",
@@ -357,7 +357,7 @@ def test_result_rows_are_one_per_model_condition_and_metric() -> None:
         "n": 4,
         "failed": 1,
     }
-    assert [(r["model"], r["condition"]) for r in found] == [("m", "col-4"), ("n", "c")]
+    assert [(r["model"], r["condition"]) for r in result] == [("m", "col-4"), ("n", "c")]
     assert len(rows(scores, METRICS, "run1")) == 6
 
 

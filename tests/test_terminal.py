@@ -45,8 +45,8 @@ def printed(*arguments: str, **environment: str) -> tuple[int, str]:
 
 
 def test_a_servers_error_drives_no_terminal_and_shows_no_key(tmp_path: Path) -> None:
-    said = f"{EVIL}wrong key sentinel-key-1, go to https://tok-1234@host"
-    with FakeOpenAI(faults=lambda body: status(401, said)) as server:
+    output = f"{EVIL}wrong key sentinel-key-1, go to https://tok-1234@host"
+    with FakeOpenAI(faults=lambda body: status(401, output)) as server:
         arguments = f"model=fake,base_url={server.url},extra_body={{api_token: sentinel-body-1}}"
         command = ["eval", "--spec", "toy", "--model", "openai", "--model_args", arguments]
         code, text = printed(*command, "--output_path", str(tmp_path / "run"), OPENAI_API_KEY="sentinel-key-1")
@@ -114,12 +114,12 @@ def test_a_bugs_traceback_and_a_warning_drive_no_terminal() -> None:
 
 @given(st.text(st.characters()))
 def test_a_clean_text_drives_nothing_and_says_the_same(text: str) -> None:
-    shown = clean(text)
-    assert DRIVES.search(shown) is None and clean(shown) == shown
-    assert shown.count("\n") == text.count("\n") and shown.count("\t") == text.count("\t")
+    output = clean(text)
+    assert DRIVES.search(output) is None and clean(output) == output
+    assert output.count("\n") == text.count("\n") and output.count("\t") == text.count("\t")
     assert "\n" not in clean_name(text) and clean_name(text).encode().decode().splitlines() in ([clean_name(text)], [])
     if text.isprintable():
-        assert shown == text == clean_name(text)
+        assert output == text == clean_name(text)
 
 
 BLANKS = st.text(" \t\n\u00a0\u2003\u3000", max_size=3)

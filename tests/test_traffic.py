@@ -31,23 +31,23 @@ def condition(protocol: str) -> str:
 
 
 def test_messages_go_from_sender_to_receiver(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, str(run), "--condition", condition("P2P"))
+    result = rows(capsys, str(run), "--condition", condition("P2P"))
     to_hub = {(f"Agent-{i}", "Agent-0", "1") for i in range(1, 5)}
     back = {("Agent-0", f"Agent-{i}", "1") for i in range(1, 5)}
-    assert {(row["sender"], row["receiver"], row["messages"]) for row in found} == to_hub | back
-    assert all(int(row["characters"]) > 0 for row in found)
+    assert {(row["sender"], row["receiver"], row["messages"]) for row in result} == to_hub | back
+    assert all(int(row["characters"]) > 0 for row in result)
 
 
 def test_a_broadcast_goes_to_everybody_and_is_one_row(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, str(run), "--condition", condition("BP"))
-    assert [(row["sender"], row["receiver"]) for row in found] == [(f"Agent-{i}", "*") for i in (1, 2, 3, 4, 0)]
+    result = rows(capsys, str(run), "--condition", condition("BP"))
+    assert [(row["sender"], row["receiver"]) for row in result] == [(f"Agent-{i}", "*") for i in (1, 2, 3, 4, 0)]
 
 
 def test_of_files_the_writer_sends_and_the_reader_receives(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, str(run), "--condition", condition("SFS"))
-    pairs = {(row["sender"], row["receiver"]) for row in found}
+    result = rows(capsys, str(run), "--condition", condition("SFS"))
+    pairs = {(row["sender"], row["receiver"]) for row in result}
     assert pairs == {(f"Agent-{i}", "Agent-0") for i in range(1, 5)} | {("Agent-0", f"Agent-{i}") for i in range(1, 5)}
-    assert {row["characters"] for row in found} == {""}
+    assert {row["characters"] for row in result} == {""}
 
 
 def test_json_and_a_file_and_heat_maps(run: Path, tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_philosophers_speak_to_the_others(tmp_path: Path, capsys: pytest.Capture
     say = Mock(text="MESSAGE: left first\nACTION: WAIT")
     overrides = ["matrix.condition=[sim3c]", "protocol.max_timesteps=2"]
     harness.evaluate("dpbench_quick", model=say, overrides=overrides, repeats=1, output_path=tmp_path / "r")
-    found = rows(capsys, str(tmp_path / "r"), "--plots", str(tmp_path / "plots"))
-    assert [(row["sender"], row["receiver"], row["messages"], row["characters"]) for row in found] == [
+    result = rows(capsys, str(tmp_path / "r"), "--plots", str(tmp_path / "plots"))
+    assert [(row["sender"], row["receiver"], row["messages"], row["characters"]) for row in result] == [
         (f"P{i}", "*", "2", "20") for i in range(3)
     ]
 
@@ -118,9 +118,9 @@ def panel(tmp_path: Path, capsys: pytest.CaptureFixture[str], protocol: str) -> 
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
     overrides = [f"protocol={protocol}", "prompts=ensembles/standard", "matrix={}", "task.terms=2", "tables=[]"]
     harness.evaluate("arithmetic", model=say, overrides=[*overrides, "metrics=[calls]"], limit=1, output_path=folder)
-    found = rows(capsys, str(folder))
+    result = rows(capsys, str(folder))
     lines = map(json.loads, (folder / "journal.jsonl").read_text("utf-8").splitlines())
     [facts] = [line["outcome"]["facts"] for line in lines if line["k"] == "end"]
-    if all(row["characters"] for row in found):
-        assert sum(int(row["characters"]) for row in found) == facts["peer_characters"]
-    return {(row["sender"], row["receiver"]) for row in found}
+    if all(row["characters"] for row in result):
+        assert sum(int(row["characters"]) for row in result) == facts["peer_characters"]
+    return {(row["sender"], row["receiver"]) for row in result}

@@ -25,8 +25,8 @@ def task(problem: str, **parameters: Any) -> Any:
 
 
 def local_rounds(**parameters: Any) -> Protocol:
-    made: Protocol = load("protocols", "local_rounds", channel=load("channels", "neighbors"), **parameters)
-    return made
+    plugin: Protocol = load("protocols", "local_rounds", channel=load("channels", "neighbors"), **parameters)
+    return plugin
 
 
 def case_of(topology: Mapping[str, tuple[str, ...]], unscored: frozenset[str] = frozenset()) -> Case:

@@ -26,8 +26,8 @@ def edges(topology: Topology) -> list[tuple[str, str]]:
 
 
 def options(problem: str, case: Case, agent: str) -> tuple[str, ...]:
-    made: tuple[str, ...] = task(problem).reply(case, agent).options
-    return made
+    result: tuple[str, ...] = task(problem).reply(case, agent).options
+    return result
 
 
 @st.composite
@@ -62,8 +62,8 @@ def is_maximal_matching(topology: Topology, answers: Mapping[str, str]) -> bool:
         for pairs in combinations(every, size):
             agents = [agent for pair in pairs for agent in pair]
             if len(set(agents)) == len(agents) and all(set(edge) & set(agents) for edge in every):
-                told = dict.fromkeys(topology, "None") | dict(pairs) | {v: u for u, v in pairs}
-                if told == answers:
+                report = dict.fromkeys(topology, "None") | dict(pairs) | {v: u for u, v in pairs}
+                if report == answers:
                     return True
     return False
 
@@ -121,8 +121,8 @@ def test_score_is_the_papers_formula(problem: str, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_grading_is_total_and_unparsed_is_never_solved(problem: str, data: st.DataObject) -> None:
     case, answers = data.draw(played(problem, junk_too=True))
-    for gone in data.draw(st.sets(st.sampled_from(case.agents))):
-        del answers[gone]
+    for item in data.draw(st.sets(st.sampled_from(case.agents))):
+        del answers[item]
     grades = grade(task(problem), case, answers)
     assert set(grades) == set(task(problem).grades)
     assert all(0 <= value <= 1 for value in grades.values())
@@ -190,8 +190,8 @@ def test_only_the_network_of_honest_agents_counts(problem: str, data: st.DataObj
         return
     without = Case("rest", tuple(rest), public=case.public, topology=rest)  # as many groups as before
     suffix = "_honest" if problem == "matching" else ""
-    told = {agent: answers[agent] for agent in rest}
-    expected = grade(task(problem), without, told)
+    mapping = {agent: answers[agent] for agent in rest}
+    expected = grade(task(problem), without, mapping)
     assert grades[f"solved{suffix}"] == expected["solved"]
     assert grades[f"score{suffix}"] == expected["score"]
 

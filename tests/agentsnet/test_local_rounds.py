@@ -231,8 +231,8 @@ def transcript(constrained: bool = False) -> tuple[str, Outcome]:
     for agent, player in players.items():
         for message in player.thread.messages:
             lines.append(f"═══ {agent} · {message['role']} ═══\n{message['content']}\n")
-    told = {"answers": outcome.answers, "facts": outcome.facts, "grade": problem.grade(EXAMPLE, outcome)}
-    return "\n".join([*lines, json.dumps(told, indent=1), ""]), outcome
+    mapping = {"answers": outcome.answers, "facts": outcome.facts, "grade": problem.grade(EXAMPLE, outcome)}
+    return "\n".join([*lines, json.dumps(mapping, indent=1), ""]), outcome
 
 
 def test_golden_transcript() -> None:

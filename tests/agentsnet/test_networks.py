@@ -58,17 +58,17 @@ def test_the_networks_of_the_papers_transcripts() -> None:
 def test_the_published_suites_are_what_they_always_were() -> None:
     """Every agent and every neighbor list of the 108 networks, in order; no package update may change them."""
     for sizes, digest in ((SMALL, "0299823d3448c94d"), (LARGE, "5ad055a9e88399fc")):
-        told = [[case.id, case.agents, list((case.topology or {}).values())] for case in suite(sizes)]
-        assert hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16] == digest
+        lines = [[case.id, case.agents, list((case.topology or {}).values())] for case in suite(sizes)]
+        assert hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16] == digest
 
 
 def distinct(networks: list[Case]) -> list[nx.Graph]:
     """One graph of every topology, whatever its agents are called."""
-    found: list[nx.Graph] = []
+    results: list[nx.Graph] = []
     for case in networks:
-        if not any(nx.is_isomorphic(graph(case), other) for other in found):
-            found.append(graph(case))
-    return found
+        if not any(nx.is_isomorphic(graph(case), other) for other in results):
+            results.append(graph(case))
+    return results
 
 
 def test_the_small_suite_in_numbers() -> None:
@@ -215,13 +215,13 @@ def test_what_may_be_a_header_or_an_edge_is_asked(tmp_path: Path, text: str) -> 
 def test_what_was_read_is_shown_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = edge_list(tmp_path, "A,B\nB,C\n")
     overrides = ["--set", "task.source=edges", "--set", f"task.edges={file}"]
-    said = f"{file}: 3 agents, 2 edges: A–B, B–C"
+    text = f"{file}: 3 agents, 2 edges: A–B, B–C"
     assert main(["validate", "agentsnet_quick", *overrides]) == 0
-    assert capsys.readouterr().out.splitlines() == ["agentsnet_quick: ok", f"  {said}"]
+    assert capsys.readouterr().out.splitlines() == ["agentsnet_quick: ok", f"  {text}"]
     assert main(["plan", "--spec", "agentsnet_quick", *overrides]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == f"input           {said}"
+    assert capsys.readouterr().out.splitlines()[0] == f"input           {text}"
     assert main(["eval", "--spec", "agentsnet_quick", *overrides, "--output_path", str(tmp_path / "run")]) == 0
-    assert said in capsys.readouterr().err.splitlines()
+    assert text in capsys.readouterr().err.splitlines()
     assert main(["validate", "agentsnet_quick", *overrides[:3], f"task.edges={tmp_path / 'none.csv'}"]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
@@ -327,9 +327,9 @@ def test_rows_of_the_data_set(tmp_path: Path, form: str, suffix: str) -> None:
 def test_one_file_per_network_and_csv(tmp_path: Path) -> None:
     (tmp_path / "ba_3_1.json").write_text(json.dumps({"edges": K3}))
     (tmp_path / "more.csv").write_text('graph_id,edges\nba_3_2,"[[0,1],[1,2]]"\n')
-    found = dataset(tmp_path, graphs="scale_free")
-    assert [case.id for case in found] == ["scale_free-3-1", "scale_free-3-2"]
-    assert all(agent.isalpha() for case in found for agent in case.agents)
+    result = dataset(tmp_path, graphs="scale_free")
+    assert [case.id for case in result] == ["scale_free-3-1", "scale_free-3-2"]
+    assert all(agent.isalpha() for case in result for agent in case.agents)
 
 
 def test_a_line_of_jsonl_ends_with_a_newline_and_nothing_else(tmp_path: Path) -> None:

@@ -72,11 +72,11 @@ def test_no_budget_makes_the_algorithms_contradict_themselves(
     assert all(matched[partner] == agent for agent, partner in matched.items() if partner != "None")
     cover = rerun("vertex_cover", case, rounds, seed, deliveries_per_phase=deliveries).outcome.answers
     assert all("Yes" in (cover[u], cover[v]) for u in topology for v in topology[u])
-    taken = [
+    results = [
         {agent: text for agent, texts in round_.items() for text in texts if text.startswith("took")}
         for round_ in said(rerun("coloring", case, rounds, seed, deliveries_per_phase=deliveries))
     ]
-    for colors in taken:
+    for colors in results:
         assert all(colors[u] != colors[v] for u in colors for v in topology[u] if v in colors)
 
 
@@ -92,7 +92,7 @@ def test_phases_open_only_if_they_fit() -> None:
         return [{text.split()[0] for texts in agents.values() for text in texts} for agents in rounds]
 
     tries = {
-        name: [number for number, found in enumerate(words(**parameters), 1) if "try" in found]
+        name: [number for number, item in enumerate(words(**parameters), 1) if "try" in item]
         for name, parameters in {
             "default": {}, "one": {"deliveries_per_phase": 1}, "three": {"deliveries_per_phase": 3},
             "once": {"max_phases": 1}, "never": {"max_phases": 0},
@@ -150,13 +150,13 @@ def test_problems_without_an_algorithm() -> None:
 )
 def test_success_on_the_papers_networks(problem: str, size: int, low: float, high: float) -> None:
     """A small sample of what `benchmarks/agentsnet_baselines.py` measures: 90 plays with fixed seeds."""
-    found = [
+    results = [
         solved(problem, case, rerun(problem, case, "paper", seed))
         for graphs in ("small_world", "scale_free", "delaunay")
         for case in task(problem, graphs=graphs, size=size).cases(None, 0)
         for seed in range(10)
     ]
-    assert low <= sum(map(bool, found)) / len(found) <= high
+    assert low <= sum(map(bool, results)) / len(results) <= high
 
 
 # ----------------------------------------------------------------------------------------- saboteurs
@@ -181,9 +181,9 @@ def test_a_saboteur_keeps_honest_agents_from_solving(problem: str) -> None:
 
 def test_a_saboteur_contradicts_itself() -> None:
     played = play(local_rounds(rounds=8), task("consensus"), LINE, mixed)
-    told = [move.action for batch in played.batches for turn, move in batch if turn.agent == "Evelyn"][:-1]
-    assert all(set(action) == {"Bob", "Mary"} for action in told)
-    assert any(action["Bob"] != action["Mary"] for action in told)
+    lines = [move.action for batch in played.batches for turn, move in batch if turn.agent == "Evelyn"][:-1]
+    assert all(set(action) == {"Bob", "Mary"} for action in lines)
+    assert any(action["Bob"] != action["Mary"] for action in lines)
 
 
 def test_a_saboteurs_answer_is_against_its_neighbors() -> None:

@@ -122,8 +122,8 @@ def test_the_system_prompt_is_the_papers(problem: str) -> None:
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_byzantine_agents_get_their_objective_right_after_the_task(problem: str) -> None:
     (start,) = turns(problem, "start")
-    wanted = paper_system(problem).replace(TASK1[problem], f"{TASK1[problem]} {plain(OBJECTIVE)}")
-    assert plain(render(prompts("byzantine"), "system", start)) == wanted
+    text = paper_system(problem).replace(TASK1[problem], f"{TASK1[problem]} {plain(OBJECTIVE)}")
+    assert plain(render(prompts("byzantine"), "system", start)) == text
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -218,10 +218,10 @@ def test_turns_without_messages_render(name: str, problem: str) -> None:
 def test_retries_say_what_was_wrong_and_what_is_wanted(name: str) -> None:
     of = prompts(name)
     (start,), (answer,) = turns("coloring", "start"), turns("coloring", "answer")
-    asked = render(of, "retry", start, error="no JSON object was found")
-    assert "no JSON object was found" in asked and "JSON format" in asked and "Final Answer" not in asked
-    asked = render(of, "retry", answer, error="no valid answer was found")
-    assert "no valid answer was found" in asked and "'### Final Answer ###'" in asked and "'Group 4'" in asked
+    text = render(of, "retry", start, error="no JSON object was found")
+    assert "no JSON object was found" in text and "JSON format" in text and "Final Answer" not in text
+    text = render(of, "retry", answer, error="no valid answer was found")
+    assert "no valid answer was found" in text and "'### Final Answer ###'" in text and "'Group 4'" in text
 
 
 @pytest.mark.parametrize("name", VARIANTS)

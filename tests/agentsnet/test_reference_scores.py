@@ -21,7 +21,7 @@ def played(draw: st.DrawFn, problem: str) -> tuple[Case, dict[str, Any]]:
     """A small network, and for every agent one of its options or nothing readable."""
     case = case_of(draw(networks(high=5)))
     replies = {agent: task(problem).reply(case, agent).options for agent in case.agents}
-    return case, {agent: draw(st.sampled_from((*found, None))) for agent, found in replies.items()}
+    return case, {agent: draw(st.sampled_from((*item, None))) for agent, item in replies.items()}
 
 
 def edges(case: Case) -> list[tuple[str, str]]:
@@ -49,12 +49,12 @@ def reference_cover(case: Case, answers: dict[str, Any]) -> float | None:
 def test_vertex_cover(data: st.DataObject) -> None:
     case, answers = data.draw(played("vertex_cover"))
     if edges(case):
-        found, expected = (
+        result, expected = (
             grade(task("vertex_cover", scoring="reference"), case, answers),
             reference_cover(case, answers),
         )
-        assert found["score"] == (None if expected is None else pytest.approx(expected))
-        assert found["solved"] == (None if expected is None else float(expected == 1))
+        assert result["score"] == (None if expected is None else pytest.approx(expected))
+        assert result["solved"] == (None if expected is None else float(expected == 1))
 
 
 @settings(max_examples=150, deadline=None)
@@ -62,10 +62,10 @@ def test_vertex_cover(data: st.DataObject) -> None:
 def test_coloring(data: st.DataObject) -> None:
     case, answers = data.draw(played("coloring"))
     if edges(case):
-        found = grade(task("coloring", scoring="reference"), case, answers)
+        result = grade(task("coloring", scoring="reference"), case, answers)
         good = sum(answers[u] != answers[v] for u, v in edges(case)) / len(edges(case))
         expected = 0.0 if None in answers.values() else good
-        assert found == {"solved": float(expected == 1), "score": pytest.approx(expected)}
+        assert result == {"solved": float(expected == 1), "score": pytest.approx(expected)}
 
 
 @pytest.mark.parametrize("problem", sorted({*PROBLEMS} - {"coloring", "vertex_cover"}))

@@ -31,8 +31,8 @@ def cases(task: Any, limit: int | None = None, seed: int = 0) -> list[Case]:
 def graded(task: Any, case: Case, *answers: Any, group: Any = None, samples: bool = True) -> dict[str, Any]:
     """The grade of these answers as `single` gives them."""
     facts = {"samples": list(answers)} if samples else {}
-    given = {f"Agent-{i}": answer for i, answer in enumerate(answers)}
-    return dict(task.grade(case, Outcome(answers=given, group=group, facts=facts)))
+    parameters = {f"Agent-{i}": answer for i, answer in enumerate(answers)}
+    return dict(task.grade(case, Outcome(answers=parameters, group=group, facts=facts)))
 
 
 def plan_of(task: Mapping[str, Any] | str, folder: Path | None = None) -> Any:

@@ -18,8 +18,8 @@ ROWS: list[dict[str, Any]] = [
 
 def choices(tmp_path: Path, **more: Any) -> Any:
     file = jsonl(tmp_path / "test.jsonl", ROWS)
-    given = {"data_files": str(file), "doc_to_text": "{{q}}", "doc_to_target": "gold", "doc_to_choice": "options"}
-    return task_of(**{**given, "answer": {"form": "letter"}, **more})
+    parameters = {"data_files": str(file), "doc_to_text": "{{q}}", "doc_to_target": "gold", "doc_to_choice": "options"}
+    return task_of(**{**parameters, "answer": {"form": "letter"}, **more})
 
 
 def test_options_are_listed_and_answers_are_letters(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_right_answers_are_in_the_forms_own_spelling(tmp_path: Path, answer: Any
     task = task_of(data_files=str(file), doc_to_text="q", doc_to_target="a", answer=answer)
     [case] = cases(task)
     assert case.target["answers"] == [right]
-    said = task.reply(case, "Agent-0").parse(f"The answer is {right}.").action if answer["form"] != "text" else right
-    assert graded(task, case, said)["score"] == 1
+    text = task.reply(case, "Agent-0").parse(f"The answer is {right}.").action if answer["form"] != "text" else right
+    assert graded(task, case, text)["score"] == 1
 
 
 def test_votes_are_counted_as_answers_are_graded(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_metrics(tmp_path: Path, metric: Any, answer: str, target: str, expected
 def test_any_of_several_right_answers_will_do(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "test.jsonl", [{"q": "?", "a": ["Rome", "Roma"]}])
     task = task_of(data_files=str(file), doc_to_text="q", doc_to_target="a", answer={"form": "text"})
-    assert [graded(task, cases(task)[0], given)["score"] for given in ("Roma", "Rome", "rome")] == [1, 1, 0]
+    assert [graded(task, cases(task)[0], arguments)["score"] for arguments in ("Roma", "Rome", "rome")] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_list_of_right_answers_is_a_list_of_alternatives(tmp_path: Path, targe
     task = task_of(data_files=str(file), doc_to_text="q", doc_to_target=target, answer={"form": "text"})
     [case] = cases(task)
     assert case.target["answers"] == names
-    assert [graded(task, case, given)["score"] for given in ("Paris", "Lutetia", str(names))] == [1, 1, 0]
+    assert [graded(task, case, arguments)["score"] for arguments in ("Paris", "Lutetia", str(names))] == [1, 1, 0]
 
 
 def test_a_text_that_looks_like_a_list_stays_the_text_it_is(tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ def test_line_breaks_at_the_end_of_templates_are_kept(tmp_path: Path) -> None:
         fewshot_config={"samples": [{"q": "Was it?", "a": "no"}]},
     )  # fmt: skip
     [case] = cases(task)
-    asked = "Answer.\n\nQ: Was it?\nA: Let's think.\n no\n\n\nQ: Is it?\nA: Let's think.\n"
-    assert BUILTIN.prompts("qa/standard").render("answer", task.context(case, "Agent-0")) == asked
+    text = "Answer.\n\nQ: Was it?\nA: Let's think.\n no\n\n\nQ: Is it?\nA: Let's think.\n"
+    assert BUILTIN.prompts("qa/standard").render("answer", task.context(case, "Agent-0")) == text
     assert (case.id, case.labels) == ("Is it?", {"kind": "yes"}), "names have none"
     assert graded(task, case, "yes")["score"] == 1
 

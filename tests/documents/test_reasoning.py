@@ -44,9 +44,9 @@ def test_math(tmp_path: Path, row: dict[str, Any]) -> None:
         (r"So \boxed{0.5}", 1, 1), (r"\boxed{\frac{2}{4}}", 1, None), (r"\boxed{\frac13}", 0, 0),
         (r"The answer is 1/2.", 1, 1),
     ):  # fmt: skip
-        found = graded(task, case, said(task, case, text))
-        assert found["math_equal"] == found["score"] == equal, text
-        assert strict is None or found["math_strict"] == strict
+        result = graded(task, case, said(task, case, text))
+        assert result["math_equal"] == result["score"] == equal, text
+        assert strict is None or result["math_strict"] == strict
     assert task.canonical(case, r"\frac12") == task.canonical(case, "0.5")
 
 
@@ -90,8 +90,8 @@ def test_the_prompt_of_mmlu_pro_is_lm_evals_byte_for_byte(tmp_path: Path) -> Non
         loaded = spec.load("mmlu_pro", BUILTIN, [f"task.data_dir={tmp_path}", f"task.num_fewshot={shots}"])
         [condition] = resolve.plan(loaded, BUILTIN, Mock()).conditions
         prompts = condition.groups[0].prompts
-        asked = [prompts.render("answer", condition.task.context(case, "Agent-0")) for case in cases(condition.task)]
-        assert asked == expected
+        requests = [prompts.render("answer", condition.task.context(case, "Agent-0")) for case in cases(condition.task)]
+        assert requests == expected
 
 
 def test_mmlu_pro_with_worked_examples_of_the_subject(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_gpqa_draws_the_order_of_options_once(tmp_path: Path) -> None:
         for i in range(40)
     ]  # fmt: skip
     task = task_of("gpqa", data_files=str(jsonl(tmp_path / "train.jsonl", rows)))
-    found = cases(task)
-    assert found == cases(task, seed=1), "whatever the seed of the run"
-    assert {case.target["answers"][0] for case in found} == set("ABCD")
-    assert all(case.public["choices"]["ABCD".index(case.target["answers"][0])] == "right" for case in found)
+    result = cases(task)
+    assert result == cases(task, seed=1), "whatever the seed of the run"
+    assert {case.target["answers"][0] for case in result} == set("ABCD")
+    assert all(case.public["choices"]["ABCD".index(case.target["answers"][0])] == "right" for case in result)
     given = {"question": "Q? The options are: (A) x (B) y (C) z (D) w.", "gold_answer": "D"}
     _, case = one(tmp_path, "gpqa", given)
     assert case.public["choices"] == ["x", "y", "z", "w"] and case.target == {"answers": ["D"]}
@@ -209,8 +209,8 @@ def test_finqa(tmp_path: Path) -> None:
         ("Program: divide(40, 50)", 0, 0),
         ("Program: divide(1, 0)", 0, 0),
     ):
-        found = graded(task, case, said(task, case, text))
-        assert (found["execution"], found["program"], found["score"]) == (execution, program, execution), text
+        result = graded(task, case, said(task, case, text))
+        assert (result["execution"], result["program"], result["score"]) == (execution, program, execution), text
     assert task.canonical(case, "subtract(0, 0)") == task.canonical(case, "multiply(0, -1)")
     assert task.canonical(case, "divide(10, 40)") == task.canonical(case, "divide(1, 4)")
     assert said(task, case, "It grew a lot.") is None

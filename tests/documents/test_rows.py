@@ -81,15 +81,15 @@ def test_a_pipe_among_the_files_is_left_alone(tmp_path: Path) -> None:
 def test_the_split_names_the_file(tmp_path: Path) -> None:
     for name in ("validation", "sampled_test", "train-00000-of-00002", "train-00001-of-00002"):
         jsonl(tmp_path / f"{name}.jsonl", [{"file": name}])
-    found = Source(data_dir=str(tmp_path))
-    assert [row["file"] for row in read(found, "validation")] == ["validation"]
-    assert [row["file"] for row in read(found, "test")] == ["sampled_test"]
-    assert len(read(found, "train")) == 2
+    source = Source(data_dir=str(tmp_path))
+    assert [row["file"] for row in read(source, "validation")] == ["validation"]
+    assert [row["file"] for row in read(source, "test")] == ["sampled_test"]
+    assert len(read(source, "train")) == 2
     (tmp_path / "dev").mkdir()
     jsonl(tmp_path / "dev" / "rows.jsonl", [{"file": "in a folder"}])
-    assert read(found, "dev") == [{"file": "in a folder"}]
+    assert read(source, "dev") == [{"file": "in a folder"}]
     with pytest.raises(DataError, match=r"no file for the split 'eval'\n  Files there: dev/rows.jsonl, .*data_files: "):
-        read(found, "eval")
+        read(source, "eval")
 
 
 def bad(tmp_path: Path, text: str, name: str = "test.jsonl") -> str:

@@ -53,8 +53,8 @@ def test_the_answer_with_most_votes_wins() -> None:
 
 @pytest.mark.parametrize(("ties", "winner"), [("first", 5), ("none", None)])
 def test_ties(ties: str, winner: Any) -> None:
-    found = vote(5, 7, 9, ties=ties)
-    assert (found.group, found.facts["tied"]) == (winner, True)
+    result = vote(5, 7, 9, ties=ties)
+    assert (result.group, result.facts["tied"]) == (winner, True)
 
 
 def test_ties_by_lot_are_fair_and_the_same_for_a_seed() -> None:
@@ -94,14 +94,14 @@ def test_weights() -> None:
 
 @given(st.lists(st.sampled_from([None, 1, 2, 3]), min_size=1, max_size=7))
 def test_the_winner_has_most_votes_and_order_matters_in_ties_only(answers: list[Any]) -> None:
-    found = vote(*answers)
+    result = vote(*answers)
     counts = {x: answers.count(x) for x in answers if x is not None}
     if counts:
-        assert counts[found.group] == max(counts.values())
-        if not found.facts["tied"]:
-            assert vote(*reversed(answers)).group == found.group
+        assert counts[result.group] == max(counts.values())
+        if not result.facts["tied"]:
+            assert vote(*reversed(answers)).group == result.group
     else:
-        assert found.group is None
+        assert result.group is None
 
 
 def test_single_asks_anew_each_time() -> None:
@@ -157,11 +157,11 @@ def test_an_empty_reply_is_no_answer(protocol: str, form: str, empty: str, answe
         "reconcile": {"agents": 3, "rounds": 1},
         "darkforest": {"agents": 3, "confidence": "none", "coordinate": "never"},
     }
-    said = iter([empty, empty, rf"\boxed{{{answer}}}" if form == "boxed" else answer])
+    replies = iter([empty, empty, rf"\boxed{{{answer}}}" if form == "boxed" else answer])
     errors = []
 
     def reply(turn: Turn) -> Any:
-        parsed = read(turn.reply, next(said, answer))
+        parsed = read(turn.reply, next(replies, answer))
         errors.append(parsed.error)
         return parsed.action
 

@@ -25,8 +25,8 @@ def player(name: str, **parameters: Any) -> Callable[[str], Policy]:
 
 
 def table(n: int, rules: str = "paper") -> SteppedTask:
-    made: SteppedTask = load("tasks", "dpbench/dining_table", philosophers=n, rules=rules)
-    return made
+    plugin: SteppedTask = load("tasks", "dpbench/dining_table", philosophers=n, rules=rules)
+    return plugin
 
 
 def steps(order: str, talk_rounds: int = 0, **parameters: Any) -> Any:

@@ -125,10 +125,10 @@ def assert_lawful(before: Any, actions: Mapping[str, Any], after: Any) -> None:
             assert owner is None or laid_down, "nobody takes a fork that is held"
             assert actions[f"P{holder}"] == (LEFT if fork == holder else RIGHT), "forks are taken by grabbing only"
     for i in range(n):
-        held, held_before = after.holds(i), before.holds(i)
-        assert not after.eating[i] or all(held), "who eats holds both forks"
-        assert after.eating[i] or not all(held), "who holds both forks eats"
-        assert sum(held) <= sum(held_before) + 1, "one fork a step"
+        contents, held_before = after.holds(i), before.holds(i)
+        assert not after.eating[i] or all(contents), "who eats holds both forks"
+        assert after.eating[i] or not all(contents), "who holds both forks eats"
+        assert sum(contents) <= sum(held_before) + 1, "one fork a step"
         if after.eating[i] and not before.eating[i]:
             assert sum(held_before) == 1, "a meal begins with the second fork"
             assert after.meals[i] == before.meals[i] + 1
@@ -136,7 +136,7 @@ def assert_lawful(before: Any, actions: Mapping[str, Any], after: Any) -> None:
             assert after.meals[i] == before.meals[i], "meals change in no other way"
         if before.eating[i]:
             assert after.eating[i] == (f"P{i}" not in actions), "an eater eats until its next turn"
-            assert held == ((True, True) if after.eating[i] else (False, False))
+            assert contents == ((True, True) if after.eating[i] else (False, False))
     # Deadlock: no grab by anybody, alone or together with others, changes anything, and nobody eats.
     stuck = not any(after.eating) and all(
         after.step({agent: word}, RNG).forks == after.forks for agent in after.agents for word in (LEFT, RIGHT)

@@ -69,17 +69,17 @@ def reachable(name: str, n: int, rules: str) -> set[Any]:
     case, chance = task.example(), random.Random(0)
     groups = [*chain.from_iterable(combinations(case.agents, size) for size in range(1, n + 1))]
     contexts = {agent: task.context(case, agent) for agent in case.agents}
-    found, new = set(), [task.world(case, chance)]
+    result, new = set(), [task.world(case, chance)]
     while new:
         world: Any = new.pop()
-        if world in found:
+        if world in result:
             continue
-        found.add(world)
-        asked = {s: Turn(s, "act", world.observation(s), world.reply(s), contexts[s]) for s in case.agents}
-        does = {agent: players.choose(turn, chance) for agent, turn in asked.items()}
+        result.add(world)
+        calls = {s: Turn(s, "act", world.observation(s), world.reply(s), contexts[s]) for s in case.agents}
+        does = {agent: players.choose(turn, chance) for agent, turn in calls.items()}
         after = (world.step({agent: does[agent] for agent in group}, chance) for group in groups)
         new += [replace(state, meals=world.meals) for state in after]
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", ["resource_ordering", "odd_even", "always_left"])
@@ -230,10 +230,10 @@ def test_without_messages_of_right_of_way_the_convention_rules(order: str, max_c
 
 def test_everybody_always_speaks_and_in_short() -> None:
     played = dine(steps("simultaneous", 2, max_chars=47), table(3), player("dpbench/chandy_misra"))
-    said = [m.action["message"] if t.name == "act" else m.action for batch in played.batches for t, m in batch]
-    assert all(text and len(text) <= 47 for text in said)
-    assert said[:2] == ["left: mine 0; right: mine 0", "left: please 0; right: please 0"]
-    assert said[2] == "left: mine 0; right: please 0"  # of P2 and P0, both even, the lower one begins
+    texts = [m.action["message"] if t.name == "act" else m.action for batch in played.batches for t, m in batch]
+    assert all(text and len(text) <= 47 for text in texts)
+    assert texts[:2] == ["left: mine 0; right: mine 0", "left: please 0; right: please 0"]
+    assert texts[2] == "left: mine 0; right: please 0"  # of P2 and P0, both even, the lower one begins
     all_eat_in_turn(played)
 
 

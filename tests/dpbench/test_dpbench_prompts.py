@@ -88,8 +88,8 @@ def second_turn(prompts: str, talk_rounds: int, **parameters: Any) -> tuple[str,
         return {"act": act, "message": text} if talk_rounds else act
 
     turns = [turn for turn in check.drive(protocol, task, task.example(), script).turns() if turn.agent == "P1"]
-    made = BUILTIN.prompts(prompts)
-    return made.render("system", turns[1].context), made.render("act", {**turns[1].context, **turns[1].observation})
+    result = BUILTIN.prompts(prompts)
+    return result.render("system", turns[1].context), result.render("act", {**turns[1].context, **turns[1].observation})
 
 
 def test_without_communication() -> None:
@@ -111,8 +111,8 @@ VARIANTS = ["minimal", "resource_ordering", "symmetry_breaking", "theory_of_mind
 def test_variants_change_the_system_prompt_only(variant: str) -> None:
     for talk in (0, 1):
         system, decision = second_turn(f"dpbench/{variant}", talk)
-        standard, asked = second_turn("dpbench/standard", talk)
-        assert system != standard and decision == asked
+        standard, requests = second_turn("dpbench/standard", talk)
+        assert system != standard and decision == requests
         for word in ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT", "THINKING:", "ACTION:", "P1", "5"):
             assert word in system
         assert ("MESSAGE:" in system) == bool(talk)
@@ -122,8 +122,8 @@ def test_variants_change_the_system_prompt_only(variant: str) -> None:
 def test_resource_ordering_names_the_forks_of_each_philosopher() -> None:
     prompts = BUILTIN.prompts("dpbench/resource_ordering")
     task = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=3)
-    told = [prompts.render("system", {**task.context(task.example(), f"P{i}"), "talk_rounds": 0}) for i in range(3)]
-    for text, own, first in zip(told, [(0, 1), (1, 2), (2, 0)], ["left", "left", "right"], strict=True):
+    lines = [prompts.render("system", {**task.context(task.example(), f"P{i}"), "talk_rounds": 0}) for i in range(3)]
+    for text, own, first in zip(lines, [(0, 1), (1, 2), (2, 0)], ["left", "left", "right"], strict=True):
         assert f"your left fork is fork {own[0]}, your right fork is fork {own[1]}" in text
         assert f"for you the {first} one" in text
 
@@ -144,8 +144,10 @@ def test_no_prompt_names_a_neighbor_or_shows_the_table() -> None:
     task = BUILTIN.load("tasks", "dpbench/dining_table")(philosophers=5)
     for talk in (0, 2):
         protocol = BUILTIN.load("protocols", "steps")(channel=channel, talk_rounds=talk, memory=2)
-        made = BUILTIN.prompts("dpbench/standard")
+        result = BUILTIN.prompts("dpbench/standard")
         played = check.drive(protocol, task, task.example(), lambda turn: rng.choice(turn.reply.options or (None,)))
         for turn in played.turns():
-            text = made.render("system", turn.context) + made.render(turn.name, {**turn.context, **turn.observation})
+            text = result.render("system", turn.context) + result.render(
+                turn.name, {**turn.context, **turn.observation}
+            )
             assert not [f"P{i}" for i in range(5) if f"P{i}" != turn.agent and f"P{i}" in text]

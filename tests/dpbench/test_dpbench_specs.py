@@ -37,21 +37,21 @@ def by_seed(request: Request) -> str:
 
 
 def test_the_eight_conditions_of_table_1() -> None:
-    made = plan("dpbench")
-    told = [
+    instance = plan("dpbench")
+    lines = [
         (c.labels["condition"], c.protocol.order, c.task.philosophers, c.protocol.talk_rounds)  # type: ignore[attr-defined]
-        for c in made.conditions
+        for c in instance.conditions
     ]
     sim, seq = "simultaneous", "sequential"
-    assert told == [
+    assert lines == [
         ("sim5nc", sim, 5, 0), ("sim5c", sim, 5, 1), ("seq5nc", seq, 5, 0), ("seq5c", seq, 5, 1),
         ("sim3nc", sim, 3, 0), ("sim3c", sim, 3, 1), ("seq3nc", seq, 3, 0), ("seq3c", seq, 3, 1),
     ]  # fmt: skip
-    assert len(list(made.episodes())) == 8 * 20 and made.seed == 42 and made.sampling["temperature"] == 0.7
-    found = estimate(made)
-    assert found.turns == 20 * (2 * 30 * 5 + 2 * 30 + 2 * 30 * 3 + 2 * 30)
-    assert found.calls == 2 * found.turns, "if every reply had to be asked for once more"
-    assert 250 < found.input_tokens / found.turns < 400, "the paper's models took 348 tokens a call, replies included"
+    assert len(list(instance.episodes())) == 8 * 20 and instance.seed == 42 and instance.sampling["temperature"] == 0.7
+    result = estimate(instance)
+    assert result.turns == 20 * (2 * 30 * 5 + 2 * 30 + 2 * 30 * 3 + 2 * 30)
+    assert result.calls == 2 * result.turns, "if every reply had to be asked for once more"
+    assert 250 < result.input_tokens / result.turns < 400, "the paper's models took 348 tokens a call, replies included"
 
 
 @pytest.mark.parametrize("name", ["dpbench_scale", "dpbench_ablations", "dpbench_quick"])
@@ -62,17 +62,17 @@ def test_the_other_specs_run_with_their_baseline(name: str, tmp_path: Path) -> N
 
 
 def test_a_swept_temperature_reaches_the_engine(tmp_path: Path) -> None:
-    asked: set[float] = set()
+    values: set[float] = set()
 
     def answer(request: Request) -> str:
-        asked.add(request.sampling["temperature"])
+        values.add(request.sampling["temperature"])
         return by_seed(request)
 
     overrides = ["matrix.ablation=[temperature_0, temperature_1, sim5nc]"]
     harness.evaluate(
         "dpbench_ablations", Mock(function=answer), overrides=overrides, repeats=1, output_path=tmp_path / "r"
     )
-    assert asked == {0.0, 1.0, 0.7}
+    assert values == {0.0, 1.0, 0.7}
 
 
 def test_order_of_completion_changes_nothing(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_messages_that_imitate_the_harness_stay_one_line_of_what_a_neighbor_says
     assert run.scores[0].numbers["parse_failures"] == 0 and run.scores[0].numbers["messages"] == 6
     question = heard[-1].splitlines()
     assert question[3] == "- Your state: HUNGRY" and question.count("CURRENT STATE:") == 1
-    told = [line for line in question if line.startswith("- From left neighbor: ")]
-    assert len(told) == 1 and "{{ 7*7 }}" in told[0] and len(told[0]) < 1100
+    lines = [line for line in question if line.startswith("- From left neighbor: ")]
+    assert len(lines) == 1 and "{{ 7*7 }}" in lines[0] and len(lines[0]) < 1100
     moves = [json.loads(line) for line in (tmp_path / "r" / "journal.jsonl").read_text().splitlines()]
     assert {move["a"]["act"] for move in moves if move["k"] == "move"} == {"WAIT"}
 
@@ -164,11 +164,11 @@ def tables(run: Run) -> list[Table]:
 
 
 def table(run: Run, title: str) -> Table:
-    return next(made for made in tables(run) if made.title.startswith(title))
+    return next(item for item in tables(run) if item.title.startswith(title))
 
 
 def test_published_figures_are_whole() -> None:
-    sizes = {name: len(found.records) for name, found in PAPER.items()}
+    sizes = {name: len(item.records) for name, item in PAPER.items()}
     assert sizes == {
         "dpbench/table2": 8 * 3, "dpbench/table3": 9 * 3, "dpbench/table4": 8 * 4 + 5 + 4, "dpbench/table5": 3 * 3,
         "dpbench/random": 4 * 3,
@@ -186,10 +186,10 @@ def test_tables_2_3_and_4_agree_where_they_print_the_same() -> None:
 
 
 def test_every_published_figure_has_its_place(run: Run) -> None:
-    for made in tables(run):
-        assert not [note for note in made.notes if "have no place" in note], made.title
-    shown = [row for made in tables(run) for row in made.rows if row.published]
-    assert {row.published for row in shown} == {
+    for item in tables(run):
+        assert not [note for note in item.notes if "have no place" in note], item.title
+    outputs = [row for item in tables(run) for row in item.rows if row.published]
+    assert {row.published for row in outputs} == {
         "DPBench, Table 2", "DPBench, Table 3", "DPBench, Table 4", "DPBench, Table 5", "DPBench, release 0.2.0",
     }  # fmt: skip
 
@@ -214,9 +214,9 @@ def test_table_5_is_about_sim5nc_alone(run: Run) -> None:
 
 def test_a_message_counts_beside_an_action_that_cannot_be_read(tmp_path: Path) -> None:
     """The action is a WAIT and a parse failure; the neighbors hear all the same."""
-    told = Mock(text="MESSAGE: mine is the left\nACTION: EAT")
+    mock = Mock(text="MESSAGE: mine is the left\nACTION: EAT")
     [score] = harness.evaluate(
-        "dpbench", told, overrides=["matrix.condition=[sim3c]", "repeats=1"], output_path=tmp_path / "r"
+        "dpbench", mock, overrides=["matrix.condition=[sim3c]", "repeats=1"], output_path=tmp_path / "r"
     ).scores
     assert (score.numbers["messages"], score.numbers["parse_failures"]) == (90, 90)
 

@@ -49,11 +49,11 @@ def deadlocks(played: Sequence[Drive]) -> list[bool]:
 
 
 def test_release_02_gives_the_published_random_baseline_to_the_last_digit() -> None:
-    found = replayed("dpbench_release02")
+    result = replayed("dpbench_release02")
     records = next(table.records for table in PUBLISHED if table.id == "dpbench/random")
     assert len(records) == 12
     for record in records:
-        played = found[record.labels["condition"]]
+        played = result[record.labels["condition"]]
         value = {
             "dpbench/deadlock_rate": fmean(deadlocks(played)),
             "dpbench/throughput": fmean(map(throughput, played)),
@@ -64,8 +64,8 @@ def test_release_02_gives_the_published_random_baseline_to_the_last_digit() -> N
 
 def test_release_01_reports_the_deadlocks_that_release_02_loses() -> None:
     """By the rules of 0.1 three of the same 30 sequential episodes end in a deadlock."""
-    found = replayed("dpbench_release02", "task.rules=dpbench-0.1", "protocol.deadlock=terminal")
-    assert [i for i, deadlock in enumerate(deadlocks(found["seq5nc"])) if deadlock] == [0, 16, 20]
+    result = replayed("dpbench_release02", "task.rules=dpbench-0.1", "protocol.deadlock=terminal")
+    assert [i for i, deadlock in enumerate(deadlocks(result["seq5nc"])) if deadlock] == [0, 16, 20]
 
 
 SCRIPTS = st.lists(st.lists(st.sampled_from(ACTIONS), min_size=4, max_size=4), max_size=40)
@@ -108,7 +108,7 @@ def test_an_eater_that_says_release_leaves_a_phantom_to_the_lower_number() -> No
 
 
 def differences(run: Run) -> list[str]:
-    notes = [note for shown in run.with_published(PUBLISHED) for note in shown.notes]
+    notes = [note for item in run.with_published(PUBLISHED) for note in item.notes]
     return [note for note in dict.fromkeys(notes) if note.startswith("† This run is not the profile")]
 
 

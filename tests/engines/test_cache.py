@@ -28,13 +28,13 @@ from tests.conftest import request
 
 def counting(**fields: Any) -> tuple[Mock, list[str]]:
     """An engine that says how often it was asked, and the ids it was asked for."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(asking: Request) -> Completion:
-        asked.append(asking.id)
-        return Completion(f"answer {len(asked)}", input_tokens=3, latency=0.5)
+        requests.append(asking.id)
+        return Completion(f"answer {len(requests)}", input_tokens=3, latency=0.5)
 
-    return Mock(function=answer, **fields), asked
+    return Mock(function=answer, **fields), requests
 
 
 def talk(engine: Engine, requests: Sequence[Request]) -> list[str]:
@@ -49,12 +49,12 @@ def talk(engine: Engine, requests: Sequence[Request]) -> list[str]:
 
 
 def test_the_same_call_is_asked_once_across_runs(tmp_path: Path) -> None:
-    engine, asked = counting()
+    engine, requests = counting()
     path = tmp_path / "deep" / "answers.sqlite"
     assert talk(Cache(engine, path), [request("a"), request("b"), request("a")]) == ["answer 1", "answer 2", "answer 1"]
     later = Cache(engine, path)
     assert talk(later, [request("b"), request("c")]) == ["answer 2", "answer 3"]
-    assert len(asked) == 3
+    assert len(requests) == 3
     assert later.report() == {"cache_hits": 1, "cache_misses": 1}
 
 
@@ -67,20 +67,20 @@ class Placed(Mock):
 
 
 def test_an_answer_of_several_servers_is_one_of_each(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def heard(share: bool, *places: Any) -> list[int]:
         """How many calls were asked until then, from place to place."""
         counts = []
         for place in places:
-            inner = Placed(function=lambda call: asked.append(call.id) or "x", base_url=place)
+            inner = Placed(function=lambda call: requests.append(call.id) or "x", base_url=place)
             talk(Cache(inner, tmp_path / f"{share}", share=share), [request("a")])
-            counts.append(len(asked))
+            counts.append(len(requests))
         return counts
 
     assert heard(False, ["a", "b"], ["b", "a"], ["c", "b"], "a", "b", ["a", "d"]) == [1] * 6
     assert heard(False, "c", "d", ["e", "d", "c"], ["f", "e"]) == [2, 3, 3, 4], "found, or asked at a strange one"
-    asked.clear()
+    requests.clear()
     assert heard(True, "a", "b", ["c", "d"]) == [1, 1, 1], "a run may go on elsewhere"
 
 
@@ -119,27 +119,27 @@ def variants() -> dict[str, Request]:
 
 
 def test_whatever_an_answer_depends_on_is_in_the_key(tmp_path: Path) -> None:
-    engine, asked = counting()
+    engine, requests = counting()
     talk(Cache(engine, tmp_path / "c"), list(variants().values()) * 2)
-    assert len(asked) == len(variants())
+    assert len(requests) == len(variants())
 
 
 def test_message_boundaries_are_in_the_key(tmp_path: Path) -> None:
-    engine, asked = counting()
+    engine, requests = counting()
     joined, apart = Thread(), Thread()
     joined.add("user", "a\nb")
     apart.add("user", "a")
     apart.add("user", "b")
     talk(Cache(engine, tmp_path / "c"), [Request("x", t, {}, 0) for t in (joined, apart)])
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_engines_share_a_file_and_no_answers_unless_they_are_the_same(tmp_path: Path) -> None:
     path, asked_in_all = tmp_path / "c", []
     for fields in ({"model": "a"}, {"model": "b"}, {"model": "a"}):
-        engine, asked = counting(**fields)
+        engine, requests = counting(**fields)
         talk(Cache(engine, path), [request("?")])
-        asked_in_all.append(len(asked))
+        asked_in_all.append(len(requests))
     assert asked_in_all == [1, 1, 0]
 
 

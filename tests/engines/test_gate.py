@@ -29,35 +29,35 @@ def outcomes(gate: Gate, count: int) -> list[str]:
     """What becomes of so many requests, one after another."""
 
     async def main() -> list[str]:
-        came = []
+        results = []
         for k in range(count):
             try:
-                came.append((await gate.complete(request("?", key=k))).text)
+                results.append((await gate.complete(request("?", key=k))).text)
             except EngineError as error:
-                came.append(error.kind)
-        return came
+                results.append(error.kind)
+        return results
 
     return asyncio.run(main())
 
 
 def failing(*numbers: int, kind: type[EngineError] = RequestError) -> tuple[Mock, list[str]]:
     """An engine that fails at the requests of these numbers."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def answer(asking: Request) -> str:
-        asked.append(asking.id)
-        if len(asked) - 1 in numbers:
+        requests.append(asking.id)
+        if len(requests) - 1 in numbers:
             raise kind("no")
         return "fine"
 
-    return Mock(function=answer), asked
+    return Mock(function=answer), requests
 
 
 def test_too_many_failures_among_the_last_hundred_end_everything() -> None:
-    stop, (engine, asked) = Stop(), failing(*range(40, 46))
+    stop, (engine, requests) = Stop(), failing(*range(40, 46))
     gate = Gate(engine, max_error_rate=0.05, stop=stop)
     assert outcomes(gate, 60) == ["fine"] * 40 + ["request"] * 6 + ["fatal"] * 14
-    assert len(asked) == 46 and gate.answered == 40
+    assert len(requests) == 46 and gate.answered == 40
     assert stop.reason is not None and stop.reason.startswith("6 of the last 46 requests to mock failed, the last with")
     with pytest.raises(EngineFatalError, match="6 of the last 46"):
         stop.check()
@@ -67,9 +67,9 @@ def test_too_many_failures_among_the_last_hundred_end_everything() -> None:
 
 
 def test_old_failures_are_forgotten_and_long_conversations_are_none() -> None:
-    engine, asked = failing(*range(0, 1000, 20))
-    assert outcomes(Gate(engine, max_error_rate=0.05), 1000).count("request") == 50 and len(asked) == 1000
-    engine, asked = failing(*range(1000), kind=ContextLengthError)
+    engine, requests = failing(*range(0, 1000, 20))
+    assert outcomes(Gate(engine, max_error_rate=0.05), 1000).count("request") == 50 and len(requests) == 1000
+    engine, requests = failing(*range(1000), kind=ContextLengthError)
     gate = Gate(engine, max_error_rate=0.0)
     assert outcomes(gate, 300) == ["context_length"] * 300 and gate.answered == 300
 
@@ -96,9 +96,9 @@ def test_an_engine_that_never_answered_is_given_up_early() -> None:
 
 
 def test_an_engine_that_is_gone_is_asked_no_more() -> None:
-    engine, asked = failing(3, kind=EngineFatalError)
+    engine, requests = failing(3, kind=EngineFatalError)
     assert outcomes(Gate(engine, max_error_rate=0.25), 9) == ["fine"] * 3 + ["fatal"] * 6
-    assert len(asked) == 4
+    assert len(requests) == 4
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.5, float("nan"), "x", None, True])

@@ -24,8 +24,10 @@ def test_a_function_plain_or_async_gives_text_or_completion() -> None:
         await asyncio.sleep(0)
         return Completion(text=asked.id, output_tokens=1)
 
-    said = asyncio.run(Mock(function=lambda asked: asked.thread.messages[-1]["content"].upper()).complete(request("a")))
-    assert said.text == "A"
+    result = asyncio.run(
+        Mock(function=lambda asked: asked.thread.messages[-1]["content"].upper()).complete(request("a"))
+    )
+    assert result.text == "A"
     assert asyncio.run(Mock(function=later).complete(request("a", key=3))) == Completion("test/3/0/0", output_tokens=1)
 
 

@@ -61,12 +61,12 @@ def ask(server: FakeOpenAI, *, engine: dict[str, Any] | None = None, **question:
 
 def test_a_conversation_goes_out_and_its_answer_comes_back() -> None:
     thread_text = [("system", "You are Alice."), ("user", "Hi"), ("assistant", "Hello"), ("user", "Again")]
-    asked = request("")
-    asked.thread.messages.clear()
+    requests = request("")
+    requests.thread.messages.clear()
     for role, content in thread_text:
-        asked.thread.add(role, content)
+        requests.thread.add(role, content)
     with FakeOpenAI(lambda body: "well met") as server:
-        answer = using(server, lambda e: e.complete(asked))
+        answer = using(server, lambda e: e.complete(requests))
     assert server.bodies[0]["messages"] == [{"role": r, "content": c} for r, c in thread_text]
     assert answer.text == "well met"
     assert (answer.input_tokens, answer.output_tokens, answer.finish_reason) == (7, 2, "stop")
@@ -183,8 +183,8 @@ def test_a_server_that_comes_to_no_end_is_given_up(fault: Fault) -> None:
 
 def test_faults_of_one_request_leave_its_siblings_alone() -> None:
     async def many(engine: OpenAI) -> list[Any]:
-        asked = [engine.complete(request(f"{k}", key=k)) for k in range(12)]
-        return await asyncio.gather(*asked, return_exceptions=True)
+        requests = [engine.complete(request(f"{k}", key=k)) for k in range(12)]
+        return await asyncio.gather(*requests, return_exceptions=True)
 
     refuse, long = status(400, "bad"), status(400, "maximum context length is 9")
     with FakeOpenAI(script=[refuse, None, long, reset, None, garbage]) as server:
@@ -324,13 +324,13 @@ def test_a_key_comes_from_the_environment_and_is_never_shown() -> None:
 
     try:
         with FakeOpenAI(key="sk-very-secret", script=[echo]) as server:
-            said = using(server, work, api_key_env="HARNESS_TEST_KEY")
+            text = using(server, work, api_key_env="HARNESS_TEST_KEY")
         with FakeOpenAI(key="another") as server, pytest.raises(SetupError, match=r"refuses the key.*\n.*HARNESS"):
             ask(server, engine={"api_key_env": "HARNESS_TEST_KEY"})
     finally:
         del os.environ["HARNESS_TEST_KEY"]
-    assert "sk-very-secret" not in said
-    assert "the key … may not do that" in said
+    assert "sk-very-secret" not in text
+    assert "the key … may not do that" in text
 
 
 def test_the_provider_needs_a_key() -> None:
@@ -367,8 +367,8 @@ def test_without_the_package_it_says_how_to_get_it(tmp_path: Path) -> None:
 def test_threads_are_left_as_they_are() -> None:
     thread = Thread()
     thread.add("user", "Hello?")
-    asked = request("")
-    asked.thread.messages[:] = thread.messages
+    requests = request("")
+    requests.thread.messages[:] = thread.messages
     with FakeOpenAI() as server:
-        using(server, lambda e: e.complete(asked))
-    assert asked.thread.messages == thread.messages
+        using(server, lambda e: e.complete(requests))
+    assert requests.thread.messages == thread.messages

@@ -50,12 +50,12 @@ def test_everybody_is_let_through_whatever_is_admitted_and_whoever_gives_up(
     requests: list[tuple[int, bool, int]], answers: list[bool]
 ) -> None:
     """`requests`: (age, is cancelled, waits so long); `answers`: what `admits` says, in turns."""
-    asked = 0
+    calls = 0
 
     def admits(flying: int) -> bool:
-        nonlocal asked
-        asked += 1
-        return answers[asked % len(answers)]
+        nonlocal calls
+        calls += 1
+        return answers[calls % len(answers)]
 
     done: list[int] = []
 
@@ -144,7 +144,7 @@ def test_a_barrier_never_idles_the_engine_while_another_episode_can_run(played: 
 
 
 def test_episodes_are_finished_before_many_more_are_begun(played: OneAtATime) -> None:
-    begun = list(dict.fromkeys(played.asked))
-    end = {episode: len(played.asked) - played.asked[::-1].index(episode) for episode in begun}
+    items = list(dict.fromkeys(played.asked))
+    end = {episode: len(played.asked) - played.asked[::-1].index(episode) for episode in items}
     halfway = len(played.asked) // 2
-    assert sum(end[episode] <= halfway for episode in begun) >= 6, "the oldest were played to their end"
+    assert sum(end[episode] <= halfway for episode in items) >= 6, "the oldest were played to their end"

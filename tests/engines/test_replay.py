@@ -115,8 +115,8 @@ def test_cut_anywhere_it_holds_all_whole_lines(
 ) -> None:
     file = tmp_path_factory.mktemp("run") / "journal.jsonl"
     whole = sealed(*(move("e", "S", i, t) for i, t in enumerate(texts)))
-    kept = whole[: min(cut, len(whole))]
-    file.write_bytes(sealed(move("e", "S", 99, "first")) + kept)
+    remaining = whole[: min(cut, len(whole))]
+    file.write_bytes(sealed(move("e", "S", 99, "first")) + remaining)
     engine = started(file.parent)
-    for i, text in enumerate(texts[: kept.count(b"\n")]):
+    for i, text in enumerate(texts[: remaining.count(b"\n")]):
         assert ask(engine, f"e/S/{i}/0").text == text

@@ -140,11 +140,11 @@ def test_a_rolling_restart_stops_nothing(servers: list[FakeOpenAI]) -> None:
         for other in engine._replicas.all[1:]:
             other.mark_unhealthy("restarting")
         servers[0].script = [slow]
-        asked = asyncio.create_task(say(engine, Thread(), "?"))
+        requests = asyncio.create_task(say(engine, Thread(), "?"))
         while not servers[0].bodies:
             await asyncio.sleep(0)
         servers[0].stop()
-        return await asked
+        return await requests
 
     assert using(servers, work, max_retries=2) in ("from 1", "from 2")
 
@@ -158,11 +158,11 @@ def test_when_all_are_gone_nothing_more_is_asked(servers: list[FakeOpenAI], how:
             server.faults = lambda body: DEAD
         with pytest.raises(EngineFatalError, match=r"all servers are gone|has died: .*EngineCore"):
             await say(engine, Thread(), "?")
-        asked = sum(len(server.bodies) for server in servers)
-        assert asked == (0 if how == "away" else 3)
+        total = sum(len(server.bodies) for server in servers)
+        assert total == (0 if how == "away" else 3)
         with pytest.raises(EngineFatalError):
             await say(engine, Thread(), "?")
-        assert sum(len(server.bodies) for server in servers) == asked
+        assert sum(len(server.bodies) for server in servers) == total
 
     using(servers, work, max_retries=1)
 
@@ -186,13 +186,13 @@ def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(ser
     servers[2].models_fault = status(500, "no memory")
 
     async def work(engine: OpenAI) -> tuple[set[str], Any, str]:
-        said = {await say(engine, Thread(), "?") for _ in range(6)}
+        text = {await say(engine, Thread(), "?") for _ in range(6)}
         report = engine.report()["replicas"]
         engine._replicas.all[2].since -= 3600
-        return said, report, await say(engine, Thread(), "is it back?")
+        return text, report, await say(engine, Thread(), "is it back?")
 
-    said, report, later = using(servers, work)
-    assert said == {"from 1"} and later == "from 2", "tried again after a while"
+    text, report, later = using(servers, work)
+    assert text == {"from 1"} and later == "from 2", "tried again after a while"
     assert [one["outages"] for one in report] == [1, 0, 1]
     assert "onnect" in report[0]["unhealthy"] and "no memory" in report[2]["unhealthy"]
     servers[1].stop()

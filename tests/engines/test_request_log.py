@@ -37,18 +37,18 @@ def test_a_recording_answers_like_the_engine_did(tmp_path: Path) -> None:
 
     async def play(engine: Engine) -> list[Any]:
         await engine.start()
-        came: list[Any] = []
+        results: list[Any] = []
         for agent in ("Alice", "Bob"):
             thread = Thread()
             for turn in range(4):
                 thread.add("user", f"{agent} {turn}")
                 try:
-                    came.append(await engine.complete(Request(f"e/{agent}/{turn}/0", thread, {"top_p": 0.5}, turn)))
-                    thread.add("assistant", came[-1].text)
+                    results.append(await engine.complete(Request(f"e/{agent}/{turn}/0", thread, {"top_p": 0.5}, turn)))
+                    thread.add("assistant", results[-1].text)
                 except RequestError as error:
-                    came.append(str(error))
+                    results.append(str(error))
         await engine.close()
-        return came
+        return results
 
     file = tmp_path / "calls.jsonl"
     with logged(Mock(function=answer, model="m"), file) as engine:
@@ -69,9 +69,9 @@ def test_every_message_is_written_once_and_threads_can_be_put_together_again(tmp
         for turn in range(3):
             for number, thread in enumerate(threads):
                 thread.add("user", f"{number}: turn {turn}")
-                asked = Request(f"e/{number}/{turn}/0", thread, {"top_k": 3}, derive_seed(turn))
-                requests.append(asked)
-                await engine.complete(asked)
+                instance = Request(f"e/{number}/{turn}/0", thread, {"top_k": 3}, derive_seed(turn))
+                requests.append(instance)
+                await engine.complete(instance)
                 thread.add("assistant", "fine")
         await engine.close()
 
@@ -82,9 +82,9 @@ def test_every_message_is_written_once_and_threads_can_be_put_together_again(tmp
     assert rows[0]["sampling"] == {"top_k": 3} and rows[0]["seed"] == derive_seed(0)
     again: dict[int, list[Any]] = {}
     for row in rows:
-        told = again.setdefault(row["thread"], [])
-        assert len(told) == row["start"]
-        told += row["messages"]
+        report = again.setdefault(row["thread"], [])
+        assert len(report) == row["start"]
+        report += row["messages"]
     assert list(again.values()) == [t.messages[:-1] for t in threads]
 
 
@@ -116,7 +116,7 @@ def test_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 
 def test_no_answer_is_lost_where_it_cannot_be_recorded(tmp_path: Path) -> None:
-    engine, asked = counting()
+    engine, requests = counting()
 
     async def main(more: int) -> None:
         log = RequestLog(tmp_path / "r")
@@ -136,6 +136,6 @@ def test_no_answer_is_lost_where_it_cannot_be_recorded(tmp_path: Path) -> None:
             log.close()
 
     asyncio.run(main(more=1))
-    assert len(asked) == 2, "nothing more is asked"
+    assert len(requests) == 2, "nothing more is asked"
     with pytest.raises(StorageError, match="cannot write"):
         asyncio.run(main(more=0))  # a run that needs no further call does not end as if all were recorded

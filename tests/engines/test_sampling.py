@@ -79,8 +79,8 @@ def test_a_whole_float_is_a_whole_number() -> None:
 )
 def test_it_gives_known_words_or_a_users_error_and_is_idempotent(words: dict[str, Any]) -> None:
     try:
-        made = normalise(words)
+        result = normalise(words)
     except SetupError:
         return
-    assert set(made) <= WORDS
-    assert normalise(made) == made
+    assert set(result) <= WORDS
+    assert normalise(result) == result

@@ -282,8 +282,8 @@ def test_reasoning_is_no_part_of_what_is_kept(tokenizer: Any) -> None:
 
 def test_a_template_without_system_role_gets_it_with_the_first_question(tokenizer: Any) -> None:
     chat = ChatTokens(tokenizer, NO_SYSTEM)
-    said = chat.render([{"role": "system", "content": "Be Alice."}, {"role": "user", "content": "Who?"}])
-    assert said == chat.render([{"role": "user", "content": "Be Alice.\n\nWho?"}])
+    text = chat.render([{"role": "system", "content": "Be Alice."}, {"role": "user", "content": "Who?"}])
+    assert text == chat.render([{"role": "user", "content": "Be Alice.\n\nWho?"}])
     assert "Be Alice." in chat.render([{"role": "system", "content": "Be Alice."}])
 
 

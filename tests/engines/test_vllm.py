@@ -41,16 +41,16 @@ def test_free_text_with_its_counts(vllm_engine: Driven) -> None:
 
 def test_every_form_of_constraint_holds(vllm_engine: Driven) -> None:
     async def many(constraint: dict[str, object]) -> list[Completion]:
-        asked = [request("Decide.", key=k, constraint=constraint, max_tokens=160) for k in range(8)]
-        return await asyncio.gather(*map(vllm_engine.engine.complete, asked))
+        requests = [request("Decide.", key=k, constraint=constraint, max_tokens=160) for k in range(8)]
+        return await asyncio.gather(*map(vllm_engine.engine.complete, requests))
 
     for answer in vllm_engine.run(many({"choice": ["Yes", "No"]})):
         assert answer.text in {"Yes", "No"}
     for answer in vllm_engine.run(many({"regex": r"Group [123]"})):
         assert re.fullmatch(r"Group [123]", answer.text)
     for answer in vllm_engine.run(many({"json": SCHEMA})):
-        said = json.loads(answer.text, strict=False)  # xgrammar lets raw tabs stand in strings
-        assert said["colour"] in {"red", "blue"} and len(said["why"]) <= 20
+        data = json.loads(answer.text, strict=False)  # xgrammar lets raw tabs stand in strings
+        assert data["colour"] in {"red", "blue"} and len(data["why"]) <= 20
     for answer in vllm_engine.run(many({"grammar": 'root ::= "up" | "down"'})):
         assert answer.text in {"up", "down"}
 
@@ -96,8 +96,8 @@ def test_stop_strings_end_the_text_before_them(vllm_engine: Driven) -> None:
 
 def test_a_prompt_too_long_fails_alone(vllm_engine: Driven) -> None:
     async def mixed() -> list[Completion | BaseException]:
-        asked = [request("word " * (5000 if k == 2 else 5), key=k, max_tokens=8) for k in range(5)]
-        return await asyncio.gather(*map(vllm_engine.engine.complete, asked), return_exceptions=True)
+        requests = [request("word " * (5000 if k == 2 else 5), key=k, max_tokens=8) for k in range(5)]
+        return await asyncio.gather(*map(vllm_engine.engine.complete, requests), return_exceptions=True)
 
     answers = vllm_engine.run(mixed())
     assert isinstance(answers[2], ContextLengthError)
@@ -147,8 +147,8 @@ def test_sixteen_conversations_at_once_only_tokenize_what_is_new(vllm_engine: Dr
 
 def test_more_requests_than_it_can_run_wait_here_and_it_tells_of_its_load(vllm_engine: Driven) -> None:
     async def many() -> list[Completion]:
-        asked = [request("Speak.", key=k, max_tokens=20, ignore_eos=True) for k in range(80)]
-        return await asyncio.gather(*map(vllm_engine.engine.complete, asked))
+        requests = [request("Speak.", key=k, max_tokens=20, ignore_eos=True) for k in range(80)]
+        return await asyncio.gather(*map(vllm_engine.engine.complete, requests))
 
     vllm_engine.ask("Hello.", max_tokens=4)
     before = vllm_engine.engine.report()
@@ -180,9 +180,9 @@ def test_a_small_cache_is_lived_with(tmp_path: Path, tiny_model: Path) -> None:
     """Forty conversations in a cache that holds a few of them: nobody waits for ever."""
     done = alone(tmp_path, tiny_model, "crowd", engine_args={"num_gpu_blocks_override": 70})
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[0])
-    assert said["requests"] == 120 and said["queued_max"] > 0
-    assert 0.5 < said["kv_cache_use_max"] <= 1
+    data = json.loads(done.stdout.splitlines()[0])
+    assert data["requests"] == 120 and data["queued_max"] > 0
+    assert 0.5 < data["kv_cache_use_max"] <= 1
 
 
 def test_an_unknown_generation_word_is_the_users_mistake(vllm_engine: Driven) -> None:
@@ -313,9 +313,9 @@ def ends(pid: int) -> bool:
 def test_a_dead_engine_process_is_fatal_at_once(tmp_path: Path, tiny_model: Path) -> None:
     done = alone(tmp_path, tiny_model, "kill")
     assert done.returncode == 0, done.stderr
-    said, left = map(json.loads, done.stdout.splitlines())
-    assert len(said) == 2 and left == []
-    assert "was killed by SIGKILL" in said[0] and f"its output: {tmp_path}/engine.log (Most often memory" in said[0]
+    text, left = map(json.loads, done.stdout.splitlines())
+    assert len(text) == 2 and left == []
+    assert "was killed by SIGKILL" in text[0] and f"its output: {tmp_path}/engine.log (Most often memory" in text[0]
 
 
 def test_data_parallel_replicas_share_the_threads_and_keep_them(tmp_path: Path, tiny_model: Path) -> None:

@@ -19,12 +19,12 @@ def test_whole_episodes_with_constrained_decoding(tiny_model: Path, tmp_path: Pa
     done = evaluate("agentsnet_quick", tiny_model, folder, *constrained, "--log_samples")
     assert done.returncode == 0, done.stderr
     assert "Fraction of solved instances" in done.stdout and "Tokens per instance" in done.stdout
-    said = [line for line in done.stderr.splitlines() if not line.startswith("agentsnet_quick · ")]
-    assert len(said) == 1 and said[0].startswith("vLLM 0.") and said[0].endswith(f"its output: {folder}/engine.log")
+    texts = [line for line in done.stderr.splitlines() if not line.startswith("agentsnet_quick · ")]
+    assert len(texts) == 1 and texts[0].startswith("vLLM 0.") and texts[0].endswith(f"its output: {folder}/engine.log")
     assert "EngineCore" in (folder / "engine.log").read_text()
 
     run = Run.load(folder)
-    assert run.meta["engines"]["model"]["platform"] in said[0]
+    assert run.meta["engines"]["model"]["platform"] in texts[0]
     assert run.meta["identity"]["engine"]["block_size"] is None, "what a platform needs is no part of what the run is"
     assert len(run.scores) == 15 and not run.failed
     assert run.meta["constrained"] is True and run.meta["policies_only"] is False

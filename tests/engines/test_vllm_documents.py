@@ -15,13 +15,13 @@ pytestmark = pytest.mark.vllm
 
 def rows(folder: Path) -> str:
     """Fifty rows of our own in MMLU-Pro's form."""
-    made = [
+    results = [
         {"question_id": i, "question": f"What is {i} + {i + 1}?", "options": [str(2 * i + d) for d in range(10)],
          "answer": "B", "answer_index": 1, "category": ["math", "law"][i % 2], "cot_content": ""}
         for i in range(50)
     ]  # fmt: skip
     file = folder / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in made))
+    file.write_text("".join(json.dumps(row) + "\n" for row in results))
     return f"task.data_files={file}"
 
 

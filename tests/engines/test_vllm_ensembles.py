@@ -73,8 +73,8 @@ def test_every_method_plays_fifty_rows(tiny_model: Path, tmp_path: Path) -> None
             key = line["e"].split("/", 1)[1] + line["s"]
             first.setdefault(key, set()).add(line["calls"][0]["text"])
     assert first and all(len(texts) == 1 for texts in first.values()), "all methods begin with the same answers"
-    asked = run.meta["engines"]["model"]
-    assert asked["calls_asked"] < sum(numbers(run.scores, "calls"))
+    meta = run.meta["engines"]["model"]
+    assert meta["calls_asked"] < sum(numbers(run.scores, "calls"))
 
 
 def test_what_crosses_is_counted_by_the_model_s_tokenizer(tiny_model: Path) -> None:

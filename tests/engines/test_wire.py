@@ -126,9 +126,9 @@ def test_where_reasoning_ends(text: str, opened: bool | None, came: tuple[str | 
 
 
 def test_a_constrained_reply_is_taken_whole() -> None:
-    said = '{"quote": "</think>"}'
-    assert read_completion(chat(said), 0.0, constrained=True).text == said
-    assert read_completion(chat(said), 0.0).reasoning is not None
+    text = '{"quote": "</think>"}'
+    assert read_completion(chat(text), 0.0, constrained=True).text == text
+    assert read_completion(chat(text), 0.0).reasoning is not None
 
 
 def test_lone_surrogates_become_question_marks() -> None:
@@ -161,8 +161,8 @@ def test_splitting_loses_nothing_but_tags_and_blanks(text: str, opened: bool | N
     reasoning, answer = split_reasoning(text, opened)
     if reasoning is None and answer == text:
         return
-    kept = [c for c in (reasoning or "") + answer if not c.isspace()]
-    assert sum(c == "a" for c in kept) == text.count("a")
+    results = [c for c in (reasoning or "") + answer if not c.isspace()]
+    assert sum(c == "a" for c in results) == text.count("a")
     assert answer == answer.lstrip()
 
 

@@ -33,7 +33,7 @@ def outcomes(
     accuracy: Sequence[float], wrong: int, copies: Mapping[int, tuple[int, float]] | None = None
 ) -> dict[tuple[int, ...], float]:
     """Every tuple of answers (0 right, 1 … `wrong`) with its probability. `copies`: member → (an earlier one, ρ)."""
-    found: dict[tuple[int, ...], float] = {(): 1.0}
+    mapping: dict[tuple[int, ...], float] = {(): 1.0}
     for i, b in enumerate(accuracy):
         source, share, alone = None, 0.0, b
         if copies and i in copies:
@@ -42,13 +42,13 @@ def outcomes(
             share = correlation * sqrt(b * (1 - b) / (a * (1 - a)))
             alone = (b - share * a) / (1 - share) if share < 1 else b
         grown: dict[tuple[int, ...], float] = {}
-        for answers, probability in found.items():
+        for answers, probability in mapping.items():
             for answer in range(wrong + 1):
                 chance = (1 - share) * (alone if answer == 0 else (1 - alone) / wrong)
                 chance += share if source is not None and answers[source] == answer else 0.0
                 grown[(*answers, answer)] = probability * chance
-        found = grown
-    return found
+        mapping = grown
+    return mapping
 
 
 def plurality(given: Mapping[tuple[int, ...], float], weights: Sequence[float] | None = None) -> float:

@@ -34,15 +34,15 @@ def opinions(*answers: str | None) -> list[Any]:
 
 def question(form: str = "letter", **parameters: Any) -> tuple[DatasetTask, Case]:
     """A question whose right answer is B, with the subject as a label."""
-    made: Any = BUILTIN.load("tasks", "dataset_qa")(
+    result: Any = BUILTIN.load("tasks", "dataset_qa")(
         data_files="none.jsonl",
         doc_to_text="{{q}}",
         doc_to_target="B",
         answer={"form": form, **({"options": 4} if form == "letter" else {})},
         **parameters,
     )
-    asked = {"question": "Which one?", "choices": ["ant", "bee", "cat", "dog"]}
-    return made, Case("q", ("Agent-0",), asked, target={"answers": ["B"]}, labels={"subject": "bees"})
+    calls = {"question": "Which one?", "choices": ["ant", "bee", "cat", "dog"]}
+    return result, Case("q", ("Agent-0",), calls, target={"answers": ["B"]}, labels={"subject": "bees"})
 
 
 class Played:
@@ -58,8 +58,8 @@ class Played:
     @property
     def evidence(self) -> str:
         """What the coordinator was shown."""
-        found: str = self.batches[1][0][0].observation["evidence"]
-        return found
+        observation: str = self.batches[1][0][0].observation["evidence"]
+        return observation
 
 
 def moved(turn: Turn, said: Any) -> Move:
@@ -91,8 +91,8 @@ def converse(protocol: Any, said: Mapping[str, Any], task: Task | None = None, c
 
 def letters(*given: str | None, coordinator: str | None = None) -> dict[str, Any]:
     """Agents that say these letters, or nothing that can be read."""
-    said = {f"Agent-{i}": "no idea" if x is None else f"The answer is ({x})" for i, x in enumerate(given)}
-    return said | {"Coordinator": "no idea" if coordinator is None else f"The answer is ({coordinator})"}
+    mapping = {f"Agent-{i}": "no idea" if x is None else f"The answer is ({x})" for i, x in enumerate(given)}
+    return mapping | {"Coordinator": "no idea" if coordinator is None else f"The answer is ({coordinator})"}
 
 
 def tally(correct: int, valid: int, every: int | None = None) -> dict[str, int]:

@@ -72,9 +72,9 @@ class Model:
         self.temperatures: dict[str, set[float]] = {}
 
     def __call__(self, request: Request) -> Completion:
-        shown = " ".join(message["content"] for message in request.thread.messages)
+        output = " ".join(message["content"] for message in request.thread.messages)
         text = request.thread.messages[-1]["content"]
-        [benchmark, k] = re.findall(r"\[([A-Za-z-]+) (\d+)\]", shown)[0]
+        [benchmark, k] = re.findall(r"\[([A-Za-z-]+) (\d+)\]", output)[0]
         self.asked[benchmark] += 1
         self.temperatures.setdefault(benchmark, set()).add(request.sampling["temperature"])
         reply = said(benchmark, int(k), request.seed % 3 > 0)
@@ -88,7 +88,7 @@ class Model:
         elif "Confidence: …" in text:
             reply += "\nConfidence: 0.8"
         return Completion(
-            reply, finish_reason="stop", input_tokens=len(shown.split()), output_tokens=len(reply.split())
+            reply, finish_reason="stop", input_tokens=len(output.split()), output_tokens=len(reply.split())
         )
 
 

@@ -88,15 +88,15 @@ def right(case: Case) -> int:
 def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any = None, **parameters: Any) -> Episode:
     """One episode in which every agent is a model that says what the script tells, with real prompts. The mark of
     the call stands before every reply."""
-    made, case = question() if task is None else (task, cases(task)[0])
+    result, case = question() if task is None else (task, cases(task)[0])
     protocol = BUILTIN.load("protocols", name)(**parameters)
-    asked: list[Asked] = []
+    requests: list[Asked] = []
     counts: dict[str, int] = {}
 
     def answer(request: Request) -> Completion:
         agent = request.id.split("/")[1]
         number = counts[agent] = counts.get(agent, -1) + 1
-        asked.append(Asked(agent, number, tuple(map(dict, request.thread.messages))))
+        requests.append(Asked(agent, number, tuple(map(dict, request.thread.messages))))
         return Completion(f"{mark(agent, number)} {say(agent, number)}")
 
     moves: list[Move] = []
@@ -104,9 +104,9 @@ def scripted(name: str, say: Say, prompts: str = "ensembles/standard", task: Any
     players = {
         agent: ModelPlayer(engine, templates, {}, False, "e", agent, 0) for agent in protocol.possible_agents(case)
     }
-    went = episode.play(protocol, made, case, players, random.Random(0), {}, lambda *_: None, moves.extend)
-    outcome = asyncio.run(went)
-    return Episode(asked, moves, outcome, made.grade(case, outcome))
+    run = episode.play(protocol, result, case, players, random.Random(0), {}, lambda *_: None, moves.extend)
+    outcome = asyncio.run(run)
+    return Episode(requests, moves, outcome, result.grade(case, outcome))
 
 
 def says(**given: Sequence[Any]) -> Say:

@@ -86,8 +86,8 @@ def names(drive: Drive) -> list[str]:
 
 
 def turn_of(drive: Drive, name: str, agent: str) -> Turn:
-    [found] = [turn for turn in drive.turns() if (turn.name, turn.agent) == (name, agent)]
-    return found
+    [result] = [turn for turn in drive.turns() if (turn.name, turn.agent) == (name, agent)]
+    return result
 
 
 def number(text: str) -> int:

@@ -30,16 +30,16 @@ def played(*given: str | None, coordinator: str | None = "B", **parameters: Any)
 
 
 def test_members_answer_alone_then_one_coordinator_is_shown_the_evidence() -> None:
-    found = played("A", "B", "B", coordinator="B")
-    alone, together = found.batches
+    result = played("A", "B", "B", coordinator="B")
+    alone, together = result.batches
     assert [turn.agent for turn, _ in alone] == [A, B, C]
     assert all((turn.name, turn.observation, turn.peer_texts) == ("answer", {}, ()) for turn, _ in alone)
     [(turn, _)] = together
     assert (turn.agent, turn.name, turn.fresh) == ("Coordinator", "coordinate", True)
-    assert turn.peer_texts == (found.evidence,) and found.facts["peer_characters"] == len(found.evidence)
+    assert turn.peer_texts == (result.evidence,) and result.facts["peer_characters"] == len(result.evidence)
     assert (turn.observation["uncertain"], turn.observation["leading"]) == (False, "B")
     assert turn.context["question"] == "Which one?" and turn.context["confidence"] == "none"
-    assert (found.outcome.group, found.facts["exit"], found.facts["proposal"]) == ("B", "coordinator", "B")
+    assert (result.outcome.group, result.facts["exit"], result.facts["proposal"]) == ("B", "coordinator", "B")
 
 
 @pytest.mark.parametrize(
@@ -58,20 +58,20 @@ def test_members_answer_alone_then_one_coordinator_is_shown_the_evidence() -> No
     ],
 )  # fmt: skip
 def test_calls(parameters: dict[str, Any], given: str, calls: int) -> None:
-    found = played(*(None if x == "-" else x for x in given), **parameters)
-    assert sum(map(len, found.batches)) == calls
-    assert found.facts["asked"] == calls - len(given)
-    assert (found.facts["peer_characters"] > 0) == bool(found.facts["asked"])
+    result = played(*(None if x == "-" else x for x in given), **parameters)
+    assert sum(map(len, result.batches)) == calls
+    assert result.facts["asked"] == calls - len(given)
+    assert (result.facts["peer_characters"] > 0) == bool(result.facts["asked"])
 
 
 def test_a_member_that_coordinates_is_asked_anew() -> None:
     task, case = question()
     protocol = DarkForest(agents=3, coordinator=B)
     assert protocol.possible_agents(case) == (A, B, C)
-    found = converse(protocol, letters("A", "B", "C", coordinator="A"), task, case)
-    [(turn, _)] = found.batches[1]
+    result = converse(protocol, letters("A", "B", "C", coordinator="A"), task, case)
+    [(turn, _)] = result.batches[1]
     assert (turn.agent, turn.fresh) == (B, True)
-    assert found.outcome.answers == {A: "A", B: "B", C: "C"}, "its own answer stays what it was"
+    assert result.outcome.answers == {A: "A", B: "B", C: "C"}, "its own answer stays what it was"
     assert DarkForest(agents=3).possible_agents(case) == (A, B, C, "Coordinator")
     assert DarkForest(agents=3, coordinate="never").possible_agents(case) == (A, B, C)
 
@@ -86,14 +86,14 @@ def test_a_member_that_coordinates_is_asked_anew() -> None:
     ],
 )
 def test_disclosure(disclosed: Any, there: str, missing: str) -> None:
-    said = letters("A", "B", "B") | {A: "Because\nThe answer is (A)"}
-    shown = converse(DarkForest(agents=3, disclosure=disclosed), said).evidence
-    assert there in shown and missing not in shown
+    text = letters("A", "B", "B") | {A: "Because\nThe answer is (A)"}
+    evidence = converse(DarkForest(agents=3, disclosure=disclosed), text).evidence
+    assert there in evidence and missing not in evidence
 
 
 def test_what_is_not_disclosed_is_not_in_the_observation_either() -> None:
-    found = played("A", "B", "B", disclosure=["answer"])
-    observation = found.batches[1][0][0].observation
+    result = played("A", "B", "B", disclosure=["answer"])
+    observation = result.batches[1][0][0].observation
     assert (observation["uncertain"], observation["leading"]) == (None, None)
     nothing = played("A", "B", "B", disclosure=[])
     assert (
@@ -132,36 +132,40 @@ def test_what_is_not_disclosed_is_not_in_the_observation_either() -> None:
     ],
 )  # fmt: skip
 def test_how_it_ends(given: str, coordinator: str | None, parameters: Any, group: Any, exit: str) -> None:
-    found = played(*(None if x == "-" else x for x in given), coordinator=coordinator, **parameters)
-    assert (found.outcome.group, found.facts["exit"]) == (group, exit)
-    facts = found.facts
+    result = played(*(None if x == "-" else x for x in given), coordinator=coordinator, **parameters)
+    assert (result.outcome.group, result.facts["exit"]) == (group, exit)
+    facts = result.facts
     assert facts["coordinator_read"] == (None if not facts["asked"] else int(coordinator is not None))
 
 
 def test_a_failed_coordinator_and_failed_members() -> None:
-    said = letters("A", "A", "B") | {"Coordinator": RequestError("refused")}
-    found = converse(DarkForest(agents=3), said)
-    assert (found.outcome.group, found.facts["exit"], found.facts["coordinator_read"]) == ("A", "coordinator failed", 0)
-    found = converse(DarkForest(agents=3, preset="artifact/mmlu_pro"), said | {A: RequestError("timed out")})
-    assert (found.outcome.group, found.facts["exit"]) == (None, "coordinator failed")
-    assert "Agent-0: no answer that could be read, error: timed out" in found.evidence
+    text = letters("A", "A", "B") | {"Coordinator": RequestError("refused")}
+    result = converse(DarkForest(agents=3), text)
+    assert (result.outcome.group, result.facts["exit"], result.facts["coordinator_read"]) == (
+        "A",
+        "coordinator failed",
+        0,
+    )
+    result = converse(DarkForest(agents=3, preset="artifact/mmlu_pro"), text | {A: RequestError("timed out")})
+    assert (result.outcome.group, result.facts["exit"]) == (None, "coordinator failed")
+    assert "Agent-0: no answer that could be read, error: timed out" in result.evidence
 
 
 def test_all_malformed_is_told_and_malformed_answers_count_less() -> None:
-    said = {A: "A", B: "A", C: "The answer is (B)\nConfidence: 0.5", "Coordinator": "The answer is (B)"}
-    found = converse(DarkForest(agents=3, confidence="line"), said)
-    assert [c["agents"] for c in found.facts["clusters"]] == [[A, B], [C]]
-    assert found.facts["posterior"] == pytest.approx(0.5), "2 · ½ against 1"
-    assert found.facts["exit"] == "coordinator"
-    found = converse(DarkForest(agents=3, confidence="json"), said)
-    assert found.facts["exit"] == "all malformed"
+    mapping = {A: "A", B: "A", C: "The answer is (B)\nConfidence: 0.5", "Coordinator": "The answer is (B)"}
+    result = converse(DarkForest(agents=3, confidence="line"), mapping)
+    assert [c["agents"] for c in result.facts["clusters"]] == [[A, B], [C]]
+    assert result.facts["posterior"] == pytest.approx(0.5), "2 · ½ against 1"
+    assert result.facts["exit"] == "coordinator"
+    result = converse(DarkForest(agents=3, confidence="json"), mapping)
+    assert result.facts["exit"] == "all malformed"
 
 
 @pytest.mark.parametrize(("stated", "counted"), [("90", 0.9), ("nan", None), ("-1", None), ("1e999", None)])
 def test_confidences_as_they_are_written(stated: str, counted: float | None) -> None:
-    said = letters("A", "B") | {A: f"The answer is (A)\nConfidence: {stated}"}
-    found = converse(DarkForest(agents=2, confidence="line"), said)
-    first = next(c for c in found.facts["clusters"] if c["agents"] == [A])
+    text = letters("A", "B") | {A: f"The answer is (A)\nConfidence: {stated}"}
+    result = converse(DarkForest(agents=2, confidence="line"), text)
+    first = next(c for c in result.facts["clusters"] if c["agents"] == [A])
     assert first["score"] == pytest.approx(0.5 + (0.5 if counted is None else counted))
 
 
@@ -179,16 +183,16 @@ def test_the_guardrail_never_acts_below_its_thresholds(
 
 @given(answers, st.sampled_from([None, "A", "B", "D"]))
 def test_without_a_guardrail_the_coordinator_decides(given: list[Any], coordinator: Any) -> None:
-    found = played(*given, coordinator=coordinator, guardrail=False)
-    assert found.outcome.group == coordinator == found.facts["proposal"] and not found.facts["overridden"]
-    assert json.loads(json.dumps(found.facts)) == found.facts and set(found.facts) == set(DarkForest.facts)
+    result = played(*given, coordinator=coordinator, guardrail=False)
+    assert result.outcome.group == coordinator == result.facts["proposal"] and not result.facts["overridden"]
+    assert json.loads(json.dumps(result.facts)) == result.facts and set(result.facts) == set(DarkForest.facts)
 
 
 @given(answers)
 def test_uniform_without_a_coordinator_is_a_vote(given: list[Any]) -> None:
-    found = played(*given, coordinate="never", terms="uniform", ties=["support", "order"])
+    result = played(*given, coordinate="never", terms="uniform", ties=["support", "order"])
     valid = [x for x in given if x is not None]
-    assert found.outcome.group == (max(valid, key=valid.count) if valid else None)
+    assert result.outcome.group == (max(valid, key=valid.count) if valid else None)
 
 
 # -------------------------------------------------------------------------------------- calibrated
@@ -203,29 +207,29 @@ def adopted(parameters: dict[str, Any], **settings: Any) -> Any:
 
 
 def test_a_weighted_vote_follows_who_is_reliable() -> None:
-    said = letters("A", "B", "B")
+    text = letters("A", "B", "B")
     for terms, group in (("uniform", "B"), ("agent", "A"), ("full", "A")):
-        found = converse(adopted(counts(AGENTS), terms=terms, coordinate="never"), said)
-        assert found.outcome.group == group
-    shares = [c["posterior"] for c in found.facts["clusters"]]
+        result = converse(adopted(counts(AGENTS), terms=terms, coordinate="never"), text)
+        assert result.outcome.group == group
+    shares = [c["posterior"] for c in result.facts["clusters"]]
     assert shares == pytest.approx([10 / 18, 8 / 18])
 
 
 def test_a_misleading_agreement_is_believed_less() -> None:
     parameters = counts(AGENTS, [((A, B), 0, 8), ((C,), 4, 6)])
-    said = letters("A", "A", "B")
-    found = converse(adopted(parameters, coordinate="never"), said)
-    assert [c["score"] for c in found.facts["clusters"]] == pytest.approx([5 / 8 * 4 / 12, 1 / 10 * 14 / 12])
-    assert converse(adopted(parameters, coordinate="never", terms=["agent", "pattern"]), said).outcome.group == "B"
-    few = converse(adopted(parameters, coordinate="never", min_count=9), said)
+    text = letters("A", "A", "B")
+    result = converse(adopted(parameters, coordinate="never"), text)
+    assert [c["score"] for c in result.facts["clusters"]] == pytest.approx([5 / 8 * 4 / 12, 1 / 10 * 14 / 12])
+    assert converse(adopted(parameters, coordinate="never", terms=["agent", "pattern"]), text).outcome.group == "B"
+    few = converse(adopted(parameters, coordinate="never", min_count=9), text)
     assert few.outcome.group == "A", "a pattern that was seen too rarely is not used"
 
 
 def test_reliability_of_a_label() -> None:
     labelled = {"subject": {"bees": {A: tally(0, 4, 8), B: tally(7, 8)}}}
     protocol = adopted(counts(AGENTS, labels=labelled), coordinate="never", terms="agent", alpha_by="subject")
-    found = converse(protocol, letters("A", "B", "C"))
-    assert [c["score"] for c in found.facts["clusters"]] == pytest.approx([8 / 10, 4 / 12, 1 / 10])
+    result = converse(protocol, letters("A", "B", "C"))
+    assert [c["score"] for c in result.facts["clusters"]] == pytest.approx([8 / 10, 4 / 12, 1 / 10])
     other = adopted(counts(AGENTS, labels=labelled), coordinate="never", terms="agent", alpha_by="level")
     assert converse(other, letters("A", "B", "C")).facts["clusters"][0]["score"] == pytest.approx(10 / 12)
 
@@ -251,17 +255,17 @@ def test_extra_conditions_of_trust() -> None:
 def test_an_anchor_that_leads_clearly() -> None:
     """HumanEval in the artifact: the coder's answer also counts alone, with a posterior of 0.8."""
     clear = counts({A: tally(0, 18), B: tally(17, 18), C: tally(0, 18)})
-    said = letters("A", "B", None, coordinator="D")
-    found = converse(adopted(clear, preset="artifact/humaneval"), said)
-    assert (found.outcome.group, found.facts["exit"], found.facts["overridden"]) == ("B", "anchor", 1)
-    assert converse(adopted(clear, preset="artifact/humaneval", anchor_posterior="never"), said).outcome.group == "D"
-    assert converse(adopted(clear, preset="artifact/humaneval", anchor=A), said).outcome.group == "D"
+    text = letters("A", "B", None, coordinator="D")
+    result = converse(adopted(clear, preset="artifact/humaneval"), text)
+    assert (result.outcome.group, result.facts["exit"], result.facts["overridden"]) == ("B", "anchor", 1)
+    assert converse(adopted(clear, preset="artifact/humaneval", anchor_posterior="never"), text).outcome.group == "D"
+    assert converse(adopted(clear, preset="artifact/humaneval", anchor=A), text).outcome.group == "D"
 
 
 def test_a_correlated_pair_of_the_preset() -> None:
     task, case = question()
-    found = converse(DarkForest(agents=3, preset="artifact/math"), letters("A", "B", "B"), task, case)
-    scores = {c["agents"][0]: c["score"] for c in found.facts["clusters"]}
+    result = converse(DarkForest(agents=3, preset="artifact/math"), letters("A", "B", "B"), task, case)
+    scores = {c["agents"][0]: c["score"] for c in result.facts["clusters"]}
     assert scores == {A: pytest.approx(1.0), B: pytest.approx(1.5)}
 
 
@@ -277,16 +281,16 @@ def test_every_rule_is_a_parameter_and_nothing_is_given_twice() -> None:
 
 @pytest.mark.parametrize("preset", rules.PRESETS)
 def test_presets_are_mappings_of_legal_parameters(preset: str) -> None:
-    found = json.loads(json.dumps(dict(rules.PRESETS[preset])))
-    assert list(parameters.faults(DarkForest, {"preset": preset, **found})) == []
-    same = DarkForest(agents=3, **found)._rules
+    data = json.loads(json.dumps(dict(rules.PRESETS[preset])))
+    assert list(parameters.faults(DarkForest, {"preset": preset, **data})) == []
+    same = DarkForest(agents=3, **data)._rules
     assert same == DarkForest(agents=3, preset=preset)._rules
     assert {f.name for f in fields(same)} == set(rules.PARAMETERS)
 
 
 def test_what_is_given_wins_over_the_preset() -> None:
-    found = DarkForest(agents=3, preset="artifact/gpqa", coordinate="never", guardrail=True, tau_m=0.0)._rules
-    assert (found.coordinate, found.guardrail, found.tau_m, found.anchor) == ("never", True, 0.0, A)
+    _rules = DarkForest(agents=3, preset="artifact/gpqa", coordinate="never", guardrail=True, tau_m=0.0)._rules
+    assert (_rules.coordinate, _rules.guardrail, _rules.tau_m, _rules.anchor) == ("never", True, 0.0, A)
 
 
 @pytest.mark.parametrize(
@@ -339,11 +343,11 @@ def test_playing_changes_nothing() -> None:
 
 def test_a_run_with_a_scripted_model(tmp_path: Path) -> None:
     """Everybody says 7 but the coordinator, who says 8; the guardrail holds where it is on."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def says(request: Request) -> Completion:
         text = request.thread.messages[-1]["content"]
-        asked.append(text)
+        requests.append(text)
         return Completion(f"The answer is {8 if 'prior belief' in text else 7}", input_tokens=9, output_tokens=1)
 
     spec = {
@@ -355,10 +359,12 @@ def test_a_run_with_a_scripted_model(tmp_path: Path) -> None:
         "metrics": ["score", {"use": "tokens", "name": "tokens"}],
     }
     run = harness.evaluate(spec, Mock(function=says), output_path=tmp_path / "run")
-    assert len(asked) == 2 * 2 * 2 * 4 and {score.numbers["tokens"] for score in run.scores} == {40}
-    shown = [text for text in asked if "prior belief" in text]
-    assert len(shown) == 8 and all("1. 7 (given by Agent-0, Agent-1, Agent-2, posterior 1.0)" in text for text in shown)
-    assert all("What is" in text and "The answer is 42." in text for text in asked)
+    assert len(requests) == 2 * 2 * 2 * 4 and {score.numbers["tokens"] for score in run.scores} == {40}
+    outputs = [text for text in requests if "prior belief" in text]
+    assert len(outputs) == 8 and all(
+        "1. 7 (given by Agent-0, Agent-1, Agent-2, posterior 1.0)" in text for text in outputs
+    )
+    assert all("What is" in text and "The answer is 42." in text for text in requests)
     ends = [line["outcome"] for line in _ended(run.folder / "journal.jsonl")]
     assert (
         sorted((end["group"], end["facts"]["exit"]) for end in ends)

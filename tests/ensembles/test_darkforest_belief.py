@@ -46,11 +46,11 @@ def posterior(found: Any) -> dict[str, float]:
 def test_the_score_by_hand() -> None:
     """s(x) = 0.7 (0.8 · 1.4 + 0.5 · 0.5 · 0.9) = 0.9415; s(y) = 1 · 0.6 · 0.7 = 0.42."""
     theta = Theta({A: 0.8, B: 0.6, C: 0.5}, {(A, C): 0.7}, 1.0, True, 0.4, 0.5)
-    found = believe([opinion(A, "x", 0.9), opinion(B, "y", 0.2), opinion(C, "x", None, malformed=True)], theta)
-    x, y = found.clusters
+    result = believe([opinion(A, "x", 0.9), opinion(B, "y", 0.2), opinion(C, "x", None, malformed=True)], theta)
+    x, y = result.clusters
     assert (x.candidate, x.agents, x.calibrated, x.reliability) == ("x", (A, C), True, 0.7)
     assert (x.score, y.score) == (pytest.approx(0.9415), pytest.approx(0.42))
-    assert found.posterior == pytest.approx(0.9415 / 1.3615) and found.margin == pytest.approx(0.5215 / 1.3615)
+    assert result.posterior == pytest.approx(0.9415 / 1.3615) and result.margin == pytest.approx(0.5215 / 1.3615)
     assert (y.calibrated, y.reliability) == (False, 1.0)
 
 
@@ -78,35 +78,35 @@ def test_several_pairs_multiply() -> None:
 
 def test_uniform_is_a_vote_and_agent_a_weighted_one() -> None:
     theta = Theta({A: 0.9, B: 0.4, C: 0.4}, {(B, C): 0.1}, 0.5, True, 0.2, 0.1, {(B, C): 0.3, (C, B): 0.3})
-    said = [opinion(A, "x", 0.1), opinion(B, "y", 1.0, malformed=True), opinion(C, "y", 1.0)]
+    texts = [opinion(A, "x", 0.1), opinion(B, "y", 1.0, malformed=True), opinion(C, "y", 1.0)]
     for terms, shares in (("uniform", (1, 2)), ("agent", (0.9, 0.8))):
-        found = posterior(believe(said, theta.only(rules.TERMS[terms])))
-        assert found == {"x": pytest.approx(shares[0] / sum(shares)), "y": pytest.approx(shares[1] / sum(shares))}
+        result = posterior(believe(texts, theta.only(rules.TERMS[terms])))
+        assert result == {"x": pytest.approx(shares[0] / sum(shares)), "y": pytest.approx(shares[1] / sum(shares))}
     assert theta.only(rules.TERMS["full"]) == theta
 
 
 def test_nobody_is_believed_where_nobody_can_be_read() -> None:
-    found = believe(opinions(None, None), Theta())
-    assert (found.top, found.posterior, found.margin, found.clusters) == (None, 0, 0, ())
-    assert found.uncertain(0.6, 0.15) and not found.strong(0.0, 0.0)
+    result = believe(opinions(None, None), Theta())
+    assert (result.top, result.posterior, result.margin, result.clusters) == (None, 0, 0, ())
+    assert result.uncertain(0.6, 0.15) and not result.strong(0.0, 0.0)
 
 
 def test_one_candidate_has_all_the_belief() -> None:
-    found = believe(opinions("x", None), Theta())
-    assert (found.posterior, found.margin) == (1, 1)
+    result = believe(opinions("x", None), Theta())
+    assert (result.posterior, result.margin) == (1, 1)
 
 
 def test_worthless_scores_leave_candidates_equally_likely() -> None:
-    said = [opinion(A, "x", malformed=True), opinion(B, "y", malformed=True), opinion(C, "y", malformed=True)]
-    assert posterior(believe(said, Theta(lambda_mal=0.0))) == {"y": 0.5, "x": 0.5}
+    texts = [opinion(A, "x", malformed=True), opinion(B, "y", malformed=True), opinion(C, "y", malformed=True)]
+    assert posterior(believe(texts, Theta(lambda_mal=0.0))) == {"y": 0.5, "x": 0.5}
 
 
 # -------------------------------------------------------------------------------------------- ties
 
 
 def leader(said: list[Any], theta: Any, *ties: str, rank: dict[str, int] | None = None) -> str:
-    found: str = believe(said, theta, *([ties] if ties else []), rank=rank).top.candidate
-    return found
+    candidate: str = believe(said, theta, *([ties] if ties else []), rank=rank).top.candidate
+    return candidate
 
 
 def test_ties_go_to_more_supporters_then_reliability_then_order() -> None:
@@ -118,13 +118,13 @@ def test_ties_go_to_more_supporters_then_reliability_then_order() -> None:
 
 
 def test_ties_as_they_are_declared() -> None:
-    said = opinions("y", "x", "x")
+    text = opinions("y", "x", "x")
     theta = Theta({A: 2.0}, confidence=False)  # equal: 2 against 1 + 1
-    assert leader(said, theta, "support") == "x"
-    assert leader(said, theta, "alpha") == "y", "their sums are equal too: the order decides in the end"
-    assert leader(said, theta, "order") == "y"
-    assert leader(said, theta, "order", rank={B: 0, A: 1}) == "x"
-    assert leader(said, theta, "candidate") == "x"
+    assert leader(text, theta, "support") == "x"
+    assert leader(text, theta, "alpha") == "y", "their sums are equal too: the order decides in the end"
+    assert leader(text, theta, "order") == "y"
+    assert leader(text, theta, "order", rank={B: 0, A: 1}) == "x"
+    assert leader(text, theta, "candidate") == "x"
 
 
 def test_the_order_of_adding_up_does_not_decide() -> None:
@@ -140,13 +140,13 @@ def test_the_order_of_adding_up_does_not_decide() -> None:
 
 @given(panels, thetas)
 def test_a_posterior_is_a_distribution_in_order(said: list[Any], theta: Any) -> None:
-    found = believe(said, theta)
-    shares = [cluster.posterior for cluster in found.clusters]
+    result = believe(said, theta)
+    shares = [cluster.posterior for cluster in result.clusters]
     assert all(0 <= share <= 1 for share in shares)
     assert not shares or sum(shares) == pytest.approx(1)
     assert all(one >= two - 1e-9 for one, two in pairwise(shares))
-    assert -1e-9 <= found.margin <= found.posterior
-    assert sorted(agent for c in found.clusters for agent in c.agents) == [
+    assert -1e-9 <= result.margin <= result.posterior
+    assert sorted(agent for c in result.clusters for agent in c.agents) == [
         o.agent for o in said if o.answer is not None
     ]
 
@@ -196,14 +196,14 @@ def test_more_reliability_or_confidence_of_a_supporter_does_no_harm(
 
 @given(panels, thetas, shares, shares)
 def test_thresholds(said: list[Any], theta: Any, one: float, two: float) -> None:
-    found = believe(said, theta)
-    assert found.uncertain(one, two) == (found.posterior < one - 1e-12 or found.margin < two - 1e-12)
-    if found.strong(one, two):
-        assert found.posterior >= one - 1e-12 and found.margin >= two - 1e-12
+    result = believe(said, theta)
+    assert result.uncertain(one, two) == (result.posterior < one - 1e-12 or result.margin < two - 1e-12)
+    if result.strong(one, two):
+        assert result.posterior >= one - 1e-12 and result.margin >= two - 1e-12
 
 
 def test_a_threshold_that_is_just_reached_is_reached() -> None:
     """0.65 + 0.10 against 0.25: the margin is 0.5 but for the last digit."""
-    found = believe(opinions("x", "x", "y"), Theta({A: 0.65, B: 0.1, C: 0.25}, confidence=False))
-    assert found.strong(0.75, 0.5) and not found.uncertain(0.75, 0.5)
-    assert not found.strong(0.7500001, 0.5) and found.uncertain(0.6, 0.5000001)
+    result = believe(opinions("x", "x", "y"), Theta({A: 0.65, B: 0.1, C: 0.25}, confidence=False))
+    assert result.strong(0.75, 0.5) and not result.uncertain(0.75, 0.5)
+    assert not result.strong(0.7500001, 0.5) and result.uncertain(0.6, 0.5000001)

@@ -36,10 +36,10 @@ Rules = rules.Rules
 
 
 def counted(*rows: list[Any], right: str = "x", labels: dict[str, str] | None = None) -> Any:
-    found = Counts((A, B, C))
-    for said in rows:
-        found.add(said, [o.answer == right for o in said], labels or {})
-    return found
+    instance = Counts((A, B, C))
+    for text in rows:
+        instance.add(text, [o.answer == right for o in text], labels or {})
+    return instance
 
 
 ROWS = [
@@ -50,35 +50,35 @@ ROWS = [
 
 
 def test_what_is_counted() -> None:
-    found = counted(*ROWS, labels={"subject": "law", "level": 3})  # type: ignore[dict-item]
-    assert found.tallies == {A: Tally(2, 3, 3), B: Tally(2, 3, 3), C: Tally(1, 2, 3)}
-    assert found.patterns == {
+    result = counted(*ROWS, labels={"subject": "law", "level": 3})  # type: ignore[dict-item]
+    assert result.tallies == {A: Tally(2, 3, 3), B: Tally(2, 3, 3), C: Tally(1, 2, 3)}
+    assert result.patterns == {
         (A, B): Tally(1, 1, 1),
         (B, C): Tally(1, 1, 1),
         (A,): Tally(1, 2, 2),
         (B,): Tally(0, 1, 1),
         (C,): Tally(0, 1, 1),
     }
-    assert found.unstated == Tally(4, 6, 7), "all but A's first and last"
-    assert found.malformed == Tally(1, 2, 3) and found.formed == Tally(4, 6, 6), "what cannot be read has no form"
-    assert found.labels == {"subject": {"law": found.tallies}, "level": {"3": found.tallies}}
+    assert result.unstated == Tally(4, 6, 7), "all but A's first and last"
+    assert result.malformed == Tally(1, 2, 3) and result.formed == Tally(4, 6, 6), "what cannot be read has no form"
+    assert result.labels == {"subject": {"law": result.tallies}, "level": {"3": result.tallies}}
 
 
 def test_agent_reliability_by_hand() -> None:
     """α = (right + 1) / (valid + 2); over all outputs in the artifact; 1/2 of nothing."""
-    found = counted(*ROWS)
-    assert found.theta(Rules()).alpha == {A: 3 / 5, B: 3 / 5, C: 2 / 4}
-    assert found.theta(Rules(alpha_over="all")).alpha == {A: 3 / 5, B: 3 / 5, C: 2 / 5}
+    result = counted(*ROWS)
+    assert result.theta(Rules()).alpha == {A: 3 / 5, B: 3 / 5, C: 2 / 4}
+    assert result.theta(Rules(alpha_over="all")).alpha == {A: 3 / 5, B: 3 / 5, C: 2 / 5}
     assert Tally().smoothed("valid") == 0.5
 
 
 def test_pattern_reliability_by_hand() -> None:
     """R = (right + 1) / (n + 2), if seen often enough; else the fallback, which is 1."""
-    found = counted(*ROWS * 2)
-    assert found.theta(Rules(min_count=3)).patterns == {(A,): 3 / 6}
-    assert set(found.theta(Rules(min_count=2)).patterns) == set(found.patterns)
-    assert found.theta(Rules(min_count=0)).patterns[(A, B)] == 3 / 4
-    assert found.theta(Rules(min_count=3, fallback=0.7)).fallback == 0.7
+    result = counted(*ROWS * 2)
+    assert result.theta(Rules(min_count=3)).patterns == {(A,): 3 / 6}
+    assert set(result.theta(Rules(min_count=2)).patterns) == set(result.patterns)
+    assert result.theta(Rules(min_count=0)).patterns[(A, B)] == 3 / 4
+    assert result.theta(Rules(min_count=3, fallback=0.7)).fallback == 0.7
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_the_malformed_penalty_by_hand(malformed: Any, formed: Any, over: str, e
 )
 def test_the_independence_discount_by_hand(pattern: float | None, expected: float) -> None:
     """γ = clip((R_ij - 0.6) / (1 - 0.6), 0.2, 1)."""
-    found = calibration.independence(pattern, {A: 0.6, B: 0.5}, (A, B), Rules())
-    assert found == pytest.approx(expected)
+    result = calibration.independence(pattern, {A: 0.6, B: 0.5}, (A, B), Rules())
+    assert result == pytest.approx(expected)
 
 
 def test_pairs_are_measured_by_the_pattern_of_exactly_the_two() -> None:
@@ -135,12 +135,12 @@ def test_pairs_are_measured_by_the_pattern_of_exactly_the_two() -> None:
 
 @given(st.lists(st.lists(st.sampled_from([None, "x", "y"]), min_size=3, max_size=3), max_size=8))
 def test_counts_survive_the_file(drawn: list[list[str | None]]) -> None:
-    found = counted(*([opinion(f"Agent-{i}", x) for i, x in enumerate(row)] for row in drawn), labels={"l": "v"})
-    for agent in found.agents:
-        found.tallies.setdefault(agent, Tally())
-    facts = json.loads(json.dumps(found.facts(Rules())))
-    assert counts_of(facts) == found
-    assert facts["derived"]["alpha"] == found.theta(Rules()).alpha
+    result = counted(*([opinion(f"Agent-{i}", x) for i, x in enumerate(row)] for row in drawn), labels={"l": "v"})
+    for agent in result.agents:
+        result.tallies.setdefault(agent, Tally())
+    facts = json.loads(json.dumps(result.facts(Rules())))
+    assert counts_of(facts) == result
+    assert facts["derived"]["alpha"] == result.theta(Rules()).alpha
 
 
 GOOD = counts({A: tally(3, 5, 6), B: tally(2, 4)}, [((A, B), 2, 3)], labels={"l": {"v": {A: tally(1, 1)}}})
@@ -232,12 +232,12 @@ def played(*rows: list[Any]) -> list[Any]:
     """Calibration questions, answered by vote's turns; right is B."""
     task, case = question()
     vote = DarkForest(agents=3, confidence="line")
-    found = []
-    for said in rows:
+    results = []
+    for reply in rows:
         turns = [vote.ask(task, case, agent) for agent in vote.members(case)]
-        moves = [moved(turn, text) for turn, text in zip(turns, said, strict=True)]
-        found.append(CalibrationEpisode(task, case, [moves], lambda answer: bool(answer == "B")))
-    return found
+        moves = [moved(turn, text) for turn, text in zip(turns, reply, strict=True)]
+        results.append(CalibrationEpisode(task, case, [moves], lambda answer: bool(answer == "B")))
+    return results
 
 
 def test_fit_counts_what_the_panel_said() -> None:
@@ -262,10 +262,10 @@ def test_fit_counts_what_the_panel_said() -> None:
 
 
 def test_right_is_asked_once_for_every_different_answer() -> None:
-    asked: list[Any] = []
+    requests: list[Any] = []
     [one] = played(["The answer is (B)", "The answer is (B)", "The answer is (C)"])
-    DarkForest(agents=3).fit([CalibrationEpisode(one.task, one.case, one.batches, lambda x: not asked.append(x))])
-    assert asked == ["B", "C"]
+    DarkForest(agents=3).fit([CalibrationEpisode(one.task, one.case, one.batches, lambda x: not requests.append(x))])
+    assert requests == ["B", "C"]
 
 
 def test_nothing_to_fit_on_and_different_panels_are_refused() -> None:
@@ -278,8 +278,8 @@ def test_nothing_to_fit_on_and_different_panels_are_refused() -> None:
 
 
 def test_the_questioning_is_a_vote_of_the_same_panel() -> None:
-    found = DarkForest(agents=5, confidence="json", parse_retries=1).calibration_protocol()
-    assert found == {"use": "vote", "agents": 5, "confidence": "json", "parse_retries": 1}
+    result = DarkForest(agents=5, confidence="json", parse_retries=1).calibration_protocol()
+    assert result == {"use": "vote", "agents": 5, "confidence": "json", "parse_retries": 1}
 
 
 def test_what_was_fitted_helps_where_two_of_three_are_wrong_together(tmp_path: Path) -> None:

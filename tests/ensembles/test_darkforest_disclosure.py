@@ -23,11 +23,11 @@ NORMAL = {"SECRET0": "NORMAL", "SECRET1": "NORMAL1"}
 
 
 def shown(*fields: str, said: list[Any] = SAID, errors: tuple[Any, ...] = (), **limits: Any) -> str:
-    found = belief.believe(said, THETA)
+    result = belief.believe(said, THETA)
     options = ["ant", "bee", "cat"]
     policy = Policy(frozenset(fields), **limits)
-    flag = found.uncertain(0.6, 0.15)
-    text: str = disclose(policy, said, found, flag, THETA, last_word, errors=errors, options=options)
+    flag = result.uncertain(0.6, 0.15)
+    text: str = disclose(policy, said, result, flag, THETA, last_word, errors=errors, options=options)
     return text
 
 
@@ -139,8 +139,8 @@ def test_nobody_could_be_read() -> None:
 )
 def test_guidance(said: list[str], words: str) -> None:
     opinions = [opinion(f"Agent-{i}", x, 0.5) for i, x in enumerate(said)]
-    found = belief.believe(opinions, belief.Theta())
-    assert disclosure.guidance(found, found.uncertain(0.6, 0.15)).startswith(words)
+    result = belief.believe(opinions, belief.Theta())
+    assert disclosure.guidance(result, result.uncertain(0.6, 0.15)).startswith(words)
     weak = belief.believe([opinion(A, "a"), opinion(B, "b")], belief.Theta({A: 0.63, B: 0.37}))
     assert disclosure.guidance(weak, False) == "The belief is a weak prior."
 
@@ -161,7 +161,7 @@ def test_what_is_not_disclosed_is_not_there(fields: set[str]) -> None:
     ]
     text = shown(*fields, said=said, errors=(None, None, "broken"))
     for secret in ("SECRET0", "SECRET1", "because", "0.123", "broken", "NORMAL"):
-        tellers = {field for field, told in SECRETS.items() if secret in told}
+        tellers = {field for field, message in SECRETS.items() if secret in message}
         tellers |= {"trace"} if secret in ("because", "SECRET0", "SECRET1") else set()
         tellers |= {"imputed"} if secret == "0.123" and "clusters" in fields else set()
         assert (secret in text) <= bool(tellers & fields), (secret, text)

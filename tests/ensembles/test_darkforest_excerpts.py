@@ -28,8 +28,8 @@ def reader(form: Any) -> Any:
 
 
 def cut(form: Any, text: str, candidate: str | None, length: int = 900, **told: bool) -> str:
-    found: str = excerpt(replace(opinion(A, candidate), text=text), length, reader(form), **told)
-    return found
+    result: str = excerpt(replace(opinion(A, candidate), text=text), length, reader(form), **told)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_an_answer_over_several_lines_is_cut_until_it_cannot_be_read() -> None:
 
 
 def test_excerpts_have_a_length_and_need_few_readings() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def read(text: str) -> str | None:
-        asked.append(text)
+        requests.append(text)
         return None
 
     member = replace(opinion(A, "B"), text="word\n" * 100_000 + "The answer is B")
-    found = excerpt(member, 900, read)
-    assert found == ("word " * 180).rstrip() + " …"
-    assert excerpt(member, 900, read, answer_disclosed=True) == found
-    assert len(asked) < 900
+    result = excerpt(member, 900, read)
+    assert result == ("word " * 180).rstrip() + " …"
+    assert excerpt(member, 900, read, answer_disclosed=True) == result
+    assert len(requests) < 900
 
 
 HARMLESS = [
@@ -131,11 +131,11 @@ def test_neither_answer_nor_confidence_is_in_any_excerpt(data: st.DataObject) ->
     ]
     body.insert(data.draw(st.integers(0, len(body))), data.draw(st.sampled_from(SURE)))
     length = data.draw(st.sampled_from([0, 5, 30, 900]))
-    found = cut(form, "\n".join(body), candidate, length)
-    assert reader(form)(found) != candidate and "87" not in found
-    assert length < 900 or found == " ".join(before)
-    told = cut(form, "\n".join(body), candidate, length, answer_disclosed=True)
-    assert "87" not in told and len(told) <= length + 2
+    result = cut(form, "\n".join(body), candidate, length)
+    assert reader(form)(result) != candidate and "87" not in result
+    assert length < 900 or result == " ".join(before)
+    report = cut(form, "\n".join(body), candidate, length, answer_disclosed=True)
+    assert "87" not in report and len(report) <= length + 2
 
 
 @given(st.data())
@@ -152,14 +152,14 @@ def test_of_an_object_only_the_reasoning_is_shown(data: st.DataObject) -> None:
 @pytest.mark.parametrize("form", ["letter", "number", "boxed"])
 @pytest.mark.parametrize("style", ["line", "json"])
 def test_a_coordinator_of_reasoning_alone_sees_no_answer(form: str, style: str) -> None:
-    said = "Purring is decisive.\nThe answer is ({}).\nConfidence: 0.87"
+    text = "Purring is decisive.\nThe answer is ({}).\nConfidence: 0.87"
     if style == "json":
-        said = '{{"reasoning": "Purring is decisive.", "answer": "{}", "confidence": 0.87}}'
+        text = '{{"reasoning": "Purring is decisive.", "answer": "{}", "confidence": 0.87}}'
     answer = "C" if form == "letter" else "1,234"
     protocol = DarkForest(agents=2, confidence=style, disclosure=["reasoning"])
-    told = converse(protocol, dict.fromkeys((A, "Agent-1", "Coordinator"), said.format(answer)), *question(form))
+    report = converse(protocol, dict.fromkeys((A, "Agent-1", "Coordinator"), text.format(answer)), *question(form))
     assert (
-        told.evidence
+        report.evidence
         == "Members:\n  Agent-0's reasoning: Purring is decisive.\n  Agent-1's reasoning: Purring is decisive."
     )
-    assert told.outcome.group is not None
+    assert report.outcome.group is not None

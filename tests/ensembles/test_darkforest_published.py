@@ -92,19 +92,19 @@ def number(text: str) -> float:
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_every_figure_is_the_printed_one_and_none_is_missing(name: str) -> None:
-    wanted = {}
+    expected = {}
     for line in PRINTED[name].strip().splitlines():
         row, _, numbers = line.strip().partition(" | ")
         for (column, metric), figure in zip(PLACES[name], numbers.split(), strict=True):
             if figure != "-":
-                wanted[" ".join(filter(None, (row, column))), metric] = number(figure)
-    found = {}
+                expected[" ".join(filter(None, (row, column))), metric] = number(figure)
+    mapping = {}
     for r in PAPER[name].records:
         only = ("GPQA", "FinQA") if name in ("table8", "table10", "figure9") else ()  # tables of one benchmark
         named = [r.labels[x] for x in ("method", "benchmark", "variant") if x in r.labels and r.labels[x] not in only]
-        found[" ".join(named), r.metric] = written(r.metric, r.value)
-    assert found.keys() == wanted.keys()
-    assert found == pytest.approx(wanted, abs=1e-9)
+        mapping[" ".join(named), r.metric] = written(r.metric, r.value)
+    assert mapping.keys() == expected.keys()
+    assert mapping == pytest.approx(expected, abs=1e-9)
 
 
 def test_all_that_is_printed_has_a_table_and_every_table_its_source_and_warnings() -> None:
@@ -125,10 +125,10 @@ def test_records_say_how_many_questions_but_for_the_unknown_subset() -> None:
 
 
 def figures(table: str, metric: str, *labels: str) -> dict[Any, float]:
-    found = [r for r in PAPER[table].records if r.metric == metric]
-    made = {tuple(r.labels[x] for x in labels): 100 * r.value for r in found}
-    assert len(made) == len(found) > 0
-    return made
+    results = [r for r in PAPER[table].records if r.metric == metric]
+    mapping = {tuple(r.labels[x] for x in labels): 100 * r.value for r in results}
+    assert len(mapping) == len(results) > 0
+    return mapping
 
 
 QUALITY = figures("table1", "score", "method", "benchmark")
@@ -207,8 +207,8 @@ def test_no_reading_of_a_wrong_override_fits_both_benchmarks() -> None:
     )
     fits = {}
     for b in ("MATH", "LegalBench"):
-        change, gone, harm = (x[b, "τp = 0.80"] - x[b, "τp = 0.66"] for x in (score, override, wrong))
-        others = -(gone - harm)
+        change, missing, harm = (x[b, "τp = 0.80"] - x[b, "τp = 0.66"] for x in (score, override, wrong))
+        others = -(missing - harm)
         fits[b] = (-others - 1e-9 <= change <= -others - harm + 1e-9, -harm - others - 1e-9 <= change <= -harm + 1e-9)
     assert fits == {"MATH": (True, False), "LegalBench": (False, True)}
     assert told("table9", "3.8 points", "1.8 points at least", "1.4", "0.4 at most", "0.6")
@@ -234,8 +234,8 @@ def test_tokens_of_table_8_add_up_and_its_disclosure_is_three_replies() -> None:
 
 
 def test_the_factor_of_the_abstract_is_in_no_pair_of_figures() -> None:
-    known = tokens("figure3", "method", "benchmark")
-    ratios = {(m, b): x / known[OURS, b] for (m, b), x in known.items() if m != OURS}
+    names = tokens("figure3", "method", "benchmark")
+    ratios = {(m, b): x / names[OURS, b] for (m, b), x in names.items() if m != OURS}
     assert max(ratios.values()) == ratios["Graph-of-Agent (Mean)", "HumanEval"] < 6.5 - 0.5
     assert told("figure3", "6.5", f"{max(ratios.values()):.1f}")
 
@@ -243,8 +243,8 @@ def test_the_factor_of_the_abstract_is_in_no_pair_of_figures() -> None:
 def test_tokens_of_the_same_setting_agree_and_the_coordinator_of_math_costs_most() -> None:
     three = tokens("figure3", "method", "benchmark")
     for table in ("figure5", "figure6"):
-        made = tokens(table, "benchmark", "variant")
-        assert all(x == three[OURS, b] for (b, v), x in made.items() if v == FULL)
+        result = tokens(table, "benchmark", "variant")
+        assert all(x == three[OURS, b] for (b, v), x in result.items() if v == FULL)
     assert tokens("table10", "variant")[("3 backbones",)] == three[OURS, "FinQA"]
     alone = tokens("figure6", "benchmark", "variant")["MATH", "w/o Coordinator"]
     assert three[OURS, "MATH"] - alone == 2600 > alone and told("figure3", "2.6k tokens")

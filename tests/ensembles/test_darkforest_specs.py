@@ -41,8 +41,8 @@ def planned(name: str, *overrides: str) -> Plan:
 
 
 def condition(plan: Plan, **labels: str) -> Condition:
-    [found] = [c for c in plan.conditions if labels.items() <= c.labels.items()]
-    return found
+    [result] = [c for c in plan.conditions if labels.items() <= c.labels.items()]
+    return result
 
 
 def seated(one: Condition) -> dict[str, str | None]:
@@ -76,8 +76,8 @@ def test_everybody_sits_where_table_4_says(benchmark: str, panel: list[str]) -> 
         head = {"DarkForest (Ours)": {"Coordinator": coordinator}, "Mixture-of-Agent": {"Aggregator": coordinator}}
         if method.startswith("Graph"):
             head[method] = {"Meta": "model"}
-        wanted = {"Agent-0": "model"} if method == "Refine" else {**agents, **head.get(method, {})}
-        assert seated(condition(plan, method=method)) == wanted, method
+        expected = {"Agent-0": "model"} if method == "Refine" else {**agents, **head.get(method, {})}
+        assert seated(condition(plan, method=method)) == expected, method
 
 
 def test_sampling_is_the_benchmarks_and_votes_are_drawn() -> None:
@@ -86,19 +86,19 @@ def test_sampling_is_the_benchmarks_and_votes_are_drawn() -> None:
     for one in planned("darkforest").conditions:
         benchmark = one.labels["benchmark"]
         voting = str(one.labels["method"]).startswith("Vote")
-        wanted = {
+        mapping = {
             "temperature": 0.7 if voting else temperatures[benchmark],
             "top_p": 1.0,
             "max_tokens": tokens[benchmark],
         }
-        assert all(group.sampling == wanted for group in one.groups), one.id
+        assert all(group.sampling == mapping for group in one.groups), one.id
 
 
 def test_thresholds_counts_and_files_are_the_benchmarks() -> None:
     plan = planned("darkforest", "matrix.method=[DarkForest (Ours)]")
-    found = [(p.tau_m, p.min_count, p.calibration) for c in plan.conditions if (p := c.protocol)]  # type: ignore[attr-defined]
+    results = [(p.tau_m, p.min_count, p.calibration) for c in plan.conditions if (p := c.protocol)]  # type: ignore[attr-defined]
     files = [f"results/fitted/darkforest/{benchmark}.json" for benchmark in BENCHMARKS]
-    assert found == list(zip((0.25, 0.2, 0.25, 0.25, 0.2, 0.2), (10, 5, 5, 5, 3, 3), files, strict=True))
+    assert results == list(zip((0.25, 0.2, 0.25, 0.25, 0.2, 0.2), (10, 5, 5, 5, 3, 3), files, strict=True))
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
@@ -109,17 +109,17 @@ def test_no_question_is_both_calibrated_on_and_evaluated(benchmark: str) -> None
     ).variants()
     task = variant.data["task"]
     learn = over(task, variant.data["fit"]["task"])
-    kept: list[set[int]] = []
+    results: list[set[int]] = []
     for entry in (task, learn):
         where = DocTemplate("where", (entry.get("process_docs") or {}).get("where", "1"))
         rows = [{"task_id": f"HumanEval/{i}", "question_id": i, "question": "x" * i} for i in range(164)]
-        kept.append({i for i, row in enumerate(rows) if str(where(row)) not in ("False", "0")})
+        results.append({i for i, row in enumerate(rows) if str(where(row)) not in ("False", "0")})
     source = [{k: v for k, v in entry.items() if k != "process_docs"} for entry in (task, learn)]
-    assert source[0] != source[1] or not kept[0] & kept[1]
+    assert source[0] != source[1] or not results[0] & results[1]
     if benchmark == "HumanEval":
-        assert (len(kept[0]), len(kept[1]), variant.data["fit"]["limit"]) == (50, 114, 114)  # Table 5
+        assert (len(results[0]), len(results[1]), variant.data["fit"]["limit"]) == (50, 114, 114)  # Table 5
     if benchmark == "MMLU-Pro":
-        assert len(kept[1]) == 164, "every row of the validation split is calibrated on"
+        assert len(results[1]) == 164, "every row of the validation split is calibrated on"
 
 
 # --------------------------------------------------------------------------------- calls, by the protocol
@@ -222,14 +222,14 @@ def filled(table: Table) -> None:
 
 def beside(run: Run) -> set[str]:
     """Check that the paper's figures have their place; the sources that are shown."""
-    shown = set()
+    values = set()
     for table in run.with_published(PAPER):
         assert not [note for note in table.notes if "have no place" in note], table.title
         here = [row.names[-1] for row in table.rows if row.published is None]
         theirs = [row for row in table.rows if row.published]
         assert {row.names[-1] for row in theirs} <= {*here}, table.title
-        shown |= {str(row.published) for row in theirs}
-    return shown
+        values |= {str(row.published) for row in theirs}
+    return values
 
 
 def test_every_column_is_filled_and_the_papers_figures_have_their_place(ran: tuple[Run, Model]) -> None:
@@ -331,8 +331,8 @@ def test_panels_grow_and_coordinators_change(tmp_path: Path) -> None:
     assert [heads[v] for v in ("finance-Llama3-8B", "Saul-7B", "Qwen2.5-Coder-7B", "Mathstral-7B")] == [
         "finance", "saul", "coder", "mathstral",
     ]  # fmt: skip
-    everybody = [f"agents.{name}.model=model" for name in ("fourth", "fifth", "head")]
-    run, _ = played("darkforest_panels", tmp_path, *everybody, benchmarks=["FinQA"])
+    results = [f"agents.{name}.model=model" for name in ("fourth", "fifth", "head")]
+    run, _ = played("darkforest_panels", tmp_path, *results, benchmarks=["FinQA"])
     assert beside(run) == {"DarkForest, Table 10 and Figure 8", "DarkForest, Figure 9"}
     calls = {str(s.labels["variant"]): s.numbers["calls"] for s in run.scores}
     assert (calls["3 backbones"], calls["4 backbones"], calls["5 backbones"]) == (4, 5, 6)
@@ -357,6 +357,6 @@ def test_without_fitted_parameters_nothing_is_evaluated(tmp_path: Path) -> None:
 
 def test_a_metric_that_one_benchmark_has_is_missing_in_the_others(ran: tuple[Run, Model]) -> None:
     run, _ = ran
-    known = {score.labels["benchmark"] for score in run.scores if score.numbers["program"] is not None}
-    assert known == {"FinQA"}
+    results = {score.labels["benchmark"] for score in run.scores if score.numbers["program"] is not None}
+    assert results == {"FinQA"}
     assert run.metrics["program"].aggregate([1.0, 0.0]) == Statistic(0.5, 0.5, 2)

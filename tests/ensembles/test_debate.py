@@ -19,15 +19,15 @@ ANSWERS = st.sampled_from([None, 1, 2, 3])
      (3, 3, "per_reader", 15), (1, 2, "none", 2)],
 )  # fmt: skip
 def test_calls(agents: int, rounds: int, summarise: Any, calls: int) -> None:
-    went = scripted("debate", SAME, agents=agents, rounds=rounds, summarise=summarise)
-    assert len(went.asked) == calls
+    result = scripted("debate", SAME, agents=agents, rounds=rounds, summarise=summarise)
+    assert len(result.asked) == calls
     exchanges = rounds - 1
     assert calls == agents * rounds + {"none": 0, "shared": 1, "per_reader": agents}[summarise] * exchanges
 
 
 def test_the_default_is_three_agents_and_two_rounds() -> None:
-    went = scripted("debate", SAME)
-    assert [f"{a.agent}.{a.number}" for a in went.asked] == [f"Agent-{i}.{r}" for r in (0, 1) for i in range(3)]
+    result = scripted("debate", SAME)
+    assert [f"{a.agent}.{a.number}" for a in result.asked] == [f"Agent-{i}.{r}" for r in (0, 1) for i in range(3)]
 
 
 def test_each_agent_sees_only_the_others_of_the_previous_round() -> None:
@@ -52,46 +52,46 @@ def test_the_own_conversation_is_kept_and_others_are_anonymous_in_the_panels_ord
 
 @pytest.mark.parametrize("restate", [False, True])
 def test_the_question_is_told_again_only_if_that_is_wanted(restate: bool) -> None:
-    asked = question()[1].public["question"]
-    went = scripted("debate", SAME, restate=restate)
-    assert asked in went.prompt("Agent-0", 0) and (asked in went.prompt("Agent-0", 1)) == restate
+    public = question()[1].public["question"]
+    result = scripted("debate", SAME, restate=restate)
+    assert public in result.prompt("Agent-0", 0) and (public in result.prompt("Agent-0", 1)) == restate
 
 
 def test_who_is_alone_checks_itself() -> None:
-    went = scripted("debate", says(Agent_0=[1, 2]), agents=1)
-    assert "check every step" in went.prompt("Agent-0", 1) and went.outcome.group == 2
-    assert went.outcome.facts["peer_characters"] == 0
+    result = scripted("debate", says(Agent_0=[1, 2]), agents=1)
+    assert "check every step" in result.prompt("Agent-0", 1) and result.outcome.group == 2
+    assert result.outcome.facts["peer_characters"] == 0
 
 
 def test_an_agent_that_failed_is_not_shown_and_the_others_go_on() -> None:
-    went = scripted("debate", says(Agent_0=[ContextLengthError("full"), 3], Agent_1=[3, 3], Agent_2=["what?", 4]))
-    assert went.saw()["Agent-1.1"] == ["Agent-2.0"], "what cannot be read is shown; what is not there is not"
-    assert went.outcome.facts["history"] == [[None, 3, None], [3, 3, 4]]
+    result = scripted("debate", says(Agent_0=[ContextLengthError("full"), 3], Agent_1=[3, 3], Agent_2=["what?", 4]))
+    assert result.saw()["Agent-1.1"] == ["Agent-2.0"], "what cannot be read is shown; what is not there is not"
+    assert result.outcome.facts["history"] == [[None, 3, None], [3, 3, 4]]
     two = scripted("debate", says(Agent_0=[1, 1], Agent_1=[ContextLengthError("full")] * 2), agents=2)
     assert "check every step" in two.prompt("Agent-0", 1) and two.outcome.group == 1
 
 
 def test_a_digest_for_all_holds_everybodys_replies_and_replaces_them() -> None:
-    went = scripted("debate", SAME, summarise="shared", rounds=2)
-    saw = went.saw()
+    result = scripted("debate", SAME, summarise="shared", rounds=2)
+    saw = result.saw()
     assert saw["Summariser.0"] == ["Agent-0.0", "Agent-1.0", "Agent-2.0"]
     assert {saw[f"Agent-{i}.1"][0] for i in range(3)} == {"Summariser.0"} and len(saw["Agent-0.1"]) == 1
-    told = went.outcome.facts
-    assert told["peer_characters"] == 3 * len("<Agent-a:a> The answer is 1.") + 3 * len("<Summariser:a> in short")
+    facts = result.outcome.facts
+    assert facts["peer_characters"] == 3 * len("<Agent-a:a> The answer is 1.") + 3 * len("<Summariser:a> in short")
 
 
 def test_a_digest_for_each_reader_leaves_its_own_reply_out() -> None:
-    went = scripted("debate", SAME, summarise="per_reader", rounds=3)
-    saw = went.saw()
+    result = scripted("debate", SAME, summarise="per_reader", rounds=3)
+    saw = result.saw()
     assert saw["Summariser.1"] == ["Agent-0.0", "Agent-2.0"] and saw["Agent-1.1"] == ["Summariser.1"]
     assert saw["Summariser.5"] == ["Agent-0.1", "Agent-1.1"] and saw["Agent-2.2"] == ["Summariser.5"]
-    assert all(asked.roles == ["user"] for asked in went.asked if asked.agent == "Summariser"), "always anew"
+    assert all(request.roles == ["user"] for request in result.asked if request.agent == "Summariser"), "always anew"
 
 
 def test_without_a_digest_nothing_is_shown() -> None:
     broken = says(**{f"Agent_{i}": [1, 1] for i in range(3)}, Summariser=[ContextLengthError("full")])
-    went = scripted("debate", broken, summarise="shared")
-    assert went.saw()["Agent-0.1"] == [] and "check every step" in went.prompt("Agent-0", 1)
+    result = scripted("debate", broken, summarise="shared")
+    assert result.saw()["Agent-0.1"] == [] and "check every step" in result.prompt("Agent-0", 1)
 
 
 def test_the_summariser_is_none_of_the_panel() -> None:
@@ -109,8 +109,8 @@ def test_the_last_round_is_voted_on() -> None:
 
 @pytest.mark.parametrize(("ties", "winner"), [("first", 3), ("none", None)])
 def test_ties(ties: str, winner: Any) -> None:
-    found = played("debate", [[1, 1, 1], [3, 2, 1]], ties=ties).outcome
-    assert (found.group, found.facts["exit"], found.facts["tied"]) == (winner, "tie", True)
+    outcome = played("debate", [[1, 1, 1], [3, 2, 1]], ties=ties).outcome
+    assert (outcome.group, outcome.facts["exit"], outcome.facts["tied"]) == (winner, "tie", True)
 
 
 def test_ties_by_lot_depend_on_the_seed_alone() -> None:
@@ -121,21 +121,21 @@ def test_ties_by_lot_depend_on_the_seed_alone() -> None:
 
 @pytest.mark.parametrize(("stop", "rounds", "exit"), [("none", 4, "vote"), ("unanimous", 2, "unanimous")])
 def test_agreement_ends_it_where_that_is_wanted(stop: str, rounds: int, exit: str) -> None:
-    told = played("debate", [[1, 2, 2], [2, 2, 2], [3, 2, 2], [2, 2, 2]], rounds=4, stop=stop).outcome.facts
-    assert len(told["history"]) == rounds and told["exit"] == exit and told["unanimous_at"] == 1
+    facts = played("debate", [[1, 2, 2], [2, 2, 2], [3, 2, 2], [2, 2, 2]], rounds=4, stop=stop).outcome.facts
+    assert len(facts["history"]) == rounds and facts["exit"] == exit and facts["unanimous_at"] == 1
 
 
 def test_silence_is_no_agreement() -> None:
-    told = played("debate", [[None] * 3, [5, 5, None], [5, 5, 5]], rounds=3, stop="unanimous").outcome.facts
-    assert len(told["history"]) == 3 and told["unanimous_at"] == 2
+    facts = played("debate", [[None] * 3, [5, 5, None], [5, 5, 5]], rounds=3, stop="unanimous").outcome.facts
+    assert len(facts["history"]) == 3 and facts["unanimous_at"] == 2
 
 
 def test_flips_adoption_and_a_right_answer_that_was_lost() -> None:
     good = right(question()[1])
-    went = scripted("debate", says(Agent_0=[good, 7], Agent_1=[7, 7], Agent_2=[7, good]))
-    told = {"available": 1, "lost": 1, "gained": 0, "to_right": 1, "to_wrong": 1, "ever": 1, "score": 0}
-    assert {name: went.grade[name] for name in told} == told
-    assert went.outcome.facts["adopted"] == 2, "Agent-0 to what both others had said, Agent-2 to the first of two"
+    result = scripted("debate", says(Agent_0=[good, 7], Agent_1=[7, 7], Agent_2=[7, good]))
+    mapping = {"available": 1, "lost": 1, "gained": 0, "to_right": 1, "to_wrong": 1, "ever": 1, "score": 0}
+    assert {name: result.grade[name] for name in mapping} == mapping
+    assert result.outcome.facts["adopted"] == 2, "Agent-0 to what both others had said, Agent-2 to the first of two"
 
 
 def test_going_over_to_the_others_answer_is_counted() -> None:
@@ -145,10 +145,10 @@ def test_going_over_to_the_others_answer_is_counted() -> None:
 
 
 def test_tokens_of_others_are_counted_and_own_ones_are_not() -> None:
-    went = scripted("debate", SAME, rounds=2)
-    counts = [move.calls[-1].peer_tokens for move in went.moves]
+    result = scripted("debate", SAME, rounds=2)
+    counts = [move.calls[-1].peer_tokens for move in result.moves]
     assert counts == [None] * 3 + [2 * len(["<Agent-a:a>", "The", "answer", "is", "1."])] * 3
-    assert went.outcome.facts["peer_characters"] == 6 * len("<Agent-a:a> The answer is 1.")
+    assert result.outcome.facts["peer_characters"] == 6 * len("<Agent-a:a> The answer is 1.")
 
 
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=1, max_size=4))

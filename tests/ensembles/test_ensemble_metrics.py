@@ -18,8 +18,8 @@ BUILTIN = project.builtin()
 
 
 def load(name: str, **fields: Any) -> Metric:
-    made: Metric = BUILTIN.load("metrics", f"ensembles/{name}")(**fields)
-    return made
+    result: Metric = BUILTIN.load("metrics", f"ensembles/{name}")(**fields)
+    return result
 
 
 def episode(*peer_text: int | None, grade: dict[str, float | None] | None = None, **facts: Any) -> Episode:
@@ -85,9 +85,9 @@ def test_no_call_counts_twice(counts: list[int]) -> None:
 )
 def test_overrides(overridden: bool, score: float, proposal: float | None, numbers: tuple[int, int, int]) -> None:
     one = episode(grade={"score": score, "proposal": proposal}, overridden=overridden)
-    found = tuple(load("override", which=which).measure(one) for which in ("all", "wrong", "harmful"))
-    assert found == numbers
-    assert found[0] >= found[1] >= found[2]
+    items = tuple(load("override", which=which).measure(one) for which in ("all", "wrong", "harmful"))
+    assert items == numbers
+    assert items[0] >= items[1] >= items[2]
 
 
 @pytest.mark.parametrize("which", ["all", "wrong", "harmful"])

@@ -16,14 +16,14 @@ from tests.ensembles.goa_kit import graph, replies
 def rows(draw: st.DrawFn) -> list[dict[int, float] | None]:
     """What two to six judges say: shares of 1 among the others, or nothing."""
     count = draw(st.integers(2, 6))
-    made: list[dict[int, float] | None] = []
+    results: list[dict[int, float] | None] = []
     for judge in range(count):
         others = [slot for slot in range(count) if slot != judge]
         weights = draw(st.lists(st.integers(0, 20), min_size=len(others), max_size=len(others)))
         silent = not sum(weights) or draw(st.booleans() if draw(st.booleans()) else st.just(False))
         shares = [weight / sum(weights) for weight in weights] if not silent else []
-        made.append(None if silent else dict(zip(others, shares, strict=True)))
-    return made
+        results.append(None if silent else dict(zip(others, shares, strict=True)))
+    return results
 
 
 @given(rows())
@@ -35,16 +35,16 @@ def test_shares_sum_to_1_unless_nobody_judged(given_rows: list[Any]) -> None:
 
 @given(rows(), st.floats(0, 0.99))
 def test_the_graph_has_no_circle_and_keeps_who_is_above_the_threshold(given_rows: list[Any], threshold: float) -> None:
-    found = graph.graph_of(graph.means(given_rows), threshold, [0] * len(given_rows))
-    stay = {slot for slot, share in enumerate(found.shares) if round(share, 9) > threshold}
-    assert {*found.ranks} == stay and len(found.ranks) == len(stay)
-    assert found.top == (found.ranks[0] if stay else None)
-    place = {slot: rank for rank, slot in enumerate(found.ranks)}
-    for slot in found.ranks:
-        assert all(place[other] < place[slot] for other in found.above(slot))
-        assert all(place[other] > place[slot] for other in found.below(slot))
-        assert {*found.above(slot), slot, *found.below(slot)} == stay, "everybody is joined to everybody"
-        assert all(found.shares[other] >= found.shares[slot] - 1e-9 for other in found.above(slot))
+    result = graph.graph_of(graph.means(given_rows), threshold, [0] * len(given_rows))
+    stay = {slot for slot, share in enumerate(result.shares) if round(share, 9) > threshold}
+    assert {*result.ranks} == stay and len(result.ranks) == len(stay)
+    assert result.top == (result.ranks[0] if stay else None)
+    place = {slot: rank for rank, slot in enumerate(result.ranks)}
+    for slot in result.ranks:
+        assert all(place[other] < place[slot] for other in result.above(slot))
+        assert all(place[other] > place[slot] for other in result.below(slot))
+        assert {*result.above(slot), slot, *result.below(slot)} == stay, "everybody is joined to everybody"
+        assert all(result.shares[other] >= result.shares[slot] - 1e-9 for other in result.above(slot))
 
 
 @given(rows(), st.randoms())
@@ -61,9 +61,9 @@ def test_which_number_a_node_has_does_not_matter(given_rows: list[Any], rng: Any
 def test_a_graph_by_hand() -> None:
     given_rows = [{1: 0.6, 2: 0.4}, {0: 0.9, 2: 0.1}, {0: 0.5, 1: 0.5}]
     assert graph.means(given_rows) == pytest.approx([0.7, 0.55, 0.25])
-    found = graph.graph_of(graph.means(given_rows), 0.2, [0, 0, 0])
-    assert found.shares == pytest.approx([0.7 / 1.5, 0.55 / 1.5, 0.25 / 1.5]) and found.ranks == (0, 1)
-    assert found.relevance(found.ranks) == {0: "moderate", 1: "moderate"}, "0.56 and 0.44 of those who are left"
+    result = graph.graph_of(graph.means(given_rows), 0.2, [0, 0, 0])
+    assert result.shares == pytest.approx([0.7 / 1.5, 0.55 / 1.5, 0.25 / 1.5]) and result.ranks == (0, 1)
+    assert result.relevance(result.ranks) == {0: "moderate", 1: "moderate"}, "0.56 and 0.44 of those who are left"
     assert graph.means([{1: 1.0}, None]) == [None, 1.0] and graph.shares([None, 1.0]) == [0.5, 0.5]
 
 
@@ -79,10 +79,10 @@ def test_every_threshold_of_relevance(share: float, word: str) -> None:
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=6))
 def test_relevance_is_of_the_readers_neighbors(weights: list[int]) -> None:
     total = sum(weights)
-    found = graph.Graph(tuple(weight / total for weight in weights), tuple(range(len(weights))))
-    told = found.relevance(found.ranks)
-    assert [told[slot] for slot in found.ranks] == [graph.label(weight / total) for weight in weights]
-    assert list(told.values()).count("high") <= 1 and (len(weights) > 1 or told == {0: "high"})
+    instance = graph.Graph(tuple(weight / total for weight in weights), tuple(range(len(weights))))
+    relevance = instance.relevance(instance.ranks)
+    assert [relevance[slot] for slot in instance.ranks] == [graph.label(weight / total) for weight in weights]
+    assert list(relevance.values()).count("high") <= 1 and (len(weights) > 1 or relevance == {0: "high"})
 
 
 @given(st.lists(st.sampled_from("ABC"), max_size=12))
@@ -117,13 +117,13 @@ def test_what_is_read_is_legal_whatever_the_text(text: str, form: Any) -> None:
 )
 def test_lists_are_read_with_labels_and_marks(pool: int, picks: list[int], between: str) -> None:
     form = replies.Indices(pool, len(picks))
-    wanted = picks if max(picks) < pool else None
-    said = between.join(map(str, picks))
+    expected = picks if max(picks) < pool else None
+    output = between.join(map(str, picks))
     words = ("{}", "**Agents:** {}.", "[{}]", "The first 2 are weak.\n\n`{}`\n", '```json\n"picks": [{}]\n```')
-    for text in (around.replace("{}", said) for around in words):
-        assert form.parse(text).action == wanted, text
-    assert replies.Indices(pool, len(picks), "reference").parse(said).action == (
-        wanted if between == "," or len(picks) == 1 else None
+    for text in (around.replace("{}", output) for around in words):
+        assert form.parse(text).action == expected, text
+    assert replies.Indices(pool, len(picks), "reference").parse(output).action == (
+        expected if between == "," or len(picks) == 1 else None
     )
 
 
@@ -139,7 +139,7 @@ def test_a_list_is_never_guessed(text: str) -> None:
 
 def test_the_reference_reading_of_lists() -> None:
     form = replies.Indices(3, 3, "reference")
-    wanted = {
+    mapping = {
         " 0,1,2\n": [0, 1, 2],
         "Label: 1,2": [1],
         "label: 7": None,
@@ -147,7 +147,7 @@ def test_the_reference_reading_of_lists() -> None:
         "[0,1,2]": None,
         "I: 0,1,2": None,
     }
-    assert {text: form.parse(text).action for text in wanted} == wanted
+    assert {text: form.parse(text).action for text in mapping} == mapping
     assert "nothing but exactly 3 numbers" in str(form.parse("0, 1, 2").error)
 
 

@@ -119,10 +119,10 @@ def test_five_tries_for_picks_and_three_for_scores() -> None:
     assert played.outcome.facts["picks"] is None and played.outcome.facts["slots"] == ["Agent-0", "Agent-1", "Agent-2"]
     assert played.outcome.facts["retries"] == {"pick": 4, "judge": [0, 2, 0]}
     assert (played.outcome.facts["dropped"], played.outcome.facts["exit"]) == ([1], "pooled")
-    asked = [message["content"] for message in played.threads[0][1].messages if message["role"] == "user"]
-    assert len(asked) == 5
-    assert asked[1].startswith("Your reply could not be read: end with a line of exactly 3 numbers from 0 to 2")
-    assert "Confidence" not in asked[1] and "The answer is" not in asked[1], "not what a first answer is told"
+    requests = [message["content"] for message in played.threads[0][1].messages if message["role"] == "user"]
+    assert len(requests) == 5
+    assert requests[1].startswith("Your reply could not be read: end with a line of exactly 3 numbers from 0 to 2")
+    assert "Confidence" not in requests[1] and "The answer is" not in requests[1], "not what a first answer is told"
 
 
 def test_a_confidence_that_is_missing_or_nonsense_brings_the_general_agent() -> None:
@@ -141,8 +141,8 @@ def test_a_confidence_that_is_missing_or_nonsense_brings_the_general_agent() -> 
 @pytest.mark.parametrize("confidence", ["none", "line", "json"])
 def test_every_template_has_what_it_needs(given: dict[str, Any], confidence: str) -> None:
     protocol = {"use": "graph_of_agents", "agents": 3, "confidence": confidence, **given}
-    made = {"name": "x", "task": "arithmetic", "protocol": protocol, "metrics": ["score"]}
-    loaded = spec.parse({**made, "prompts": "ensembles/standard"}, BUILTIN)
+    mapping = {"name": "x", "task": "arithmetic", "protocol": protocol, "metrics": ["score"]}
+    loaded = spec.parse({**mapping, "prompts": "ensembles/standard"}, BUILTIN)
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
@@ -162,8 +162,8 @@ def test_a_task_whose_one_agent_knows_everything_can_be_put_to_the_graph() -> No
 def test_without_the_reminder_nothing_is_said_of_the_form_of_an_answer() -> None:
     prompts = BUILTIN.prompts("ensembles/standard")
     turns = check.drive(goa(pooling="max", conformance="official"), TASK, CASE).turns()
-    [said, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in turns if t.name == "backward"]
+    [text, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in turns if t.name == "backward"]
     clean = check.drive(goa(pooling="max"), TASK, CASE).turns()
     [other, *_] = [prompts.render("backward", {**t.context, **t.observation}) for t in clean if t.name == "backward"]
     assert "Confidence: …" in other and "The answer is 42" in other
-    assert "Confidence: …" not in said and "The answer is 42" not in said
+    assert "Confidence: …" not in text and "The answer is 42" not in text

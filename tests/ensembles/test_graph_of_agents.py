@@ -178,9 +178,9 @@ def test_without_readable_picks_the_first_agents_play() -> None:
 
 def test_an_agent_picked_twice_is_two_nodes_asked_one_after_the_other() -> None:
     run = played(Script(picks=(0, 0, 2)))
-    asked = [[(turn.agent, turn.name) for turn, _ in batch] for batch in run.batches]
-    assert asked[1:3] == [[("Agent-0", "answer"), ("Agent-2", "answer")], [("Agent-0", "answer")]]
-    assert asked[3:5] == [[("Agent-0", "judge"), ("Agent-2", "judge")], [("Agent-0", "judge")]]
+    requests = [[(turn.agent, turn.name) for turn, _ in batch] for batch in run.batches]
+    assert requests[1:3] == [[("Agent-0", "answer"), ("Agent-2", "answer")], [("Agent-0", "answer")]]
+    assert requests[3:5] == [[("Agent-0", "judge"), ("Agent-2", "judge")], [("Agent-0", "judge")]]
     one, two = [turn for turn in run.turns() if (turn.agent, turn.name) == ("Agent-0", "judge")]
     assert (heard(one), heard(two)) == ({1: 11, 2: 12}, {0: 10, 2: 12})
     assert [number(text) for text in (*one.peer_texts, *two.peer_texts)] == [12], "its own texts do not cross"

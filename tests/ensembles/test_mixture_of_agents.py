@@ -21,82 +21,84 @@ def test_calls(layers: int, agents: int, calls: int) -> None:
 
 @pytest.mark.parametrize("slot", ["system", "user"])
 def test_each_layer_sees_all_of_the_one_before_in_a_new_conversation(slot: Any) -> None:
-    went = scripted("mixture_of_agents", SAME, layers=3, slot=slot)
+    result = scripted("mixture_of_agents", SAME, layers=3, slot=slot)
     layer = {n: [f"Agent-{i}.{n}" for i in range(3)] for n in (0, 1)}
-    assert went.saw() == {
+    assert result.saw() == {
         **{f"Agent-{i}.0": [] for i in range(3)},
         **{f"Agent-{i}.1": layer[0] for i in range(3)},
         "Aggregator.0": layer[1],
     }
-    assert all(m["role"] != "assistant" for asked in went.asked for m in asked.messages)
+    assert all(m["role"] != "assistant" for request in result.asked for m in request.messages)
 
 
 def test_references_stand_in_the_system_role_or_in_the_turn() -> None:
-    asked = scripted("mixture_of_agents", SAME, slot="system").asked
-    bare = asked[0].messages
-    assert asked[0].roles == ["user"] and asked[-1].roles == ["system", "user"]
-    assert asked[-1].messages[1:] == bare, "the turn stays the question"
+    requests = scripted("mixture_of_agents", SAME, slot="system").asked
+    bare = requests[0].messages
+    assert requests[0].roles == ["user"] and requests[-1].roles == ["system", "user"]
+    assert requests[-1].messages[1:] == bare, "the turn stays the question"
     user = scripted("mixture_of_agents", SAME, slot="user").asked
     assert all(one.roles == ["user"] for one in user)
-    told = asked[-1].messages[0]["content"]
-    assert told.strip() in user[-1].prompt and bare[0]["content"].strip() in user[-1].prompt
+    message = requests[-1].messages[0]["content"]
+    assert message.strip() in user[-1].prompt and bare[0]["content"].strip() in user[-1].prompt
     for i in range(3):
-        assert f"\n{i + 1}. {mark(f'Agent-{i}', 0)} The answer is {i + 1}." in told
-    assert "Agent-0" not in told and "Aggregator" not in told
+        assert f"\n{i + 1}. {mark(f'Agent-{i}', 0)} The answer is {i + 1}." in message
+    assert "Agent-0" not in message and "Aggregator" not in message
 
 
 def test_what_the_aggregator_says_is_the_answer() -> None:
-    told = scripted("mixture_of_agents", SAME).outcome
-    assert (told.group, told.facts["proposal"], told.facts["exit"]) == (2, 2, "aggregator")
-    assert told.facts["history"] == [[1, 2, 3]] and "Aggregator" not in told.answers
-    assert (told.facts["agreed"], told.facts["agreement"], told.facts["novel"]) == (["Agent-1"], 1 / 3, 0)
+    outcome = scripted("mixture_of_agents", SAME).outcome
+    assert (outcome.group, outcome.facts["proposal"], outcome.facts["exit"]) == (2, 2, "aggregator")
+    assert outcome.facts["history"] == [[1, 2, 3]] and "Aggregator" not in outcome.answers
+    assert (outcome.facts["agreed"], outcome.facts["agreement"], outcome.facts["novel"]) == (["Agent-1"], 1 / 3, 0)
 
 
 def test_an_answer_of_its_own_is_novel() -> None:
-    told = scripted("mixture_of_agents", says(**{**SAID, "Aggregator": [9]})).outcome.facts
-    assert (told["novel"], told["agreement"], told["agreed"]) == (1, 0, [])
+    facts = scripted("mixture_of_agents", says(**{**SAID, "Aggregator": [9]})).outcome.facts
+    assert (facts["novel"], facts["agreement"], facts["agreed"]) == (1, 0, [])
 
 
 def test_an_aggregator_that_cannot_be_read_gives_no_answer() -> None:
     good = right(question()[1])
-    said: dict[str, list[Any]] = {f"Agent_{i}": [good] for i in range(3)}
-    went = scripted("mixture_of_agents", says(**said, Aggregator=["A polished reply."]))
-    assert (went.outcome.group, went.outcome.facts["exit"]) == (None, "aggregator unreadable")
-    assert (went.outcome.facts["novel"], went.outcome.facts["agreement"]) == (None, None)
-    told = {"available": 1, "lost": 1, "score": 0, "proposal": None}
-    assert {name: went.grade[name] for name in told} == told
+    mapping: dict[str, list[Any]] = {f"Agent_{i}": [good] for i in range(3)}
+    result = scripted("mixture_of_agents", says(**mapping, Aggregator=["A polished reply."]))
+    assert (result.outcome.group, result.outcome.facts["exit"]) == (None, "aggregator unreadable")
+    assert (result.outcome.facts["novel"], result.outcome.facts["agreement"]) == (None, None)
+    table = {"available": 1, "lost": 1, "score": 0, "proposal": None}
+    assert {name: result.grade[name] for name in table} == table
 
 
 def test_missing_proposers_are_left_out_and_told() -> None:
-    said = {**SAID, "Agent_1": [ContextLengthError("full"), 2], "Agent_2": ["no idea", 3]}
-    went = scripted("mixture_of_agents", says(**said), layers=3)
-    assert went.saw()["Agent-1.1"] == ["Agent-0.0", "Agent-2.0"], "what cannot be read is shown all the same"
-    assert went.outcome.facts["missing"] == [["Agent-1"], []]
-    assert went.outcome.facts["order"] == [["Agent-0", "Agent-2"], ["Agent-0", "Agent-1", "Agent-2"]]
+    mapping = {**SAID, "Agent_1": [ContextLengthError("full"), 2], "Agent_2": ["no idea", 3]}
+    result = scripted("mixture_of_agents", says(**mapping), layers=3)
+    assert result.saw()["Agent-1.1"] == ["Agent-0.0", "Agent-2.0"], "what cannot be read is shown all the same"
+    assert result.outcome.facts["missing"] == [["Agent-1"], []]
+    assert result.outcome.facts["order"] == [["Agent-0", "Agent-2"], ["Agent-0", "Agent-1", "Agent-2"]]
 
 
 @pytest.mark.parametrize("slot", ["system", "user"])
 def test_without_a_proposal_the_aggregator_gets_the_question_alone(slot: Any) -> None:
     broken: Say = says(**{f"Agent_{i}": [ContextLengthError("full")] for i in range(3)}, Aggregator=[5])
-    went = scripted("mixture_of_agents", broken, slot=slot)
-    assert went.asked[-1].messages == went.asked[0].messages and went.outcome.group == 5
-    assert went.outcome.facts["novel"] is None
+    result = scripted("mixture_of_agents", broken, slot=slot)
+    assert result.asked[-1].messages == result.asked[0].messages and result.outcome.group == 5
+    assert result.outcome.facts["novel"] is None
 
 
 def test_the_aggregator_may_sit_on_the_panel() -> None:
-    went = scripted("mixture_of_agents", says(**{**SAID, "Agent_0": [1, 3]}), aggregator="Agent-0")
-    assert [asked.agent for asked in went.asked] == ["Agent-0", "Agent-1", "Agent-2", "Agent-0"]
-    assert went.asked[-1].roles == ["system", "user"] and went.outcome.group == 3
-    assert went.outcome.facts["history"] == [[1, 2, 3]]
-    assert went.outcome.facts["peer_characters"] == 2 * len(f"{mark('Agent-0', 0)} The answer is 1."), "its own is none"
+    result = scripted("mixture_of_agents", says(**{**SAID, "Agent_0": [1, 3]}), aggregator="Agent-0")
+    assert [request.agent for request in result.asked] == ["Agent-0", "Agent-1", "Agent-2", "Agent-0"]
+    assert result.asked[-1].roles == ["system", "user"] and result.outcome.group == 3
+    assert result.outcome.facts["history"] == [[1, 2, 3]]
+    assert result.outcome.facts["peer_characters"] == 2 * len(f"{mark('Agent-0', 0)} The answer is 1."), (
+        "its own is none"
+    )
 
 
 def test_peer_text() -> None:
-    went = scripted("mixture_of_agents", SAME, layers=3)
+    result = scripted("mixture_of_agents", SAME, layers=3)
     each = len(f"{mark('Agent-0', 0)} The answer is 1.")
-    assert went.outcome.facts["peer_characters"] == 3 * 2 * each + 3 * each
+    assert result.outcome.facts["peer_characters"] == 3 * 2 * each + 3 * each
     words = len(f"{mark('Agent-0', 0)} The answer is 1.".split())
-    assert [move.calls[0].peer_tokens for move in went.moves] == [None] * 3 + [2 * words] * 3 + [3 * words]
+    assert [move.calls[0].peer_tokens for move in result.moves] == [None] * 3 + [2 * words] * 3 + [3 * words]
 
 
 def test_the_order_by_lot_is_told_and_is_that_of_the_list() -> None:
@@ -125,13 +127,13 @@ def test_one_order_for_all_readers_of_a_layer(row: list[int], seed: int) -> None
 
 @given(st.lists(st.sampled_from([None, 1, 2, 3]), min_size=3, max_size=3), st.sampled_from([None, 1, 4]))
 def test_agreement_is_a_share_of_the_readable(row: list[Any], final: Any) -> None:
-    told = played("mixture_of_agents", [row, [final] * 3], aggregator="Agent-0").outcome.facts
+    facts = played("mixture_of_agents", [row, [final] * 3], aggregator="Agent-0").outcome.facts
     readable = [answer for answer in row if answer is not None]
     if final is None or not readable:
-        assert told["agreement"] is None and told["novel"] is None
+        assert facts["agreement"] is None and facts["novel"] is None
     else:
-        assert told["agreement"] == readable.count(final) / len(readable)
-        assert told["novel"] == int(final not in readable)
+        assert facts["agreement"] == readable.count(final) / len(readable)
+        assert facts["novel"] == int(final not in readable)
 
 
 def test_an_aggregator_with_a_name_of_its_own_has_an_agent() -> None:

@@ -26,15 +26,15 @@ def graded(history: Sequence[Sequence[Any]], final: Any, proposal: Any = None) -
 
 
 def test_an_available_answer_can_be_lost() -> None:
-    found = graded([["right", "wrong", None]], "wrong")
-    assert (found["available"], found["lost"], found["gained"], found["first"]) == (1, 1, 0, pytest.approx(1 / 3))
+    result = graded([["right", "wrong", None]], "wrong")
+    assert (result["available"], result["lost"], result["gained"], result["first"]) == (1, 1, 0, pytest.approx(1 / 3))
     assert graded([["wrong", "wrong"]], "right")["gained"] == 1
     assert graded([["wrong"], ["right"]], "right")["available"] == 0, "what came later was not there at first"
 
 
 def test_flips_are_counted_from_round_to_round() -> None:
-    found = graded([["right", "wrong", "wrong"], ["wrong", "right", "right"], ["wrong", "right", None]], "right")
-    assert (found["to_right"], found["to_wrong"], found["ever"]) == (2, 2, 1)
+    result = graded([["right", "wrong", "wrong"], ["wrong", "right", "right"], ["wrong", "right", None]], "right")
+    assert (result["to_right"], result["to_wrong"], result["ever"]) == (2, 2, 1)
 
 
 def test_a_coordinator_has_a_grade_of_its_own() -> None:
@@ -53,27 +53,27 @@ def test_without_a_history_there_is_nothing_to_grade() -> None:
     st.sampled_from(["right", "wrong", None]),
 )
 def test_grades_hold_together(history: list[list[Any]], final: Any) -> None:
-    found = graded(history, final)
+    result = graded(history, final)
     right = float(final == "right")
-    assert found["available"] is not None and found["lost"] is not None and found["gained"] is not None
-    assert right == found["available"] - found["lost"] + found["gained"]
-    flips = (found["to_right"] or 0) - (found["to_wrong"] or 0)
+    assert result["available"] is not None and result["lost"] is not None and result["gained"] is not None
+    assert right == result["available"] - result["lost"] + result["gained"]
+    flips = (result["to_right"] or 0) - (result["to_wrong"] or 0)
     assert flips == history[-1].count("right") - history[0].count("right")
-    assert found["ever"] == float(any("right" in answers for answers in history))
+    assert result["ever"] == float(any("right" in answers for answers in history))
 
 
 def test_a_protocol_brings_its_panel_and_a_spec_assigns_it(tmp_path: Any) -> None:
-    said = {"default": "The answer is 1.", "other": "The answer is 2."}
+    mapping = {"default": "The answer is 1.", "other": "The answer is 2."}
 
     def answer(request: Request) -> Completion:
-        return Completion(said["default"], input_tokens=7, output_tokens=5)
+        return Completion(mapping["default"], input_tokens=7, output_tokens=5)
 
     body = {
         "name": "x",
         "task": {"use": "arithmetic", "size": 2, "terms": 2},
         "protocol": {"use": "vote", "agents": 3},
         "prompts": "ensembles/standard",
-        "models": {"other": {"use": "mock", "text": said["other"]}},
+        "models": {"other": {"use": "mock", "text": mapping["other"]}},
         "agents": {"default": "model", "others": {"model": "other", "agents": ["Agent-1", "Agent-2"]}},
         "metrics": ["score", "calls"],
     }
@@ -126,9 +126,9 @@ def test_the_whole_input_of_a_sharded_task_can_be_put_to_a_panel(tmp_path: Any) 
             "metrics": ["silo/success"]}  # fmt: skip
     loaded = spec.parse(body, BUILTIN)
     assert loaded.name == "x"
-    made = BUILTIN.load("tasks", "silo/global_maximum")(agents=4, whole=True, samples=1)
-    case = made.example()
+    result = BUILTIN.load("tasks", "silo/global_maximum")(agents=4, whole=True, samples=1)
+    case = result.example()
     protocol = BUILTIN.load("protocols", "vote")(agents=3)
-    played = drive(protocol, made, case, lambda turn: case.target[0] if turn.agent != "Agent-0" else -1)
-    assert made.grade(case, played.outcome)["success"] == 1, "the panel's answer counts, not that of its first member"
+    played = drive(protocol, result, case, lambda turn: case.target[0] if turn.agent != "Agent-0" else -1)
+    assert result.grade(case, played.outcome)["success"] == 1, "the panel's answer counts, not that of its first member"
     assert BUILTIN.load("tasks", "silo/global_maximum")(agents=4).misfit(QuestionTask) is not None

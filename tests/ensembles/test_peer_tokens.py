@@ -26,8 +26,8 @@ class Hearsay(Protocol):
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         reply, context = task.reply(case, "A"), {**task.context(case, "A"), "confidence": "none"}
-        [said] = yield [Turn("A", "answer", {}, reply, context)]
-        text = said.text or ""
+        [output] = yield [Turn("A", "answer", {}, reply, context)]
+        text = output.text or ""
         [heard] = yield [Turn("B", "answer", {}, reply, context, parse_retries=2, peer_texts=(text, "and more"))]
         return Outcome(group=heard.action)
 
@@ -43,10 +43,10 @@ async def calls(engine: Any) -> list[list[Completion]]:
 
 
 def test_tokens_of_others_are_counted_with_the_first_call_of_a_turn() -> None:
-    told = iter(["The answer is 12", "what?", "The answer is 12"])
+    replies = iter(["The answer is 12", "what?", "The answer is 12"])
 
     def answer(request: Request) -> str:
-        return next(told)
+        return next(replies)
 
     alone, heard = asyncio.run(calls(Gate(Mock(function=answer), 4)))
     assert [call.peer_tokens for call in alone] == [None]

@@ -62,13 +62,13 @@ def test_another_program_is_another_candidate(asked: tuple[Any, Case], written: 
 
 def test_programs_are_voted_on_as_programs(asked: tuple[Any, Case]) -> None:
     task, _ = asked
-    said = [
+    texts = [
         f"```python\n{WHOLE}  # so\n```",
         "```python\ndef double(xs):\n    return xs\n```",
         f"```python\n{BODY}\n```",
     ]
-    went = scripted("vote", lambda agent, number: said[int(agent[-1])], "ensembles/standard", task, agents=3)
-    assert sorted(went.outcome.facts["votes"].values()) == [1.0, 2.0] and "[2 * x" in went.outcome.group
+    result = scripted("vote", lambda agent, number: texts[int(agent[-1])], "ensembles/standard", task, agents=3)
+    assert sorted(result.outcome.facts["votes"].values()) == [1.0, 2.0] and "[2 * x" in result.outcome.group
 
 
 def test_without_its_row_a_program_stands_for_itself() -> None:
@@ -96,8 +96,8 @@ def test_strings_that_are_no_docstrings_and_imports_that_differ_are_kept() -> No
 )  # fmt: skip
 def test_hostile_programs_are_taken_as_they_stand_or_parsed(asked: tuple[Any, Case], hostile: str) -> None:
     task, case = asked
-    found = task.canonical(case, hostile)
-    assert isinstance(found, str) and found == task.canonical(case, hostile)
+    result = task.canonical(case, hostile)
+    assert isinstance(result, str) and result == task.canonical(case, hostile)
     assert same_program(hostile) == same_program(f"\n{hostile}  \n\n")
 
 
@@ -108,10 +108,10 @@ def test_what_is_too_long_is_compared_as_text() -> None:
 
 @given(st.text(st.sampled_from("ab()=:\n \t#'\"1,+[]{}\\if de"), max_size=60))
 def test_normal_forms_are_their_own(program: str) -> None:
-    found = same_program(program)
-    assert same_program(found) == found
+    result = same_program(program)
+    assert same_program(result) == result
     try:
-        tree = ast.parse(found)
+        tree = ast.parse(result)
     except (SyntaxError, ValueError):
         return
-    assert ast.unparse(tree) == found
+    assert ast.unparse(tree) == result

@@ -30,8 +30,8 @@ def stated(*opinions: tuple[Any, Any], **parameters: Any) -> Any:
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3])
 def test_calls(rounds: int) -> None:
     always = says(**SPLIT)
-    went = scripted("reconcile", always, rounds=rounds)
-    assert len(went.asked) == 3 * (1 + rounds)
+    result = scripted("reconcile", always, rounds=rounds)
+    assert len(result.asked) == 3 * (1 + rounds)
     agreed = scripted("reconcile", says(Agent_0=[1], Agent_1=[1], Agent_2=[1]), rounds=rounds)
     assert len(agreed.asked) == 3 and agreed.outcome.facts["exit"] == "unanimous"
 
@@ -41,27 +41,27 @@ def test_the_default_is_three_calls_if_all_agree_and_nine_if_they_never_do() -> 
 
 
 def test_agreement_ends_the_discussion() -> None:
-    went = scripted("reconcile", says(Agent_0=[1, 2], Agent_1=[2, 2], Agent_2=[2, 2]), rounds=5)
-    assert len(went.asked) == 6 and went.outcome.facts["unanimous_at"] == 1 and went.outcome.group == 2
+    result = scripted("reconcile", says(Agent_0=[1, 2], Agent_1=[2, 2], Agent_2=[2, 2]), rounds=5)
+    assert len(result.asked) == 6 and result.outcome.facts["unanimous_at"] == 1 and result.outcome.group == 2
 
 
 def test_all_read_all_of_the_round_before_in_a_new_conversation() -> None:
-    went = scripted("reconcile", says(**SPLIT))
-    everybody = {n: [f"Agent-{i}.{n}" for i in range(3)] for n in (0, 1)}
-    assert went.saw() == {
+    result = scripted("reconcile", says(**SPLIT))
+    mapping = {n: [f"Agent-{i}.{n}" for i in range(3)] for n in (0, 1)}
+    assert result.saw() == {
         **{f"Agent-{i}.0": [] for i in range(3)},
-        **{f"Agent-{i}.1": everybody[0] for i in range(3)},
-        **{f"Agent-{i}.2": everybody[1] for i in range(3)},
+        **{f"Agent-{i}.1": mapping[0] for i in range(3)},
+        **{f"Agent-{i}.2": mapping[1] for i in range(3)},
     }
-    assert all(asked.roles == ["user"] for asked in went.asked)
-    assert len({asked.prompt for asked in went.asked[3:6]}) == 1, "one text for all, the reader's own unmarked"
+    assert all(request.roles == ["user"] for request in result.asked)
+    assert len({request.prompt for request in result.asked[3:6]}) == 1, "one text for all, the reader's own unmarked"
 
 
 def test_the_text_has_groups_with_head_counts_and_raw_confidences_and_no_names() -> None:
-    went = scripted(
+    result = scripted(
         "reconcile", says(Agent_0=[sure(5, 0.7)] * 9, Agent_1=[sure(9, 1.0)] * 9, Agent_2=[sure(9, "nan")] * 9)
     )
-    prompt = went.prompt("Agent-0", 1)
+    prompt = result.prompt("Agent-0", 1)
     nine, five = prompt.index("=== Answer: 9 ===\nGiven by 2"), prompt.index("=== Answer: 5 ===\nGiven by 1")
     assert nine < prompt.index("--- Confidence stated: 1.0 ---") < prompt.index("Confidence stated: none") < five
     assert five < prompt.index("--- Confidence stated: 0.7 ---"), "raw, not what the vote makes of it"
@@ -70,9 +70,9 @@ def test_the_text_has_groups_with_head_counts_and_raw_confidences_and_no_names()
 
 def test_of_three_answers_the_last_is_dropped_and_that_is_told() -> None:
     three = says(Agent_0=[1] * 9, Agent_1=[2] * 9, Agent_2=[3] * 9)
-    went = scripted("reconcile", three, rounds=1)
-    assert went.saw()["Agent-2.1"] == ["Agent-0.0", "Agent-1.0"], "even to the one whose it is"
-    assert went.outcome.facts["dropped"] == [[3]]
+    result = scripted("reconcile", three, rounds=1)
+    assert result.saw()["Agent-2.1"] == ["Agent-0.0", "Agent-1.0"], "even to the one whose it is"
+    assert result.outcome.facts["dropped"] == [[3]]
     whole = scripted("reconcile", three, rounds=1, groups=None)
     assert len(whole.saw()["Agent-2.1"]) == 3 and whole.outcome.facts["dropped"] == [[]]
     larger = scripted("reconcile", says(Agent_0=[1] * 9, Agent_1=[2] * 9, Agent_2=[2] * 9), rounds=1, groups=1)
@@ -80,10 +80,10 @@ def test_of_three_answers_the_last_is_dropped_and_that_is_told() -> None:
 
 
 def test_what_cannot_be_read_is_neither_shown_nor_counted() -> None:
-    went = scripted("reconcile", says(Agent_0=["?", "?"], Agent_1=[ContextLengthError("full"), 4], Agent_2=[5, "?"]),
+    result = scripted("reconcile", says(Agent_0=["?", "?"], Agent_1=[ContextLengthError("full"), 4], Agent_2=[5, "?"]),
                     rounds=1)  # fmt: skip
-    assert went.saw()["Agent-0.1"] == ["Agent-2.0"]
-    assert (went.outcome.group, went.outcome.facts["votes"]) == (4, {"4": 1})
+    assert result.saw()["Agent-0.1"] == ["Agent-2.0"]
+    assert (result.outcome.group, result.outcome.facts["votes"]) == (4, {"4": 1})
     none = scripted("reconcile", lambda agent, number: "?", rounds=1)
     assert "none that could be read" in none.prompt("Agent-0", 1)
     assert (none.outcome.group, none.outcome.facts["exit"]) == (None, "no candidate")
@@ -91,21 +91,21 @@ def test_what_cannot_be_read_is_neither_shown_nor_counted() -> None:
 
 def test_the_vote_maps_confidences_to_tenths() -> None:
     confidences = [1, 0.999, 0.9, 0.899, 0.8, 0.799, 0.61, 0.6, 0, None]
-    told = stated(*enumerate(confidences)).facts
-    assert [*told["votes"].values()] == [10, 8, 8, 5, 5, 3, 3, 1, 1, 1] and told["imputed"] == 1
+    facts = stated(*enumerate(confidences)).facts
+    assert [*facts["votes"].values()] == [10, 8, 8, 5, 5, 3, 3, 1, 1, 1] and facts["imputed"] == 1
 
 
 def test_five_and_three_tenths_are_eight_whatever_the_order() -> None:
     """0.5 + 0.3 and 0.8 differ in the last bit; the vote must not."""
     sides = [(1, 0.95), (2, 0.85), (2, 0.7)]
     for order in itertools.permutations(sides):
-        found = stated(*order, ties="none")
-        assert found.facts["tied"] and found.group is None and {*found.facts["votes"].values()} == {8}
+        result = stated(*order, ties="none")
+        assert result.facts["tied"] and result.group is None and {*result.facts["votes"].values()} == {8}
 
 
 def test_fewer_who_are_sure_overrule_more_who_are_not() -> None:
-    found = stated((1, 0.5), (1, 0.5), (2, 1.0))
-    assert (found.group, found.facts["overruled"]) == (2, 1)
+    result = stated((1, 0.5), (1, 0.5), (2, 1.0))
+    assert (result.group, result.facts["overruled"]) == (2, 1)
     assert stated((1, 0.5), (1, 0.5), (2, 1.0), weights="equal").group == 1
     assert stated((1, 0.85), (1, 0.7), (2, 0.85)).facts["overruled"] == 0
 
@@ -116,8 +116,8 @@ def test_weights_can_be_what_was_stated() -> None:
 
 
 def test_who_agree_have_an_answer_however_unsure_they_are() -> None:
-    found = stated((7, 0.0), (7, 0.0), (7, 0.0), weights="stated")
-    assert found.group == 7 and found.facts["exit"] == "unanimous"
+    result = stated((7, 0.0), (7, 0.0), (7, 0.0), weights="stated")
+    assert result.group == 7 and result.facts["exit"] == "unanimous"
     nobody = stated((7, 0.0), (8, 0.0), weights="stated")
     assert nobody.group is None and nobody.facts["exit"] == "no weight"
 
@@ -130,14 +130,14 @@ def test_what_an_unstated_confidence_weighs_is_a_parameter() -> None:
 
 @pytest.mark.parametrize(("written", "weight"), [("90", 8), ("1.2", 1), ("nan", 1), ("85%", 5), ("high", 1)])
 def test_confidences_that_are_none(written: str, weight: int) -> None:
-    went = scripted("reconcile", lambda agent, number: sure(4, written), rounds=0)
-    assert went.outcome.facts["votes"] == {"4": 3 * weight} and went.outcome.group == 4
+    result = scripted("reconcile", lambda agent, number: sure(4, written), rounds=0)
+    assert result.outcome.facts["votes"] == {"4": 3 * weight} and result.outcome.group == 4
 
 
 def test_json_replies() -> None:
-    said = '{"reasoning": "two and two", "answer": "4", "confidence": 0.93}'
-    went = scripted("reconcile", lambda agent, number: said, confidence="json")
-    assert went.outcome.facts["votes"] == {"4": 24} and '"confidence": a number' in went.prompt("Agent-0", 0)
+    text = '{"reasoning": "two and two", "answer": "4", "confidence": 0.93}'
+    result = scripted("reconcile", lambda agent, number: text, confidence="json")
+    assert result.outcome.facts["votes"] == {"4": 24} and '"confidence": a number' in result.prompt("Agent-0", 0)
 
 
 SHOWN = [
@@ -148,16 +148,16 @@ SHOWN = [
 
 
 def test_examples_are_shown_to_the_others_in_the_first_round_and_in_the_discussion() -> None:
-    went = scripted("reconcile", says(**SPLIT), demonstrations=SHOWN, rounds=1)
+    result = scripted("reconcile", says(**SPLIT), demonstrations=SHOWN, rounds=1)
 
     def rationales(agent: str, number: int) -> list[str]:
-        return [word for word in ("two", "three", "four") if f"Twice {word}." in went.prompt(agent, number)]
+        return [word for word in ("two", "three", "four") if f"Twice {word}." in result.prompt(agent, number)]
 
     for number in (0, 1):
         assert rationales("Agent-0", number) == ["three", "four"]
         assert rationales("Agent-1", number) == ["two", "four"]
         assert rationales("Agent-2", number) == ["two", "three", "four"]
-        assert went.prompt("Agent-2", number).index("Twice four.") < went.prompt("Agent-2", number).index(
+        assert result.prompt("Agent-2", number).index("Twice four.") < result.prompt("Agent-2", number).index(
             question()[1].public["question"]
         )
 
@@ -179,12 +179,12 @@ def test_examples_that_are_none(given: Any, message: str) -> None:
 
 def test_flips_and_peer_text() -> None:
     good = right(question()[1])
-    went: Episode = scripted("reconcile", says(Agent_0=[good, 7], Agent_1=[7, 7], Agent_2=[7, 7]))
-    assert len(went.asked) == 6
-    told = {"available": 1, "lost": 1, "to_wrong": 1, "to_right": 0, "score": 0}
-    assert {name: went.grade[name] for name in told} == told
-    texts = [len(move.text or "") for move in went.moves[:3]]
-    assert went.outcome.facts["peer_characters"] == 2 * sum(texts), "each reply is shown to two others"
+    result: Episode = scripted("reconcile", says(Agent_0=[good, 7], Agent_1=[7, 7], Agent_2=[7, 7]))
+    assert len(result.asked) == 6
+    mapping = {"available": 1, "lost": 1, "to_wrong": 1, "to_right": 0, "score": 0}
+    assert {name: result.grade[name] for name in mapping} == mapping
+    texts = [len(move.text or "") for move in result.moves[:3]]
+    assert result.outcome.facts["peer_characters"] == 2 * sum(texts), "each reply is shown to two others"
 
 
 @given(st.lists(st.tuples(ANSWERS, st.none() | st.floats(0, 1)), min_size=1, max_size=6), st.randoms())
@@ -197,15 +197,15 @@ def test_the_winner_has_the_largest_sum_and_order_matters_in_ties_only(
         weight = 1 if p is None or p <= 0.6 else 10 if p == 1 else next((w for at, w in steps if p >= float(at)), 3)
         if answer is not None:
             sums[answer] = sums.get(answer, 0) + weight
-    found = stated(*opinions)
-    assert {int(key): weight for key, weight in found.facts["votes"].items()} == sums
+    result = stated(*opinions)
+    assert {int(key): weight for key, weight in result.facts["votes"].items()} == sums
     if not sums:
-        assert found.group is None
+        assert result.group is None
         return
-    assert sums[found.group] == max(sums.values())
-    assert found.facts["tied"] == ([*sums.values()].count(max(sums.values())) > 1)
-    if not found.facts["tied"]:
-        assert stated(*rng.sample(opinions, len(opinions))).group == found.group
+    assert sums[result.group] == max(sums.values())
+    assert result.facts["tied"] == ([*sums.values()].count(max(sums.values())) > 1)
+    if not result.facts["tied"]:
+        assert stated(*rng.sample(opinions, len(opinions))).group == result.group
 
 
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=3, max_size=3), st.integers(0, 2), ANSWERS)

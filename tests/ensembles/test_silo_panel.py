@@ -66,11 +66,11 @@ def test_models_get_task_and_data_and_the_group_answer_counts(method: str, param
     def say(agent: str, number: int) -> str:
         return f"Looking at 17 and 23.\nVerdict: approved\nFinal answer: {0 if agent == 'Agent-2' else best}"
 
-    went = scripted(method, say, "silo/panel", task, **parameters)
-    assert task.question.split(".")[0] in went.asked[0].prompt
-    assert json.dumps(case.private["Agent-0"]["shard"]) in went.asked[0].prompt
-    assert went.asked[0].prompt.rstrip().endswith(("Final answer: …", "}")), "JSON replies have a form of their own"
-    assert went.grade["success"] == 1
+    result = scripted(method, say, "silo/panel", task, **parameters)
+    assert task.question.split(".")[0] in result.asked[0].prompt
+    assert json.dumps(case.private["Agent-0"]["shard"]) in result.asked[0].prompt
+    assert result.asked[0].prompt.rstrip().endswith(("Final answer: …", "}")), "JSON replies have a form of their own"
+    assert result.grade["success"] == 1
 
 
 def test_an_answer_behind_its_marker() -> None:
@@ -93,9 +93,9 @@ def test_an_oracle_says_nothing_where_no_answer_is_asked_for() -> None:
     assert move.action == turn.reply.noop and not isinstance(turn.reply, AnswerWithConfidence)
     several = BUILTIN.load("tasks", "silo/global_maximum")(agents=2)
     case = cases(several)[0]
-    asked = Turn("Agent-0", "answer", {}, several.reply(case, "Agent-0"), several.context(case, "Agent-0"))
+    instance = Turn("Agent-0", "answer", {}, several.reply(case, "Agent-0"), several.context(case, "Agent-0"))
     with pytest.raises(PluginError, match="plays sharded tasks in rounds of calls"):
-        oracle(asked)
+        oracle(instance)
 
 
 def test_the_spec_compares_a_debate_with_votes_of_as_few_and_as_many_calls(tmp_path: Path) -> None:
@@ -110,17 +110,17 @@ def test_the_spec_compares_a_debate_with_votes_of_as_few_and_as_many_calls(tmp_p
 
 
 def test_a_system_message_that_says_nothing_is_not_sent(tmp_path: Path) -> None:
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
 
     def model(request: Request) -> str:
-        asked.append([message["role"] for message in request.thread.messages])
+        requests.append([message["role"] for message in request.thread.messages])
         return "Final answer: 5"
 
     overrides = ["task.samples=1", "matrix.problem=[global_maximum]"]
     spec = {"extends": "silo_panel", "name": "mixed", "matrix": {"method": [
         {"name": "mixed", "protocol": {"use": "mixture_of_agents"}}]}}  # fmt: skip
     harness.evaluate(spec, Mock(function=model), overrides=overrides, output_path=tmp_path)
-    assert sorted(asked) == [["system", "user"], ["user"], ["user"], ["user"]]
+    assert sorted(requests) == [["system", "user"], ["user"], ["user"], ["user"]]
     assert project.builtin().prompts("silo/panel").render("system", {}) == ""
 
 
@@ -137,9 +137,11 @@ def test_answers_that_grading_takes_for_the_same_are_one_candidate() -> None:
         assert task.canonical(case, a) == task.canonical(case, b), (one, two)
     assert task.canonical(case, 51.46) != task.canonical(case, 51.45)
     assert task.canonical(case, True) != task.canonical(case, 1), "a truth value is never a number"
-    said = ["51.45", "51.4476", "0"]
-    went = scripted("vote", lambda agent, number: f"Final answer: {said[int(agent[-1])]}", "silo/panel", task, agents=3)
-    assert went.outcome.facts["votes"] == {"51.45": 2.0, "0": 1.0} and went.outcome.group == 51.45
+    texts = ["51.45", "51.4476", "0"]
+    result = scripted(
+        "vote", lambda agent, number: f"Final answer: {texts[int(agent[-1])]}", "silo/panel", task, agents=3
+    )
+    assert result.outcome.facts["votes"] == {"51.45": 2.0, "0": 1.0} and result.outcome.group == 51.45
 
 
 values = st.recursive(
@@ -168,8 +170,8 @@ def test_what_became_of_a_panels_answers_is_graded(tmp_path: Path) -> None:
     facts = {"history": [[right, 0, None], [0, 0, right]], "proposal": 0}
     grade = task.grade(case, Outcome({}, 0, facts))
     assert set(grade) == set(task.grades) > set(GRADES)
-    told = {name: grade[name] for name in GRADES}
-    assert told == {
+    mapping = {name: grade[name] for name in GRADES}
+    assert mapping == {
         "available": 1, "lost": 1, "gained": 0, "to_right": 1, "to_wrong": 1, "first": 1 / 3, "ever": 1, "proposal": 0,
     }  # fmt: skip
     assert all(task.grade(case, Outcome({"Agent-0": right}))[name] is None for name in GRADES), "no panel answered"
@@ -182,15 +184,15 @@ def test_overrides_on_a_sharded_task_go_by_its_own_grade(tmp_path: Path) -> None
     best = [max(case.private["Agent-0"]["shard"]) for case in cases(task_of("global_maximum", items=20, samples=2))]
 
     def model(request: Request) -> str:
-        asked = request.thread.messages[-1]["content"]
-        return f"Final answer: {best[0]}" if "Others have answered" in asked else "Final answer: 0"
+        message = request.thread.messages[-1]["content"]
+        return f"Final answer: {best[0]}" if "Others have answered" in message else "Final answer: 0"
 
     metrics = ["silo/success", *({"use": "ensembles/override", "which": which, "of": "success", "name": which}
                for which in ("all", "wrong", "harmful"))]  # fmt: skip
     spec = {"name": "x", "task": task, "protocol": {"use": "darkforest", "agents": 3}, "prompts": "silo/panel"}
     run = harness.evaluate({**spec, "metrics": metrics}, Mock(function=model), output_path=tmp_path)
-    found = [tuple(score.numbers[name] for name in ("all", "wrong", "harmful")) for score in run.scores]
-    assert found == [(1, 1, 1), (1, 1, float(best[0] == best[1]))]
+    results = [tuple(score.numbers[name] for name in ("all", "wrong", "harmful")) for score in run.scores]
+    assert results == [(1, 1, 1), (1, 1, float(best[0] == best[1]))]
     bad = {**spec, "metrics": [{"use": "ensembles/override", "which": "wrong"}]}
     with pytest.raises(SpecError, match=r"needs 'score', which 'all' does not produce.*success"):
         harness.evaluate(bad, Mock(), output_path=tmp_path / "bad")

@@ -75,8 +75,8 @@ def test_the_run_its_scores_its_rows_and_its_journal_say_so(run: Run) -> None:
 def test_a_run_without_them_has_no_trace_of_the_mark(tmp_path: Path) -> None:
     plain = played(tmp_path / "run", baseline="calculator")
     assert plain.meta["uses_ground_truth"] is False
-    kept = "".join((plain.folder / name).read_text() for name in ("journal.jsonl", "scores.jsonl", "results.json"))
-    assert "simulated" not in kept and "uses_ground_truth" not in kept
+    text = "".join((plain.folder / name).read_text() for name in ("journal.jsonl", "scores.jsonl", "results.json"))
+    assert "simulated" not in text and "uses_ground_truth" not in text
     for form in FORMATS:
         assert not any("simulated" in render(table, form) or "‡" in render(table, form) for table in plain.tables)
 
@@ -101,9 +101,9 @@ def test_the_mark_survives_reading_rescoring_and_going_on(run: Run, tmp_path: Pa
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_every_table_has_the_note_and_every_row_the_mark(run: Run, form: str) -> None:
     for table in run.tables:
-        shown = render(table, form)
-        assert NOTE in shown
-        assert shown.count("daggerdbl" if form == "latex" else "‡") >= len(table.rows) + 1
+        text = render(table, form)
+        assert NOTE in text
+        assert text.count("daggerdbl" if form == "latex" else "‡") >= len(table.rows) + 1
 
 
 def test_no_renaming_takes_the_word_away(run: Run) -> None:
@@ -205,9 +205,9 @@ def test_in_a_mixed_run_only_simulated_rows_are_marked(tmp_path: Path) -> None:
 
 def test_panels_of_many_labels_are_called_simulated(tmp_path: Path) -> None:
     who = [{"name": name, "player": {**PANEL, "label": name}} for name in ("one", "two")]
-    made = planned(body("${who.player}", matrix={"who": who}, task={"use": "arithmetic", "size": 2}, tables=[]))
-    assert made.model == "simulated"
-    assert [condition.groups[0].ground_truth_label for condition in made.conditions] == [
+    result = planned(body("${who.player}", matrix={"who": who}, task={"use": "arithmetic", "size": 2}, tables=[]))
+    assert result.model == "simulated"
+    assert [condition.groups[0].ground_truth_label for condition in result.conditions] == [
         "simulated (one)",
         "simulated (two)",
     ]
@@ -269,10 +269,10 @@ def test_what_a_panel_is_calibrated_on_says_nothing_of_what_it_will_answer() -> 
     assert [case.id for case in one] == [case.id for case in two]
     task = splits[0]
     assert not {seed_of(0, task, case, 0) for case in one} & {seed_of(0, task, case, 0) for case in two}
-    shown = replace(
+    text = replace(
         one[0], public={**one[0].public, "question": "An example. What is 1 + 1?", "bare": one[0].public["question"]}
     )
-    assert seed_of(0, task, shown, 0) == seed_of(0, task, one[0], 0), (
+    assert seed_of(0, task, text, 0) == seed_of(0, task, one[0], 0), (
         "examples before a question do not change who answers it"
     )
 

@@ -39,14 +39,14 @@ def right(protocol: Any, declared: dict[str, Any], cases: int = CASES) -> int:
     """In how many cases the group's answer is right."""
     simulated = BUILTIN.load("policies", "simulated")
     task = BUILTIN.load("tasks", "arithmetic")(size=cases)
-    found = 0
+    result = 0
     for number, case in enumerate(task.cases(None, 0)):
         players = {agent: simulated(**declared) for agent in protocol.possible_agents(case)}
         for agent, player in players.items():
             player.inform(agent, case, number)
         played = drive(protocol, task, case, lambda turn, who=players: who[turn.agent].choose(turn, random.Random(0)))  # type: ignore[misc]
-        found += task.grade(case, played.outcome)["score"] == 1
-    return found
+        result += task.grade(case, played.outcome)["score"] == 1
+    return result
 
 
 def darkforest(**parameters: Any) -> Any:
@@ -63,17 +63,17 @@ def patterns(answers: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
 
 def reliability(joint: dict[tuple[int, ...], float]) -> dict[tuple[int, ...], tuple[float, float]]:
     """Pattern → (P(it is right), P(it is there))."""
-    found: dict[tuple[int, ...], tuple[float, float]] = {}
+    mapping: dict[tuple[int, ...], tuple[float, float]] = {}
     for answers, probability in joint.items():
         for answer, pattern in patterns(answers).items():
-            correct, seen = found.get(pattern, (0.0, 0.0))
-            found[pattern] = (correct + probability * (answer == 0), seen + probability)
-    return {pattern: (correct / seen, seen) for pattern, (correct, seen) in found.items()}
+            correct, seen = mapping.get(pattern, (0.0, 0.0))
+            mapping[pattern] = (correct + probability * (answer == 0), seen + probability)
+    return {pattern: (correct / seen, seen) for pattern, (correct, seen) in mapping.items()}
 
 
 def believed(joint: dict[tuple[int, ...], float], alpha: list[float], terms: list[str]) -> float:
     """P(the candidate with most belief is right), reliabilities being known exactly (Section 3.4: R · Σ α)."""
-    known = reliability(joint)
+    names = reliability(joint)
     total = 0.0
     for answers, probability in joint.items():
         backed = patterns(answers)
@@ -81,7 +81,7 @@ def believed(joint: dict[tuple[int, ...], float], alpha: list[float], terms: lis
         def standing(answer: int, backed: dict[int, tuple[int, ...]] = backed) -> tuple[float, ...]:
             pattern = backed[answer]
             behind = sum(alpha[i] if "agent" in terms else 1.0 for i in pattern)
-            share = known[pattern][0] if "pattern" in terms else 1.0
+            share = names[pattern][0] if "pattern" in terms else 1.0
             return (round(share * behind, 9), len(pattern), round(sum(alpha[i] for i in pattern), 9), -pattern[0])
 
         total += probability * (max(backed, key=standing) == 0)
@@ -105,8 +105,8 @@ def calibration(joint: dict[tuple[int, ...], float], questions: int = 10**8) -> 
         for pattern, (share, seen) in reliability(joint).items()
     ]
     tallies = {agent: tally(share) for agent, share in zip(AGENTS, accuracy, strict=True)}
-    told = {"unstated": nothing, "malformed": nothing, "formed": tally(sum(accuracy) / 3, 3)}
-    return {"agents": list(AGENTS), "episodes": questions, "tallies": tallies, "patterns": listed, **told}
+    mapping = {"unstated": nothing, "malformed": nothing, "formed": tally(sum(accuracy) / 3, 3)}
+    return {"agents": list(AGENTS), "episodes": questions, "tallies": tallies, "patterns": listed, **mapping}
 
 
 def test_belief_that_weighs_nothing_is_a_vote() -> None:
@@ -153,11 +153,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def cells(run: Run, table: int) -> dict[tuple[str, str], float]:
-    made = run.tables[table]
+    result = run.tables[table]
     return {
         (str(row.key["panel"]), str(column.key.get("method", column.metric))): cell.value or 0.0
-        for row in made.rows
-        for column, cell in zip(made.columns, row.cells, strict=True)
+        for row in result.rows
+        for column, cell in zip(result.columns, row.cells, strict=True)
     }
 
 
@@ -190,7 +190,7 @@ def test_methods_meet_the_same_answers_so_that_what_they_lose_can_be_compared(qu
     for s in quick.scores:
         if s.labels["method"] != "vote_6_calls":  # asks more often
             available.setdefault((str(s.labels["panel"]), str(s.labels["question"])), set()).add(s.numbers["available"])
-    assert len(available) == 8 * 300 and all(len(found) == 1 for found in available.values())
+    assert len(available) == 8 * 300 and all(len(item) == 1 for item in available.values())
 
 
 def test_the_files_that_ship_are_what_fit_makes_of_the_spec(tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_the_files_that_ship_are_what_fit_makes_of_the_spec(tmp_path: Path) -> N
         file.stem for file in root.glob("*.json")
     }
     text = re.sub(r"results/fitted/darkforest_quick", str(tmp_path), json.dumps(loaded.data))
-    made = fit(
+    result = fit(
         spec.parse(json.loads(text), BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs")
     )
-    for file in made:
+    for file in result:
         new, shipped = (json.loads(path.read_text()) for path in (file, root / file.name))
         for key in ("agents", "questions", "parameters", "seed"):
             assert new[key] == shipped[key], (file.name, key)

@@ -70,8 +70,8 @@ def test_rates_are_as_declared() -> None:
 
 def test_confidence_is_uniform_around_its_mean() -> None:
     actions = drawn("Agent-0", accuracy=0.5, confidence_right=0.7, confidence_wrong=0.4, spread=0.2)
-    for wanted, mean in ((True, 0.7), (False, 0.4)):
-        stated = [action["confidence"] for action, ok in zip(actions, right(actions), strict=True) if ok is wanted]
+    for item, mean in ((True, 0.7), (False, 0.4)):
+        stated = [action["confidence"] for action, ok in zip(actions, right(actions), strict=True) if ok is item]
         assert (min(stated), max(stated)) == (pytest.approx(mean - 0.2), pytest.approx(mean + 0.2))
         off = 0.2 / math.sqrt(3 * len(stated))  # of the mean of as many uniform numbers
         assert abs(sum(stated) / len(stated) - mean) < 5 * off
@@ -114,9 +114,9 @@ def test_pairs_are_as_alike_as_declared(a: float, b: float, rho: float) -> None:
 
 def test_a_chain_of_copies_keeps_every_declared_number() -> None:
     pairs = [{"agents": list(pair), "correlation": rho} for pair, rho in ((AGENTS[:2], 0.5), (AGENTS[1:], 0.7))]
-    found = [right(drawn(agent, accuracy=0.6, correlated=pairs)) for agent in AGENTS]
+    results = [right(drawn(agent, accuracy=0.6, correlated=pairs)) for agent in AGENTS]
     for first, second, rho in ((0, 1, 0.5), (1, 2, 0.7), (0, 2, 0.35)):
-        both = sum(x and y for x, y in zip(found[first], found[second], strict=True))
+        both = sum(x and y for x, y in zip(results[first], results[second], strict=True))
         assert likely(both, DRAWS, 0.36 + rho * 0.24), "of equal members the correlations of a chain multiply"
 
 
@@ -175,19 +175,19 @@ def test_who_is_shown_a_leading_answer_adopts_it_as_often_as_declared(conformity
 
 
 def test_who_is_shown_nothing_keeps_its_answer_and_who_has_none_makes_one() -> None:
-    shown = Turn("Coordinator", "coordinate", {"leading": None}, TURN.reply)
+    turn = Turn("Coordinator", "coordinate", {"leading": None}, TURN.reply)
     for number in range(100):
-        first, second = asked("Agent-0", number, TURN, shown, accuracy=0.5, conformity=1)
+        first, second = asked("Agent-0", number, TURN, turn, accuracy=0.5, conformity=1)
         assert first["answer"] == second["answer"]
-    own = [asked("Coordinator", n, shown, agents={"Coordinator": {"accuracy": 0.9}})[0] for n in range(DRAWS // 4)]
+    own = [asked("Coordinator", n, turn, agents={"Coordinator": {"accuracy": 0.9}})[0] for n in range(DRAWS // 4)]
     assert likely(sum(right(own)), DRAWS // 4, 0.9)
 
 
 def test_what_cannot_be_read_was_thought_all_the_same() -> None:
     player = {"accuracy": 0.5, "agents": {"Agent-0": {"unreadable": 0.5, "conformity": 0}}}
     later = Turn("Agent-0", "debate", {"leading": -7}, TURN.reply)
-    lost = [found for n in range(300) if (found := asked("Agent-0", n, TURN, later, **player))[0] is None]
-    assert 100 < len(lost) < 200 and any(found[1] is not None and found[1]["answer"] != -7 for found in lost)
+    lost = [item for n in range(300) if (item := asked("Agent-0", n, TURN, later, **player))[0] is None]
+    assert 100 < len(lost) < 200 and any(item[1] is not None and item[1]["answer"] != -7 for item in lost)
 
 
 # ------------------------------------------------------------------------------------------- votes
@@ -250,18 +250,20 @@ def test_an_expert_is_outvoted_by_a_correlated_pair_unless_weights_know_better()
 def test_answers_are_legal_and_right_or_wrong_in_every_form(inner: Any, answer: str, style: Any) -> None:
     reply = AnswerWithConfidence(inner, style)
     turn, target = Turn("Agent-0", "answer", {}, reply), {"answers": [answer]}
-    found = [asked("Agent-0", n, turn, target=target, accuracy=0.5, unstated=0.5, malformed=0.5)[0] for n in range(60)]
-    assert all(reply.allows(action) for action in found)
-    assert {type(action["answer"]) for action in found} <= {int, float, str}
-    told = inner.parse(answer).action if inner.parse(answer).error is None else answer
-    share = sum(action["answer"] == told for action in found)
+    results = [
+        asked("Agent-0", n, turn, target=target, accuracy=0.5, unstated=0.5, malformed=0.5)[0] for n in range(60)
+    ]
+    assert all(reply.allows(action) for action in results)
+    assert {type(action["answer"]) for action in results} <= {int, float, str}
+    report = inner.parse(answer).action if inner.parse(answer).error is None else answer
+    share = sum(action["answer"] == report for action in results)
     assert 10 < share < 50
 
 
 def test_several_right_answers_are_none_of_the_wrong_ones() -> None:
     target = {"answers": ["1", "3", "5"]}
-    found = {asked("Agent-0", n, target=target, accuracy=0.5, wrong=2)[0]["answer"] for n in range(99)}
-    assert found == {1, 7, 9}
+    results = {asked("Agent-0", n, target=target, accuracy=0.5, wrong=2)[0]["answer"] for n in range(99)}
+    assert results == {1, 7, 9}
 
 
 @pytest.mark.parametrize("target", [None, "B", {"answers": []}, {"answers": ["no number"]}, {"value": 3}, ["x"]])

@@ -40,10 +40,10 @@ def test_many_workers_give_what_one_process_gives(tmp_path: Path, calm: Path) ->
     done = run(folder, Dice(latency=0.01), log_samples=True, log_requests=True)
     assert results(folder) == results(calm)
     assert recorded(folder) == recorded(calm) and set(recorded(folder).values()) == {1}
-    told = done.meta["executor"]
-    assert sum(worker["episodes"] for worker in told["workers"]) == len(done.scores) == 24
-    assert told["lost"] == []
-    assert set(done.meta["engines"]["model"]) >= {f"worker {worker['worker']}" for worker in told["workers"]}
+    meta = done.meta["executor"]
+    assert sum(worker["episodes"] for worker in meta["workers"]) == len(done.scores) == 24
+    assert meta["lost"] == []
+    assert set(done.meta["engines"]["model"]) >= {f"worker {worker['worker']}" for worker in meta["workers"]}
     for kind in ("samples", "requests"):
         lines = [line for file in folder.glob(f"{kind}-*.jsonl") for line in file.read_text().splitlines()]
         assert len(lines) >= 24, kind
@@ -72,9 +72,9 @@ def test_every_worker_takes_part(tmp_path: Path) -> None:
     run(tmp_path / "one" / "r", Mock(function=lambda request: "ab"[request.seed % 2]), "local")
     done = run(tmp_path / "many" / "r", Mock(function=answer))
     assert results(tmp_path / "many" / "r") == results(tmp_path / "one" / "r")
-    told = done.meta["executor"]["workers"]
-    assert {str(worker["process"]) for worker in told} == {file.name for file in there.iterdir()}
-    assert min(worker["episodes"] for worker in told) >= 1
+    meta = done.meta["executor"]["workers"]
+    assert {str(worker["process"]) for worker in meta} == {file.name for file in there.iterdir()}
+    assert min(worker["episodes"] for worker in meta) >= 1
 
 
 def test_policies_need_no_engine(tmp_path: Path) -> None:
@@ -152,25 +152,25 @@ def test_only_what_is_in_flight_in_a_dying_worker_is_asked_again(tmp_path: Path)
     run(tmp_path / "one" / "r", Mock(function=lambda request: "ab"[request.seed % 2]), "local")
     done = run(folder, Mock(function=answer))
     assert results(folder) == results(tmp_path / "one" / "r") and len(done.meta["executor"]["lost"]) == 1
-    asked = Counter(log.read_text().split())
-    again = {name for name, times in asked.items() if times > 1}
-    assert again == set(lost.read_text().split()) and set(asked.values()) <= {1, 2}
+    counts = Counter(log.read_text().split())
+    again = {name for name, times in counts.items() if times > 1}
+    assert again == set(lost.read_text().split()) and set(counts.values()) <= {1, 2}
     assert 1 <= len(again) <= 4, "max_concurrency"
 
 
 def test_workers_may_die_again_and_again(tmp_path: Path, calm: Path) -> None:
     folder = tmp_path / "wild" / "r"
-    told = killing(folder, lambda count: [0] if count < 8 else [0, 1] if count < 12 else [0, 1, 2, 3])
-    done = run(folder, Dice(latency=0.03), on_score=told)
+    report = killing(folder, lambda count: [0] if count < 8 else [0, 1] if count < 12 else [0, 1, 2, 3])
+    done = run(folder, Dice(latency=0.03), on_score=report)
     assert results(folder) == results(calm) and recorded(folder) == recorded(calm)
     assert len(done.meta["executor"]["lost"]) == 4
 
 
 def test_without_any_worker_left_the_run_stops_and_goes_on_elsewhere(tmp_path: Path, calm: Path) -> None:
     folder = tmp_path / "wild" / "r"
-    told = killing(folder, lambda count: [0, 1, 2] if count >= 5 else [])
+    report = killing(folder, lambda count: [0, 1, 2] if count >= 5 else [])
     with pytest.raises(RunStoppedError, match=r"every worker was lost 1 times; the last: worker \d"):
-        run(folder, Dice(latency=0.03), {**RAY, "max_restarts": 0}, on_score=told)
+        run(folder, Dice(latency=0.03), {**RAY, "max_restarts": 0}, on_score=report)
     before = recorded(folder)
     assert before and max(before.values()) == 1
     run(folder, Dice(), "local", resume=True)
@@ -184,9 +184,9 @@ def test_a_run_goes_on_with_more_workers_than_it_began_with(tmp_path: Path, calm
     with pytest.raises(RunStoppedError, match=r"after \d+ episodes: the dice are gone(.|\n)*same command again"):
         run(folder, Dice(fatal_after=9))
     assert not list(folder.glob(".lock-*")), "all workers are stopped when one engine is gone"
-    told = json.loads((folder / "run.json").read_text())
-    played = {f"worker {one['worker']}" for one in told["executor"]["workers"]}
-    assert played and played <= set(told["engines"]["model"]), "what their engines report is kept"
+    data = json.loads((folder / "run.json").read_text())
+    played = {f"worker {one['worker']}" for one in data["executor"]["workers"]}
+    assert played and played <= set(data["engines"]["model"]), "what their engines report is kept"
     before = {path.name for path in storage.journals(folder)}
     done = run(folder, Dice(), {**RAY, "workers": 4})
     assert results(folder) == results(calm) and recorded(folder) == recorded(calm)
@@ -353,7 +353,7 @@ def test_a_cache_may_be_shared_on_one_machine(tmp_path: Path) -> None:
     run(tmp_path / "a" / "r", Dice(), use_cache=tmp_path / "cache")
     done = run(tmp_path / "b" / "r", Dice(), use_cache=tmp_path / "cache")
     assert results(tmp_path / "a" / "r") == results(tmp_path / "b" / "r")
-    assert sum(told["cache_hits"] for told in done.meta["engines"]["model"].values()) > 0
+    assert sum(text["cache_hits"] for text in done.meta["engines"]["model"].values()) > 0
 
 
 def test_the_driver_interrupted_then_killed_then_without_ray(tmp_path: Path, calm: Path) -> None:

@@ -34,10 +34,10 @@ def test_this_process_unless_somebody_says_otherwise() -> None:
 
 
 def test_a_spec_or_a_command_says_where() -> None:
-    made: Any = chosen(plan("executor={use: ray, workers: 4, num_gpus: 0.5}"), Options())
-    assert (made.workers, made.num_gpus, made.num_cpus) == (4, 0.5, 1)
-    made = chosen(plan(), Options(executor={"use": "ray", "workers": 3, "resources": {"tpu": 1}}))
-    assert (made.workers, made.resources) == (3, {"tpu": 1})
+    result: Any = chosen(plan("executor={use: ray, workers: 4, num_gpus: 0.5}"), Options())
+    assert (result.workers, result.num_gpus, result.num_cpus) == (4, 0.5, 1)
+    result = chosen(plan(), Options(executor={"use": "ray", "workers": 3, "resources": {"tpu": 1}}))
+    assert (result.workers, result.resources) == (3, {"tpu": 1})
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_what_is_no_executor_at_all(tmp_path: Path, executor: Any) -> None:
     ],
 )
 def test_what_several_processes_cannot_do_is_refused(changes: tuple[str, ...], options: Options, says: str) -> None:
-    made = plan("executor={use: ray, workers: 2}", *changes)
+    result = plan("executor={use: ray, workers: 2}", *changes)
     with pytest.raises(SetupError, match=says):
-        chosen(made, options).check(made, options)
+        chosen(result, options).check(result, options)
 
 
 def test_where_it_is_played_is_no_part_of_what_is_measured() -> None:
@@ -122,17 +122,17 @@ async def nothing(worker: Worker, made: Plan) -> None:
 def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> list[str]:
         await worker.add(assigned(made)[:3], NOTHING)
-        told: list[str] = []
-        while len(told) < 3:
+        report: list[str] = []
+        while len(report) < 3:
             news = await worker.updates()
             assert news.failure is None
-            told += [score.id for score in news.scores]
+            report += [score.id for score in news.scores]
         assert _fence.path_of(tmp_path, 7).exists()
-        return told
+        return report
 
-    told = with_worker(tmp_path, Dice(), act)
-    assert sorted(told) == [f"agents=2/c{i}/0" for i in range(3)]
-    assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == set(told)
+    report = with_worker(tmp_path, Dice(), act)
+    assert sorted(report) == [f"agents=2/c{i}/0" for i in range(3)]
+    assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == set(report)
     assert [path.name for path in storage.journals(tmp_path)] == ["journal-7.jsonl"]
 
 
@@ -173,9 +173,9 @@ def test_failures_are_confirmed_once_the_engine_answers(tmp_path: Path, end: str
     async def act(worker: Worker, made: Plan) -> tuple[list[str], set[str], set[str], Any]:
         doubted: list[str] = []
         Failing.well = 1  # else it would be given up for dead
-        for given in (assigned(made)[:2], assigned(made)[2:3]):
-            await worker.add(given, NOTHING)
-            expected = len(doubted) + len(given)
+        for arguments in (assigned(made)[:2], assigned(made)[2:3]):
+            await worker.add(arguments, NOTHING)
+            expected = len(doubted) + len(arguments)
             while len(doubted) < expected:
                 news = await worker.updates()
                 assert news.failure is None and news.scores == []
@@ -191,10 +191,10 @@ def test_failures_are_confirmed_once_the_engine_answers(tmp_path: Path, end: str
         news = await worker.end(end if "gone" in end else None)
         return doubted, before, scores | {score.id for score in news.scores}, news.failure
 
-    doubted, before, told, failure = with_worker(tmp_path, Failing(text="a"), act)
+    doubted, before, report, failure = with_worker(tmp_path, Failing(text="a"), act)
     assert len(set(doubted)) == len(doubted) == 3 and before == set()
-    assert ends() == told and told >= (set(doubted) if "again" in end else set())
-    assert isinstance(failure, EngineFatalError) == (end == "nothing is left") and (failure is None or not told)
+    assert ends() == report and report >= (set(doubted) if "again" in end else set())
+    assert isinstance(failure, EngineFatalError) == (end == "nothing is left") and (failure is None or not report)
 
 
 def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> None:
@@ -212,10 +212,10 @@ def test_answers_under_way_are_recorded_when_the_run_stops(tmp_path: Path) -> No
         await ending
         return len(Slow.asked)
 
-    asked = with_worker(tmp_path, Slow(text="a"), act)
+    requests = with_worker(tmp_path, Slow(text="a"), act)
     lines = [line for _, line in storage.lines(tmp_path / "journal-7.jsonl")]
-    assert 2 <= asked <= 4, "nothing new is asked"
-    assert sum(len(line.get("calls", ())) for line in lines) == asked
+    assert 2 <= requests <= 4, "nothing new is asked"
+    assert sum(len(line.get("calls", ())) for line in lines) == requests
 
 
 def test_a_worker_without_anything_to_do_ends_at_once(tmp_path: Path) -> None:

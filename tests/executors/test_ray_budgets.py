@@ -27,8 +27,8 @@ def asked(folder: Path) -> tuple[int, int]:
 
 
 def meta(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return found
+    data: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return data
 
 
 @pytest.fixture

@@ -130,13 +130,13 @@ DEMANDS = st.lists(st.integers(0, 120), min_size=1, max_size=5)
 @given(st.integers(1, 300), st.integers(0, 20), DEMANDS)
 def test_workers_together_make_as_many_calls_as_they_may(most: int, before: int, demands: list[int]) -> None:
     run, over = played(Budget(max_calls=most), before, demands, set())
-    asked = sum(member.asked for member in run.members)
-    assert asked == min(sum(demands), max(0, most - before)), "not one more, and not one less"
-    assert run.usage.calls == before + asked and sum(member.journal[0] for member in run.members) == asked
+    total = sum(member.asked for member in run.members)
+    assert total == min(sum(demands), max(0, most - before)), "not one more, and not one less"
+    assert run.usage.calls == before + total and sum(member.journal[0] for member in run.members) == total
     if over is None:
-        assert asked == sum(demands)
+        assert total == sum(demands)
     else:
-        assert (over.by, over.at) == ("max_calls", most) and asked == max(0, most - before)
+        assert (over.by, over.at) == ("max_calls", most) and total == max(0, most - before)
 
 
 @given(st.integers(1, 300), DEMANDS, st.sets(st.integers(0, 4)))
@@ -144,9 +144,9 @@ def test_never_more_is_asked_when_workers_die(most: int, demands: list[int], dea
     """The journal of a lost worker shows at least the calls that it made; the rest of its share is left for others."""
     deaths = {number for number in deaths if number < len(demands)}
     run, over = played(Budget(max_calls=most), 0, demands, deaths)
-    asked = sum(member.asked for member in run.members)
+    total = sum(member.asked for member in run.members)
     assert all(member.asked <= member.journal[0] < member.asked + RESERVED for member in run.members)
-    assert asked <= run.usage.calls == sum(member.journal[0] for member in run.members) <= most
+    assert total <= run.usage.calls == sum(member.journal[0] for member in run.members) <= most
     if over is not None:
         assert run.usage.calls == most
     else:

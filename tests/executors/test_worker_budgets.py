@@ -113,15 +113,15 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     """The rest is reported as paused; nothing is asked, and the engine, which is out of order, is not started."""
     whole = tmp_path / "whole"
     harness.evaluate("toy", Dice(), project=TOY, output_path=whole)
-    known = {name: moves for name, moves in moves_of(whole).items() if "/c1/" in name}
-    assert len(known) == 2
+    mapping = {name: moves for name, moves in moves_of(whole).items() if "/c1/" in name}
+    assert len(mapping) == 2
 
     async def act(worker: Worker, made: Plan) -> tuple[set[str], set[str], WorkerUpdate]:
-        given = [(c.id, case, r, known.get(episode_id(c, case, r), {})) for c, case, r in made.episodes()]
-        await worker.add(given, (0, 0))
+        inputs = [(c.id, case, r, mapping.get(episode_id(c, case, r), {})) for c, case, r in made.episodes()]
+        await worker.add(inputs, (0, 0))
         scores: set[str] = set()
         paused: set[str] = set()
-        while len(scores) + len(paused) < len(given):
+        while len(scores) + len(paused) < len(inputs):
             update = await worker.updates()
             assert update.failure is None
             scores |= {score.id for score in update.scores}
@@ -131,7 +131,7 @@ def test_what_needs_nothing_new_is_played_when_the_budget_is_spent(tmp_path: Pat
     options = Options(max_concurrency=2, max_calls=9)
     spent = BudgetSpentError("max_calls", 9)
     finished, rest, last = with_worker(tmp_path, Dice(broken_start=True), act, options=options, spent=spent)
-    assert finished == set(known) and len(rest) == 6 and (last.failure, last.used) == (None, (0, 0))
+    assert finished == set(mapping) and len(rest) == 6 and (last.failure, last.used) == (None, (0, 0))
     assert set(storage.JournalState(*storage.journals(tmp_path)).ends) == finished
 
 

@@ -31,16 +31,16 @@ def with_worker(
     folder: Path, engine: Any, act: Callable[[Worker, Plan], Awaitable[Any]], /, spent: Any = None, **changes: Any
 ) -> Any:
     """What `act` gives with a started worker, which is then stopped; or why it did not start."""
-    made = plan(model=engine)
+    result = plan(model=engine)
     options = Options(max_concurrency=2)
-    config = WorkerConfig(made.spec, engine, options, folder, made.digest, harness.__version__, code(made))
+    config = WorkerConfig(result.spec, engine, options, folder, result.digest, harness.__version__, code(result))
 
     async def work() -> Any:
         worker = Worker()
         try:
             pickled = pickle.dumps(replace(config, **changes))
             failure = await worker.start(7, str(Path.cwd()), str(TOY.root), pickled, spent)
-            return failure if failure is not None else await act(worker, made)
+            return failure if failure is not None else await act(worker, result)
         finally:
             await worker.end(now=True)
 

@@ -75,23 +75,23 @@ def rewritten(tree: Tree, rng: random.Random) -> Tree:
     if isinstance(tree, str):
         return tree
     operation, left, right = tree[0], rewritten(tree[1], rng), rewritten(tree[2], rng)
-    made = [(operation, left, right)]
+    results = [(operation, left, right)]
     if operation in ("add", "multiply"):
-        made.append((operation, right, left))
+        results.append((operation, right, left))
         if left[0] == operation:
-            made.append((operation, left[1], (operation, left[2], right)))
+            results.append((operation, left[1], (operation, left[2], right)))
     if operation == "subtract" and left[0] == "subtract":
-        made.append(("subtract", left[1], ("add", left[2], right)))
+        results.append(("subtract", left[1], ("add", left[2], right)))
     if operation == "divide":
         if left[0] in ("add", "subtract"):
-            made.append((left[0], ("divide", left[1], right), ("divide", left[2], right)))
+            results.append((left[0], ("divide", left[1], right), ("divide", left[2], right)))
         if left[0] == "divide":
-            made.append(("divide", left[1], ("multiply", left[2], right)))
+            results.append(("divide", left[1], ("multiply", left[2], right)))
         if left[0] == "multiply":
-            made.append(("multiply", left[1], ("divide", left[2], right)))
+            results.append(("multiply", left[1], ("divide", left[2], right)))
     if operation == "multiply" and left[0] in ("add", "subtract"):
-        made.append((left[0], ("multiply", left[1], right), ("multiply", left[2], right)))
-    return rng.choice(made)
+        results.append((left[0], ("multiply", left[1], right), ("multiply", left[2], right)))
+    return rng.choice(results)
 
 
 def polynomials(tree: Tree) -> tuple[Polynomial, Polynomial] | None:
@@ -116,18 +116,18 @@ def same_function(one: Tree, other: Tree) -> bool:
 
 
 def _times(a: Polynomial, b: Polynomial) -> Polynomial:
-    made: Polynomial = Counter()
+    counts: Polynomial = Counter()
     for x, m in a.items():
         for y, n in b.items():
-            made[tuple(sorted(x + y))] += m * n
-    return _without_zeros(made)
+            counts[tuple(sorted(x + y))] += m * n
+    return _without_zeros(counts)
 
 
 def _sum(a: Polynomial, b: Polynomial, sign: int) -> Polynomial:
-    made = Counter(a)
+    counts = Counter(a)
     for term, n in b.items():
-        made[term] += sign * n
-    return _without_zeros(made)
+        counts[term] += sign * n
+    return _without_zeros(counts)
 
 
 def _without_zeros(terms: Polynomial) -> Polynomial:

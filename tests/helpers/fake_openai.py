@@ -91,14 +91,14 @@ async def hang(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
 
 def chat(message: str | Body, usage: Body | None = None, finish_reason: str = "stop") -> Body:
     """The body of a chat completion."""
-    said = {"role": "assistant", "content": message} if isinstance(message, str) else message
-    words = len(str(said.get("content")).split())
+    text = {"role": "assistant", "content": message} if isinstance(message, str) else message
+    words = len(str(text.get("content")).split())
     return {
         "id": "chatcmpl-0",
         "object": "chat.completion",
         "created": 0,
         "model": "fake",
-        "choices": [{"index": 0, "message": said, "finish_reason": finish_reason}],
+        "choices": [{"index": 0, "message": text, "finish_reason": finish_reason}],
         "usage": usage or {"prompt_tokens": 7, "completion_tokens": words, "total_tokens": 7 + words},
     }
 
@@ -183,7 +183,7 @@ class FakeOpenAI:
             fault = self.script.pop(0) if self.script else self.faults(body)
             if fault:
                 return await fault(self, request)
-            said = self.answer(body)
-            return web.json_response(said if isinstance(said, dict) and "choices" in said else chat(said))
+            text = self.answer(body)
+            return web.json_response(text if isinstance(text, dict) and "choices" in text else chat(text))
         finally:
             self._flying -= 1

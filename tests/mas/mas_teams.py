@@ -52,10 +52,10 @@ def play(
     mute: int | None = None, **parameters: Any,
 ) -> Played:  # fmt: skip
     """`mute`: the number of an agent that is silent; `parameters` are the policy's."""
-    made = task_of(task, agents=agents, items=items, family=family, whole=whole)
+    result = task_of(task, agents=agents, items=items, family=family, whole=whole)
     channel = BUILTIN.load("channels", f"mas/{backend}")()
     protocol = BUILTIN.load("protocols", "command_rounds")(channel=channel, phases=phases, max_rounds=rounds)
-    case = next(iter(made.cases(1, seed)))
+    case = next(iter(result.cases(1, seed)))
     made_policy: Any = BUILTIN.load("policies", policy)
     players = {agent: PolicyPlayer(partial(made_policy, **parameters), i) for i, agent in enumerate(case.agents)}
     if mute is not None:
@@ -64,17 +64,17 @@ def play(
     def answer(turn: Turn) -> Any:
         return players[turn.agent].decide(turn).action
 
-    played = check.drive(protocol, made, case, answer)
+    played = check.drive(protocol, result, case, answer)
     batches = [[move for _, move in batch] for batch in played.batches]
-    return Played(case, batches, played.outcome, made.grade(case, played.outcome))
+    return Played(case, batches, played.outcome, result.grade(case, played.outcome))
 
 
 def graded(task: str, answers: Sequence[Any], *, agents: int, knew: Sequence[int] | None = None, **more: Any) -> Any:
     """The grade of these submissions; `knew` as bits, everything by default; `more`: `stale`, the task's parameters."""
     facts = {name: more.pop(name) for name in ("stale",) if name in more}
-    made = task_of(task, agents=agents, **more)
-    case = next(iter(made.cases(1, 0)))
-    known = knew or [(1 << agents) - 1] * agents
+    result = task_of(task, agents=agents, **more)
+    case = next(iter(result.cases(1, 0)))
+    names = knew or [(1 << agents) - 1] * agents
     submitted = {agent: answer for agent, answer in zip(case.agents, answers, strict=True) if answer is not None}
-    facts["knew"] = {agent: f"{bits:x}" for agent, bits in zip(case.agents, known, strict=True) if agent in submitted}
-    return made.grade(case, Outcome(answers=submitted, facts=facts))
+    facts["knew"] = {agent: f"{bits:x}" for agent, bits in zip(case.agents, names, strict=True) if agent in submitted}
+    return result.grade(case, Outcome(answers=submitted, facts=facts))

@@ -160,8 +160,8 @@ def with_models(
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_literal_for_a_reply_without_commands(backend: str) -> None:
     threads, outcome = with_models(backend, lambda agent, turn: "Let me think." if turn == 0 else fence("wait"))
-    said = [(message["role"], message["content"]) for message in threads["Agent-0"][2:5]]
-    assert said == [
+    texts = [(message["role"], message["content"]) for message in threads["Agent-0"][2:5]]
+    assert texts == [
         ("assistant", "Let me think."), ("user", "No commands detected in last reply."), ("assistant", fence("wait")),
     ]  # fmt: skip
     assert outcome.facts["refused"] == 2 and outcome.facts["rounds"] == 3
@@ -184,11 +184,11 @@ def test_the_literal_for_a_call_that_failed(backend: str, error: Exception) -> N
 
 
 def test_a_reply_is_asked_for_again_if_the_protocol_says_so() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def reply(agent: str, turn: int) -> str:
-        asked.append(agent)
-        return "I wait." if asked.count(agent) == 1 else fence("wait")
+        requests.append(agent)
+        return "I wait." if requests.count(agent) == 1 else fence("wait")
 
     threads, outcome = with_models(P2P, reply, max_rounds=2, parse_retries=1)
     assert threads["Agent-0"][3]["content"].startswith("No commands detected in last reply. Write each command")
@@ -331,17 +331,17 @@ def test_waiting_does_not_stop_what_follows(backend: str) -> None:
 @pytest.mark.parametrize("task", ["sorting", "maximum", "prefix_sum"])
 def test_who_is_alone_reads_of_no_group(backend: str, task: str) -> None:
     """The commands stay, for Table 8 compares the backends at N = 1; CAMOC's clauses are printed words."""
-    made = load("tasks", f"mas/{task}", agents=1, items=5)
-    case = next(iter(made.cases(1, 0)))
-    [turn] = drive(rounds(backend, max_rounds=1), made, case).turns()
+    plugin = load("tasks", f"mas/{task}", agents=1, items=5)
+    case = next(iter(plugin.cases(1, 0)))
+    [turn] = drive(rounds(backend, max_rounds=1), plugin, case).turns()
     prompts = BUILTIN.prompts("mas/short")
-    system, asked = (
+    system, requests = (
         prompts.render("system", turn.context),
         prompts.render("round", {**turn.context, **turn.observation}),
     )
     before, commands = system.split("Commands:\n")
     commands, rules = commands.split("Rules of behaviour:\n")
-    for text in (before, rules, asked):
+    for text in (before, rules, requests):
         for wrong in ("other agent", "agents", "Agent-1", "Each of them", "the 1 ", "1 lists"):
             assert wrong not in text.replace("multi-agent", ""), wrong
     assert "There is no other agent, so those that communicate reach nobody." in commands

@@ -23,8 +23,8 @@ def test_everything_is_solved(task: str, backend: str) -> None:
 @pytest.mark.parametrize("agents", [3, 4, 5, 10, 20, 50])
 def test_messages_and_rounds(agents: int) -> None:
     n = agents
-    told = play("sorting", "broadcasting", n)
-    assert (told.facts["messages"], told.facts["rounds"]) == (n, 3)
+    report = play("sorting", "broadcasting", n)
+    assert (report.facts["messages"], report.facts["rounds"]) == (n, 3)
     store = play("sorting", "shared_kv", n)
     reads = sum(sum(readers.values()) for readers in store.facts["reads"].values())
     assert (store.facts["messages"], reads, store.facts["rounds"]) == (n, n * (n - 1), 3)

@@ -92,9 +92,9 @@ def test_the_second_phase_counts_and_the_first_is_told() -> None:
     assert (facts["submitted"], facts["rounds"], facts["messages"]) == ({"Agent-0": 2}, 3, 1)
     assert facts["final_from"] == 1 and len(played.batches) == 4
     assert facts["first"]["answers"] == {"Agent-0": [1, 2], "Agent-1": [3, 4]}
-    told = facts["first"]["facts"]
-    assert (told["submitted"], told["rounds"], told["messages"]) == ({"Agent-0": 1, "Agent-1": 1}, 1, 0)
-    assert set(told) == set(facts) - {"first", "final_from"}
+    report = facts["first"]["facts"]
+    assert (report["submitted"], report["rounds"], report["messages"]) == ({"Agent-0": 1, "Agent-1": 1}, 1, 0)
+    assert set(report) == set(facts) - {"first", "final_from"}
 
 
 def test_one_phase_has_no_first() -> None:
@@ -233,8 +233,8 @@ def transcript() -> str:
             for message in thread.messages:
                 lines.append(f"═══ {agent} · phase {number} · {message['role']} ═══\n{message['content']}\n")
     grade = SORTING.grade(CASE, played.outcome)
-    told = {"answers": played.outcome.answers, "facts": played.outcome.facts, "grade": grade}
-    return "\n".join([*lines, json.dumps(told, indent=1), ""])
+    mapping = {"answers": played.outcome.answers, "facts": played.outcome.facts, "grade": grade}
+    return "\n".join([*lines, json.dumps(mapping, indent=1), ""])
 
 
 def test_golden_transcript() -> None:
@@ -269,10 +269,10 @@ def test_an_episode_goes_on_from_any_recorded_moves_of_both_phases() -> None:
     whole = Episode()
     everything = list(whole.moves.items())
     assert len(everything) == len(whole.asked) == len(SAYS) == 11
-    for known in range(len(everything) + 1):
-        part = Episode(dict(everything[:known]))
+    for entry in range(len(everything) + 1):
+        part = Episode(dict(everything[:entry]))
         assert part.outcome == whole.outcome
-        left = [f"golden/{agent}/{index}/0" for (agent, index), _ in everything[known:]]
+        left = [f"golden/{agent}/{index}/0" for (agent, index), _ in everything[entry:]]
         assert part.asked == {name: whole.asked[name] for name in left}
         assert [p.thread.messages for p in part.players.values()] == [p.thread.messages for p in whole.players.values()]
 
@@ -302,19 +302,19 @@ def by_chance(request: Request) -> str:
 
 
 def test_a_run_in_two_phases_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def model(request: Request) -> str:
-        asked.append(request.id)
+        requests.append(request.id)
         return by_chance(request)
 
     def run(folder: Path) -> tuple[bytes, ...]:
-        asked.clear()
+        requests.clear()
         done = harness.evaluate(SPEC, Mock(function=model), output_path=folder, project=BUILTIN)
         assert len(done.scores) == 4 and not done.failed
         return tuple((folder / name).read_bytes() for name in ("scores.jsonl", "results.json", "tables.md"))
 
-    expected, everything = run(tmp_path / "run"), {*asked}
+    expected, everything = run(tmp_path / "run"), {*requests}
     journal = (tmp_path / "run" / "journal.jsonl").read_bytes()
     for cut in [*random.Random(0).sample(range(len(journal)), 8), len(journal)]:
         part = tmp_path / str(cut) / "run"  # the same run id, hence the same rows
@@ -324,6 +324,6 @@ def test_a_run_in_two_phases_can_be_cut_anywhere_and_goes_on_to_the_same_end(tmp
         (part / "journal.jsonl").write_bytes(journal[:cut])
         as_killed(part)
         moves = [line for _, line in storage.lines(part / "journal.jsonl") if line["k"] == "move"]
-        known = {f"{line['e']}/{line['s']}/{line['i']}/0" for line in moves}
+        results = {f"{line['e']}/{line['s']}/{line['i']}/0" for line in moves}
         assert run(part) == expected
-        assert {*asked} == everything - known and len(asked) == len({*asked})
+        assert {*requests} == everything - results and len(requests) == len({*requests})

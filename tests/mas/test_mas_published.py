@@ -23,10 +23,10 @@ GRID = fmean([1, 3, 5, 10, 20]) * fmean([1, 5, 10])  # mean of NK over the grid:
 
 def figures(table: str, metric: str, *labels: str) -> dict[Any, float]:
     """A metric's values by the labels that tell them apart."""
-    found = [r for r in PAPER[table].records if r.metric == metric]
-    made = {tuple(r.labels[x] for x in labels) if len(labels) > 1 else r.labels[labels[0]]: r.value for r in found}
-    assert len(made) == len(found) > 0
-    return made
+    results = [r for r in PAPER[table].records if r.metric == metric]
+    mapping = {tuple(r.labels[x] for x in labels) if len(labels) > 1 else r.labels[labels[0]]: r.value for r in results}
+    assert len(mapping) == len(results) > 0
+    return mapping
 
 
 SUCCESS = figures("table1", "mas/success", "model", "condition", "backend")
@@ -168,8 +168,8 @@ def test_table_2_averages_to_table_1_with_base_twice_over_shared_kv() -> None:
     for backend in ("Broadcasting", "P2P"):
         assert mean[backend] == pytest.approx(mean_of_table_1(backend, CONDITIONS), abs=0.0005)
     assert mean["Shared K-V"] == pytest.approx(mean_of_table_1("Shared K-V", [*CONDITIONS, "Base"]), abs=0.0005)
-    shown = f"{100 * mean['Shared K-V']:.1f} %; Table 1 has {100 * mean_of_table_1('Shared K-V', CONDITIONS):.1f} %"
-    assert told("table2", shown)
+    text = f"{100 * mean['Shared K-V']:.1f} %; Table 1 has {100 * mean_of_table_1('Shared K-V', CONDITIONS):.1f} %"
+    assert told("table2", text)
 
 
 def test_table_3_averages_near_table_1_but_not_to_it() -> None:
@@ -246,6 +246,6 @@ def test_table_11_disagrees_with_table_1_as_its_warning_says() -> None:
     cells = figures("table11", "mas/success", "condition")
     beside = {c: SUCCESS[QWEN, c, "P2P"] for c in CONDITIONS}
     assert all(0.002 < abs(cells[c] - beside[c]) < 0.008 for c in CONDITIONS)
-    shown = [f"{100 * beside[c]:.1f}" for c in ("Base", "Abl. message", "Abl. submit", "CAMOC")]
-    assert told("table11", f"{', '.join(shown[:3])} and {shown[3]} %")
+    outputs = [f"{100 * beside[c]:.1f}" for c in ("Base", "Abl. message", "Abl. submit", "CAMOC")]
+    assert told("table11", f"{', '.join(outputs[:3])} and {outputs[3]} %")
     assert sorted(cells, key=cells.__getitem__) == ["Abl. submit", "CAMOC", "Abl. message", "Base"]

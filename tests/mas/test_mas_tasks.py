@@ -87,8 +87,8 @@ def test_instances_differ_by_seed_and_sample_and_by_nothing_else() -> None:
 
 
 def truth(task: str = "sorting", agents: int = 3, items: int = 3) -> list[list[int]]:
-    found: list[list[int]] = case_of(task, agents=agents, items=items).target
-    return found
+    target: list[list[int]] = case_of(task, agents=agents, items=items).target
+    return target
 
 
 FLAGS = ("premature", "hallucination", "boundary", "timeout")

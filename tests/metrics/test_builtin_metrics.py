@@ -27,8 +27,8 @@ def load(name: str, **fields: Any) -> Metric:
         module = importlib.util.module_from_spec(spec)
         module.__path__ = [str(METRICS)]
         sys.modules[package] = module
-    found = vars(importlib.import_module(f"{package}.{name}")).values()
-    (cls,) = (c for c in found if isinstance(c, type) and "__harness_plugin__" in vars(c))
+    values = vars(importlib.import_module(f"{package}.{name}")).values()
+    (cls,) = (c for c in values if isinstance(c, type) and "__harness_plugin__" in vars(c))
     metric = cls(**fields)
     assert isinstance(metric, Metric)
     return metric
@@ -97,8 +97,8 @@ def test_a_total_is_of_the_cells_episodes_and_mean_of_conditions_averages_totals
     numbers: dict[str, list[float | None]] = {"a": [10.0, 20.0], "b": [50.0], "c": [None]}
     scores = [
         EpisodeScore(f"{c}/{i}/0", c, {"model": "m", "condition": c}, {"calls": x})
-        for c, found in numbers.items()
-        for i, x in enumerate(found)
+        for c, item in numbers.items()
+        for i, x in enumerate(item)
     ]
 
     def shown(**entry: str) -> list[tuple[float | None, int | None]]:
@@ -145,9 +145,9 @@ def test_every_metric_says_in_a_line_what_it_is(file: Path) -> None:
 def test_any_fact_and_any_grade_can_be_had_by_name() -> None:
     of_facts, of_grades = load("fact", of="peer_characters"), load("grade", of="program")
     assert (of_facts.needs, of_grades.needs) == (("peer_characters",), ("program",))
-    told = episode(outcome=Outcome(facts={"peer_characters": 7, "trusted": True}), grade={"program": 0.5})
-    assert (of_facts.measure(told), of_grades.measure(told)) == (7.0, 0.5)
-    assert load("fact", of="trusted").measure(told) == 1.0
+    report = episode(outcome=Outcome(facts={"peer_characters": 7, "trusted": True}), grade={"program": 0.5})
+    assert (of_facts.measure(report), of_grades.measure(report)) == (7.0, 0.5)
+    assert load("fact", of="trusted").measure(report) == 1.0
     assert of_facts.measure(episode()) is None and of_grades.measure(episode()) is None
 
 

@@ -20,8 +20,8 @@ LEFT, RIGHT, RELEASE, WAIT = "GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT"
 
 
 def load(name: str, **fields: Any) -> Metric:
-    made: Metric = BUILTIN.load("metrics", name if name == "timesteps" else f"dpbench/{name}")(**fields)
-    return made
+    result: Metric = BUILTIN.load("metrics", name if name == "timesteps" else f"dpbench/{name}")(**fields)
+    return result
 
 
 def episode(facts: Mapping[str, Any] | None = None, moves: Sequence[Move] = ()) -> Episode:
@@ -106,7 +106,7 @@ def test_every_metric_keeps_its_contract(name: str) -> None:
 def test_what_they_need_is_what_the_game_produces() -> None:
     produced = {*BUILTIN.load("protocols", "steps").facts, *BUILTIN.load("tasks", "dpbench/dining_table").facts}
     needs = {name: set(load(name.removeprefix("dpbench/")).needs) for name in NAMES}
-    assert all(found <= produced for found in needs.values())
+    assert all(item <= produced for item in needs.values())
     assert needs["dpbench/throughput"] == {"eaten", "timesteps"}
     assert needs["dpbench/time_to_deadlock"] == {"end", "deadlocks"}
 

@@ -40,8 +40,8 @@ def test_truncated_is_the_share_of_all_calls_whose_end_is_known(tmp_path: Path) 
     rows = [row for row in run.rows if row["metric"] == "truncated"]
     assert len(rows) == 4
     pairs = [score.parts("truncated") or (0, 0) for score in run.scores]
-    known = [reason for reason in engine.asked if reason is not None]
-    assert (sum(a for a, _ in pairs), sum(b for _, b in pairs)) == (known.count("length"), len(known))
+    results = [reason for reason in engine.asked if reason is not None]
+    assert (sum(a for a, _ in pairs), sum(b for _, b in pairs)) == (results.count("length"), len(results))
     table = next(table for table in run.tables if any(column.metric == "truncated" for column in table.columns))
     place = [column.metric for column in table.columns].index("truncated")
     assert all(0 < (row.cells[place].value or 0) < 1 for row in table.rows)

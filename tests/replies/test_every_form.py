@@ -165,11 +165,11 @@ def test_time_grows_as_the_text_does(name: str) -> None:
         "blanks, then the example": lambda n: " " * n + text,
         "the example, then blanks": lambda n: text + "\n" * n,
     }
-    for kind, made in {**TEXTS, **own}.items():
-        long = best(form, made(MAX_CHARS // 10), 1)
-        short = best(form, made(MAX_CHARS // 100), 2)
+    for kind, item in {**TEXTS, **own}.items():
+        long = best(form, item(MAX_CHARS // 10), 1)
+        short = best(form, item(MAX_CHARS // 100), 2)
         if long > max(12 * short, 0.01):
-            assert best(form, made(MAX_CHARS), 2) <= 1000 * best(form, made(MAX_CHARS // 100), 5), kind
+            assert best(form, item(MAX_CHARS), 2) <= 1000 * best(form, item(MAX_CHARS // 100), 5), kind
 
 
 def test_what_is_too_long_is_not_read_at_all() -> None:

@@ -91,9 +91,9 @@ def test_what_json_wrote_is_read_again(values: dict[str, Any], around: str) -> N
 
 @given(st.text(alphabet="{}[]\"':,\\ \nabfnrtu0answer", max_size=200))
 def test_any_text_gives_json_values_of_wanted_keys(text: str) -> None:
-    found = json_fields(text, ("answer", "a"))
-    assert set(found) <= {"answer", "a"}
-    json.dumps(found, allow_nan=False).encode("utf-8")
+    result = json_fields(text, ("answer", "a"))
+    assert set(result) <= {"answer", "a"}
+    json.dumps(result, allow_nan=False).encode("utf-8")
 
 
 @pytest.mark.parametrize(

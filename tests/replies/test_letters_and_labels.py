@@ -151,8 +151,8 @@ def test_labels(form: Label, text: str, label: str | None) -> None:
 )  # fmt: skip
 def test_every_label_in_every_way(form: Label, way: str) -> None:
     for label in form.options:
-        shown = label.upper() if form is LETTERS else label
-        assert form.parse(way.format(shown)).action == label
+        output = label.upper() if form is LETTERS else label
+        assert form.parse(way.format(output)).action == label
         assert form.parse(json.dumps({"answer": label})).action == label
 
 

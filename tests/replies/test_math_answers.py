@@ -131,16 +131,16 @@ def test_what_would_never_end_is_not_the_same_and_harms_nothing() -> None:
 
 
 def test_threads_may_ask() -> None:
-    found: dict[int, bool] = {}
+    mapping: dict[int, bool] = {}
     threads = [
-        threading.Thread(target=lambda k=k: found.update({k: math_equal(f"{k}(x+1)", f"{k}x+{k}")}))  # type: ignore[misc]
+        threading.Thread(target=lambda k=k: mapping.update({k: math_equal(f"{k}(x+1)", f"{k}x+{k}")}))  # type: ignore[misc]
         for k in range(2, 6)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == dict.fromkeys(range(2, 6), True)
+    assert mapping == dict.fromkeys(range(2, 6), True)
 
 
 @settings(max_examples=30, deadline=None)

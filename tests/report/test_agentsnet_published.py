@@ -43,8 +43,8 @@ METRICS = {
 
 
 def by(table: str, *labels: str, overall: bool = False) -> dict[Any, Record]:
-    found = [r for r in PAPER[table].records if r.overall == overall]
-    return {tuple(r.labels[x] for x in labels) if len(labels) > 1 else r.labels[labels[0]]: r for r in found}
+    results = [r for r in PAPER[table].records if r.overall == overall]
+    return {tuple(r.labels[x] for x in labels) if len(labels) > 1 else r.labels[labels[0]]: r for r in results}
 
 
 # --------------------------------------------------------------------------------- the figures alone
@@ -94,8 +94,8 @@ def misfits(table: str, n: int) -> Iterator[tuple[Any, ...]]:
     for record in PAPER[table].records:
         solved = round(record.value * n)
         exact = stats.mean([1.0] * solved + [0.0] * (n - solved))
-        shown = (f"{exact.value:.2f}", f"{exact.stderr:.2f}")
-        if not record.overall and shown != (f"{record.value:.2f}", f"{record.stderr:.2f}"):
+        results = (f"{exact.value:.2f}", f"{exact.stderr:.2f}")
+        if not record.overall and results != (f"{record.value:.2f}", f"{record.stderr:.2f}"):
             yield *(v for k, v in record.labels.items() if k != "model"), record.value, record.stderr
 
 
@@ -138,10 +138,10 @@ def test_averages_of_prompt_variants_are_pooled_over_the_runs_that_were_kept(tab
 
 
 def test_tokens_add_up_within_rounding() -> None:
-    found: dict[tuple[str, int], dict[str, float]] = {}
+    mapping: dict[tuple[str, int], dict[str, float]] = {}
     for record in PAPER["table11"].records:
-        found.setdefault((record.labels["model"], record.labels["size"]), {})[record.metric] = record.value
-    for key, tokens in found.items():
+        mapping.setdefault((record.labels["model"], record.labels["size"]), {})[record.metric] = record.value
+    for key, tokens in mapping.items():
         rounding = 100 if tokens["tokens_total"] < 1e6 else 600
         total = tokens["tokens_input"] + tokens["tokens_output"]
         assert total == pytest.approx(tokens["tokens_total"], abs=rounding + 50), key
@@ -275,8 +275,8 @@ def test_a_figure_may_have_a_standard_error_or_a_standard_deviation(tmp_path: Pa
         tmp_path,
         {"tables": [{**GOOD, "records": [figures[0], {**figures[1], "std": 0.16}, {**figures[2], "stderr": 0}]}]},
     )
-    (found,) = load_published(tmp_path)
-    assert [(r.stderr, r.std, dict(r.labels)) for r in found.records] == [
+    (result,) = load_published(tmp_path)
+    assert [(r.stderr, r.std, dict(r.labels)) for r in result.records] == [
         (None, None, {"model": "a"}),
         (None, 0.16, {"model": "b"}),
         (0, None, {"model": "c"}),

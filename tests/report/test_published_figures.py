@@ -30,7 +30,7 @@ def read(shown: str) -> list[float]:
 
 def shown_figures(table: Table) -> list[tuple[Cell, list[float]]]:
     """Every published cell with a value, and the numbers that stand there."""
-    found, body = [], grid(table).body
+    result, body = [], grid(table).body
     if table.figure:  # tidy rows: names, then value and stderr
         tidy = zip(table.long(), body, strict=True)
         names = grid(table).names
@@ -38,8 +38,8 @@ def shown_figures(table: Table) -> list[tuple[Cell, list[float]]]:
     for row, texts in zip(table.rows, body, strict=True):
         if row.published is not None:
             cells = zip(row.cells, texts[len(table.row_names) :], strict=True)
-            found += [(cell, read(text)) for cell, text in cells if cell.value is not None]
-    return found
+            result += [(cell, read(text)) for cell, text in cells if cell.value is not None]
+    return result
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -51,15 +51,15 @@ def test_every_figure_is_shown_as_printed_or_counted(name: str) -> None:
             continue
         table = build(entry, [], metrics, PUBLISHED)
         records = [r for source in PUBLISHED if source.id in entry.published for r in source.records]
-        shown = shown_figures(table)
+        output = shown_figures(table)
         counted = [match for note in table.notes if (match := NOT_PLACED.fullmatch(note))]
         missing = int(counted[0][1]) if counted else 0
-        assert len(shown) + missing == len(records), (name, entry.title)
+        assert len(output) + missing == len(records), (name, entry.title)
         if counted:
             reasons = re.findall(r"(?:^|, )(\d+) \w", counted[0][3])
             assert (int(counted[0][2]), sum(map(int, reasons))) == (len(records), missing)
         values = Counter(record.value for record in records)
-        for cell, numbers in shown:
+        for cell, numbers in output:
             assert cell.value is not None
             values[cell.value] -= 1
             error = cell.std if cell.std is not None else cell.stderr

@@ -170,9 +170,9 @@ HOSTILE = "a|b\x1b[31m\n</td><script>alert(1)</script>\u202e${7*7}\ud800`_x_`=SU
 @pytest.mark.parametrize("form", FORMATS)
 @given(name=anything)
 def test_no_name_breaks_a_format_or_reaches_the_terminal_raw(form: str, name: str) -> None:
-    shown = render(table(name, title=name, notes=(name,)), form)
-    shown.encode("utf-8")
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    text = render(table(name, title=name, notes=(name,)), form)
+    text.encode("utf-8")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 
 @given(name=anything)

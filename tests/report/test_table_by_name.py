@@ -40,7 +40,7 @@ def test_a_table_by_any_of_its_names(
 def test_what_there_is_where_there_is_no_such_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("AgentsNet 4", "DPBench 9", "Extendet results", " ", "!", "con"):
         assert main(["report", str(run), "--table", name]) != 0
-        told = capsys.readouterr().err
-        assert "  Extended results (dpbench/table4)\n" in told and "DPBench Figure 2" in told, name
-        assert ("Did you mean 'Extended results'?" in told) == (name == "Extendet results")
-    assert "several tables have 'con' in their title" in told
+        err = capsys.readouterr().err
+        assert "  Extended results (dpbench/table4)\n" in err and "DPBench Figure 2" in err, name
+        assert ("Did you mean 'Extended results'?" in err) == (name == "Extendet results")
+    assert "several tables have 'con' in their title" in err

@@ -29,7 +29,7 @@ def refusals(attempts: list[str], **how: object) -> dict[str, str]:
     )
     done = execute(program, **how)  # type: ignore[arg-type]
     assert done.status == "ok", done
-    return {text: came for came, _, text in (line.partition(" ") for line in done.output.splitlines())}
+    return {text: item for item, _, text in (line.partition(" ") for line in done.output.splitlines())}
 
 
 FORBIDDEN = [
@@ -61,9 +61,9 @@ def test_what_is_forbidden_is_refused(using: Protections) -> None:
         with pytest.raises(SetupError, match="no bubblewrap that works"):
             using.require()
         return
-    came = refusals(FORBIDDEN, protections=using)
-    assert set(came) == set(FORBIDDEN)
-    done = {text for text, kind in came.items() if not kind.endswith("Error") and kind != "SystemExit"}
+    result = refusals(FORBIDDEN, protections=using)
+    assert set(result) == set(FORBIDDEN)
+    done = {text for text, kind in result.items() if not kind.endswith("Error") and kind != "SystemExit"}
     assert done == (UNSEEN if using is OPEN else set())
 
 
@@ -72,9 +72,9 @@ def test_without_landlock_python_guards_what_is_read_and_nothing_is_written() ->
               "open('own', 'w')",
               "os.open('own', os.O_RDONLY | os.O_CREAT)", "open('/usr/lib/../../etc/passwd')"]  # fmt: skip
     opened = ["import json, decimal, dataclasses, hashlib", "open(os.__file__).read()", "os.listdir('.')"]
-    came = refusals(closed + opened, protections=BARE)
-    assert all(came[text].endswith("Error") for text in closed), came
-    assert all(came[text] == "done" for text in opened), came
+    result = refusals(closed + opened, protections=BARE)
+    assert all(result[text].endswith("Error") for text in closed), result
+    assert all(result[text] == "done" for text in opened), result
 
 
 def test_system_calls_are_refused_below_python_too() -> None:
@@ -110,8 +110,8 @@ def test_files_are_bounded_in_size_number_and_time() -> None:
     assert big.status == "error" and ("File too large" in big.output or not report().writes)
     many = "import itertools\nfor n in itertools.count(): open(str(n), 'w').close()"
     assert execute(many, SHORT).status == ("output" if report().writes else "error")
-    held = execute("import os\nx = []\nwhile True: x.append(os.pipe())", SHORT)
-    assert held.status == "error" and "Too many open files" in held.output
+    run = execute("import os\nx = []\nwhile True: x.append(os.pipe())", SHORT)
+    assert run.status == "error" and "Too many open files" in run.output
 
 
 def test_the_folder_is_gone_afterwards() -> None:
@@ -181,10 +181,12 @@ def test_a_program_ends_with_the_harness(tmp_path: Path) -> None:
 
 def parents() -> list[tuple[int, int]]:
     """(process, its parent) of every process that can be seen."""
-    found = []
+    results = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            found.append((int(stat.parent.name), int(stat.read_text("utf-8", "replace").rpartition(")")[2].split()[1])))
+            results.append(
+                (int(stat.parent.name), int(stat.read_text("utf-8", "replace").rpartition(")")[2].split()[1]))
+            )
         except OSError:
             continue
-    return found
+    return results

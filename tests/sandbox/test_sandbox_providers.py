@@ -101,18 +101,18 @@ def test_neither_the_expected_value_nor_a_key_is_in_reach(provider: str, refused
         assert "no bubblewrap that works" in done.stderr
         return
     assert done.returncode == 0, done.stderr
-    status, told, ran, output, harness, bystander, lacking = json.loads(done.stdout)
-    assert (status, ran) == ("failed", "ok"), (status, told, output)
-    assert EXPECTED not in told and KEY not in told.replace(f"'{bystander} environ': ['{KEY}']", "")
-    found = json.loads(output)
+    status, message, ran, output, harness, bystander, lacking = json.loads(done.stdout)
+    assert (status, ran) == ("failed", "ok"), (status, message, output)
+    assert EXPECTED not in message and KEY not in message.replace(f"'{bystander} environ': ['{KEY}']", "")
+    data = json.loads(output)
     assert bool(lacking) is (provider == "weaker")
     if provider == "weaker":  # what --sandbox weaker says: other processes of this user are open, so the attack is real
-        assert found[f"{bystander} environ"] == [KEY]
-        traced = {name.split()[0] for name in found if name.endswith("traced")}
+        assert data[f"{bystander} environ"] == [KEY]
+        traced = {name.split()[0] for name in data if name.endswith("traced")}
         assert traced == ({str(bystander)} if len(lacking) == 2 else set())
-        assert {found[f"{harness} {what}"] for what in ("environ", "mem", "fd")} == {"PermissionError"}
+        assert {data[f"{harness} {what}"] for what in ("environ", "mem", "fd")} == {"PermissionError"}
     else:
-        assert KEY not in output and set(found.values()) <= {"PermissionError", "FileNotFoundError"}, found
+        assert KEY not in output and set(data.values()) <= {"PermissionError", "FileNotFoundError"}, data
 
 
 def humaneval(folder: Path, refused: tuple[int, ...], *flags: str) -> subprocess.CompletedProcess[str]:

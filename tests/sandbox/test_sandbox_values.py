@@ -36,11 +36,11 @@ def test_values_cross_a_pipe_as_they_are(value: object) -> None:
     reading, writing = os.pipe()
     try:
         send(writing, encode(value, strict=True), 60_000)
-        came = decode(receive(reading, 60_000))
+        result = decode(receive(reading, 60_000))
     finally:
         os.close(reading)
         os.close(writing)
-    assert came == value and type(came) is type(value)
+    assert result == value and type(result) is type(value)
 
 
 @given(JSON)
@@ -50,8 +50,8 @@ def test_nonsense_is_refused_in_few_ways(data: object) -> None:
 
 
 def test_what_is_no_plain_data_is_named_or_refused() -> None:
-    came = decode(encode([object()]))
-    assert isinstance(came[0], Opaque) and repr(came[0]) == "<object object>" and came != [object()]
+    result = decode(encode([object()]))
+    assert isinstance(result[0], Opaque) and repr(result[0]) == "<object object>" and result != [object()]
     with pytest.raises(TypeError, match="no plain data"):
         encode([object()], strict=True)
 

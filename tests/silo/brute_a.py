@@ -23,10 +23,10 @@ def mean(shards: list[list[float]], known: dict[str, Any]) -> float:
 
 
 def largest(shards: list[list[int]], known: dict[str, Any]) -> list[int]:
-    left, taken = flat(shards), list[int]()
-    while left and len(taken) < 10:
-        taken.append(left.pop(left.index(max(left))))
-    return taken
+    left, count = flat(shards), list[int]()
+    while left and len(count) < 10:
+        count.append(left.pop(left.index(max(left))))
+    return count
 
 
 def windows(shards: list[list[int]], known: dict[str, Any]) -> list[float]:

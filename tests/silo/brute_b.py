@@ -56,15 +56,15 @@ def distributed_sort(shards: list[list[int]], known: dict[str, Any]) -> list[Any
 
 
 def graph(shards: list[Any], known: dict[str, Any], kind: Any = nx.Graph) -> Any:
-    made = kind()
-    made.add_nodes_from(range(known["nodes"]))
-    made.add_edges_from(flat(shards))
-    return made
+    result = kind()
+    result.add_nodes_from(range(known["nodes"]))
+    result.add_edges_from(flat(shards))
+    return result
 
 
 def bfs_distance(shards: list[Any], known: dict[str, Any]) -> dict[str, int]:
-    found = dict(nx.single_source_shortest_path_length(graph(shards, known), 0))
-    return {str(node): found.get(node, -1) for node in range(known["nodes"])}
+    mapping = dict(nx.single_source_shortest_path_length(graph(shards, known), 0))
+    return {str(node): mapping.get(node, -1) for node in range(known["nodes"])}
 
 
 def k_means_iteration(shards: list[Any], known: dict[str, Any]) -> list[list[float]]:

@@ -33,14 +33,14 @@ def play(
     rounds: int = 100, calls: int = 1, whole: bool = False, inbox: str | None = None, **parameters: Any,
 ) -> Played:  # fmt: skip
     """`parameters` are the policy's."""
-    made = BUILTIN.load("tasks", f"silo/{task}")(agents=agents, domain=domain, whole=whole)
+    result = BUILTIN.load("tasks", f"silo/{task}")(agents=agents, domain=domain, whole=whole)
     on = BUILTIN.load("channels", channel)(**({"inbox": inbox} if inbox else {}))
     protocol = BUILTIN.load("protocols", "action_rounds")(channel=on, max_rounds=rounds, calls_per_round=calls)
-    case = next(iter(made.cases(1, seed)))
+    case = next(iter(result.cases(1, seed)))
     players: dict[str, Policy] = {agent: BUILTIN.load("policies", policy)(**parameters) for agent in case.agents}
 
     def answer(turn: Turn) -> Any:
         return players[turn.agent].choose(turn, random.Random(0))
 
-    played = check.drive(protocol, made, case, answer)
-    return Played(case, played.outcome, dict(made.grade(case, played.outcome)))
+    played = check.drive(protocol, result, case, answer)
+    return Played(case, played.outcome, dict(result.grade(case, played.outcome)))

@@ -53,9 +53,9 @@ def test_shards_have_the_default_size(name: str) -> None:
 @instances
 def test_every_size_gives_an_input(agents: int, items: int, seed: int) -> None:
     for name in SIZES:
-        drawn, known = inputs(name, seed, agents=agents, items=items)
+        drawn, names = inputs(name, seed, agents=agents, items=items)
         assert [len(shard) for shard in drawn] == [items] * agents
-        assert task(name).answers(drawn, known) is not None
+        assert task(name).answers(drawn, names) is not None
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -74,23 +74,23 @@ def test_fractions_have_two_decimals(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - GUESSABLE))
 def test_hardening_changes_only_the_seed_of_what_cannot_be_guessed(name: str) -> None:
-    made = task(name, domain="hardened", agents=4)
-    drawn, known = inputs(name, agents=4, domain="hardened")
-    assert known == inputs(name, agents=4)[1] and [len(s) for s in drawn] == [made.items] * 4
+    result = task(name, domain="hardened", agents=4)
+    drawn, names = inputs(name, agents=4, domain="hardened")
+    assert names == inputs(name, agents=4)[1] and [len(s) for s in drawn] == [result.items] * 4
 
 
 @few
 @instances
 def test_every_tenth_word_is_an_apple(agents: int, items: int, seed: int) -> None:
-    drawn, known = inputs("word_frequency", seed, agents=agents, items=items)
-    assert known == {"word": "apple"} and all(set(shard[9::10]) <= {"apple"} for shard in drawn)
+    drawn, names = inputs("word_frequency", seed, agents=agents, items=items)
+    assert names == {"word": "apple"} and all(set(shard[9::10]) <= {"apple"} for shard in drawn)
     assert len(set(flat(inputs("word_frequency", seed, agents=10)[0]))) == 7
 
 
 def test_a_hardened_word_is_any_and_sometimes_there_is_none() -> None:
     seen = [inputs("word_frequency", seed, domain="hardened") for seed in range(100)]
-    assert len({known["word"] for _, known in seen}) == 8
-    assert 1 <= sum(known["word"] not in flat(drawn) for drawn, known in seen) < 50
+    assert len({name["word"] for _, name in seen}) == 8
+    assert 1 <= sum(name["word"] not in flat(drawn) for drawn, name in seen) < 50
 
 
 @few
@@ -132,24 +132,24 @@ def test_a_union_is_drawn_from_half_as_many_numbers(agents: int, items: int, see
 
 
 def test_a_palindrome_is_planted_where_it_fits() -> None:
-    made = task("longest_palindrome", agents=4)
-    lengths = Counter(made.solve(*inputs("longest_palindrome", seed, agents=4)) for seed in range(100))
+    result = task("longest_palindrome", agents=4)
+    lengths = Counter(result.solve(*inputs("longest_palindrome", seed, agents=4)) for seed in range(100))
     assert min(lengths) == 7 and lengths[7] > 90
-    assert made.solve(*inputs("longest_palindrome", agents=2, items=2)) == 4
-    assert made.solve(*inputs("longest_palindrome", agents=1, items=1)) == 1
+    assert result.solve(*inputs("longest_palindrome", agents=2, items=2)) == 4
+    assert result.solve(*inputs("longest_palindrome", agents=1, items=1)) == 1
 
 
 def test_hardened_palindromes_vary_in_length_and_half_of_them_cross_a_boundary() -> None:
-    made, lengths, crossed = task("longest_palindrome"), Counter[int](), 0
+    result, lengths, crossed = task("longest_palindrome"), Counter[int](), 0
     for seed in range(200):
-        drawn, known = inputs("longest_palindrome", seed, agents=4, domain="hardened")
-        longest = made.solve(drawn, known)
+        drawn, names = inputs("longest_palindrome", seed, agents=4, domain="hardened")
+        longest = result.solve(drawn, names)
         lengths[longest] += 1
         crossed += any(crossing("".join(drawn), cut) == longest for cut in (15, 30, 45))
     assert set(lengths) == set(range(5, 16)) and max(lengths.values()) < 50 and 70 <= crossed <= 130
     for k in (1, 2, 6):
         assert all(
-            made.solve(*inputs("longest_palindrome", seed, agents=5, items=k, domain="hardened")) >= 5
+            result.solve(*inputs("longest_palindrome", seed, agents=5, items=k, domain="hardened")) >= 5
             for seed in range(10)
         )
 
@@ -211,10 +211,10 @@ def test_every_task_has_an_example() -> None:
 
 
 def test_a_match_needs_one_holder_and_no_match_needs_all() -> None:
-    made = task("any_match", agents=3)
+    result = task("any_match", agents=3)
     none, two = [["a"], ["b"], ["c"]], [["ERROR"], ["b"], ["x ERROR"]]
-    assert [list(made.needs(i, none, {})) for i in range(3)] == [[0b111]] * 3
-    assert [set(made.needs(i, two, {})) for i in range(3)] == [{0b001, 0b100}] * 3
+    assert [list(result.needs(i, none, {})) for i in range(3)] == [[0b111]] * 3
+    assert [set(result.needs(i, two, {})) for i in range(3)] == [{0b001, 0b100}] * 3
 
 
 @pytest.mark.parametrize(("k", "steps", "masks"), [
@@ -222,25 +222,25 @@ def test_a_match_needs_one_holder_and_no_match_needs_all() -> None:
     (3, 5, [0b0111, 0b1111, 0b1111, 0b1110]), (4, 0, [0b0001, 0b0010, 0b0100, 0b1000]),
 ])  # fmt: skip
 def test_life_needs_the_agents_within_reach(k: int, steps: int, masks: list[int]) -> None:
-    made = task("life_game_1d", agents=4)
-    assert [made.needs(i, [[0] * k] * 4, {"steps": steps}) for i in range(4)] == [[mask] for mask in masks]
+    result = task("life_game_1d", agents=4)
+    assert [result.needs(i, [[0] * k] * 4, {"steps": steps}) for i in range(4)] == [[mask] for mask in masks]
 
 
 def test_life_is_decided_by_what_it_needs_and_by_nothing_else() -> None:
-    made = task("life_game_1d", agents=5, items=3)
+    result = task("life_game_1d", agents=5, items=3)
     reached = set()
     for seed in range(30):
-        drawn, known = inputs("life_game_1d", seed, agents=5, items=3)
+        drawn, names = inputs("life_game_1d", seed, agents=5, items=3)
         changed = [[1 - cell for cell in drawn[0]], *drawn[1:]]
-        pairs = zip(made.solve(drawn, known), made.solve(changed, known), strict=True)
+        pairs = zip(result.solve(drawn, names), result.solve(changed, names), strict=True)
         reached |= {i for i, (before, after) in enumerate(pairs) if before != after}
-    assert reached == {i for i in range(5) if made.needs(i, drawn, known)[0] & 1} == set(range(ceil(5 / 3) + 1))
+    assert reached == {i for i in range(5) if result.needs(i, drawn, names)[0] & 1} == set(range(ceil(5 / 3) + 1))
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - {"any_match", "life_game_1d"}))
 def test_all_other_tasks_need_everybody(name: str) -> None:
-    drawn, known = inputs(name, agents=4)
-    assert list(task(name, agents=4).needs(2, drawn, known)) == [0b1111]
+    drawn, names = inputs(name, agents=4)
+    assert list(task(name, agents=4).needs(2, drawn, names)) == [0b1111]
 
 
 # ---------------------------------------------------------------------------------------- spellings
@@ -276,9 +276,9 @@ SPELLINGS: list[tuple[str, Any, list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("name", "truth", "right", "wrong"), SPELLINGS)
 def test_other_spellings_are_right(name: str, truth: Any, right: list[str], wrong: list[str]) -> None:
-    made = task(name, agents=1)
-    assert success(made, right, truth) == 1
-    assert success(made, wrong, truth) == 0
+    result = task(name, agents=1)
+    assert success(result, right, truth) == 1
+    assert success(result, wrong, truth) == 0
 
 
 def test_every_task_has_spellings() -> None:

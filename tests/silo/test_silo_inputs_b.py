@@ -64,27 +64,27 @@ def test_the_sequence_to_be_merged_is_sorted_over_all_shards(agents: int, items:
 
 def test_merging_can_be_guessed_unless_hardened() -> None:
     def guessed(domain: str) -> list[bool]:
-        made = task("merge_neighbors", agents=50, domain=domain)
-        return [case(made, seed).target[0] == list(range(1, 51)) for seed in range(20)]
+        result = task("merge_neighbors", agents=50, domain=domain)
+        return [case(result, seed).target[0] == list(range(1, 51)) for seed in range(20)]
 
     assert all(guessed("paper")) and not any(guessed("hardened"))
 
 
 @SIZES
 def test_the_list_has_one_head_and_reaches_every_node(agents: int, items: int, seed: int) -> None:
-    parts, known = drawn("list_ranking", seed, agents=agents, items=items)
+    parts, names = drawn("list_ranking", seed, agents=agents, items=items)
     nodes: list[Row] = flat(parts)
-    assert [len(part) for part in parts] == [items] * agents and known == {"nodes": agents * items}
+    assert [len(part) for part in parts] == [items] * agents and names == {"nodes": agents * items}
     assert sorted(node["id"] for node in nodes) == list(range(agents * items))
     ends = Counter(node["next"] for node in nodes)
     assert ends[-1] == 1 and set(ends.values()) == {1}
-    ranks = SOLUTIONS["list_ranking"](parts, known)
+    ranks = SOLUTIONS["list_ranking"](parts, names)
     assert sorted(ranks.values()) == list(range(agents * items))
 
 
 def test_neither_list_order_nor_shards_give_ranks_away() -> None:
-    parts, known = drawn("list_ranking", 1, agents=20)
-    ranks = SOLUTIONS["list_ranking"](parts, known)
+    parts, names = drawn("list_ranking", 1, agents=20)
+    ranks = SOLUTIONS["list_ranking"](parts, names)
     inside = sum(b["id"] == a["next"] for part in parts for a, b in pairwise(part))
     assert inside < 5 and sum(int(node) == rank for node, rank in ranks.items()) < 10
 
@@ -100,10 +100,10 @@ def test_blocks_are_12_to_40_plain_characters(agents: int, items: int, seed: int
 @SIZES
 def test_graphs_have_no_self_loops_and_simple_ones_no_edge_twice(agents: int, items: int, seed: int) -> None:
     for name, per_agent in (("graph_components", 10), ("bfs_distance", 8), ("pagerank_step", 8)):
-        parts, known = drawn(name, seed, agents=agents, items=items)
+        parts, names = drawn(name, seed, agents=agents, items=items)
         edges = flat(parts)
-        assert known["nodes"] == per_agent * agents and len(parts) == agents and max(map(len, parts)) <= items
-        assert all(u != v and {u, v} <= set(range(known["nodes"])) for u, v in edges)
+        assert names["nodes"] == per_agent * agents and len(parts) == agents and max(map(len, parts)) <= items
+        assert all(u != v and {u, v} <= set(range(names["nodes"])) for u, v in edges)
         if name == "bfs_distance":
             assert len({frozenset(edge) for edge in edges}) == len(edges)
         if name == "pagerank_step":
@@ -112,8 +112,8 @@ def test_graphs_have_no_self_loops_and_simple_ones_no_edge_twice(agents: int, it
 
 def test_components_keep_repeated_edges_and_are_as_many_as_expected() -> None:
     """At 100 agents 1000·exp(−4) = 18.3 nodes without an edge, 2000·exp(−8) = 0.7 pairs, and one large component."""
-    made = task("graph_components", agents=100)
-    played = [case(made, seed) for seed in range(30)]
+    result = task("graph_components", agents=100)
+    played = [case(result, seed) for seed in range(30)]
     mean = sum(of.target[0] for of in played) / len(played)
     assert 18 < mean < 22
     many = flat(drawn("graph_components", 0, agents=1, items=200)[0])
@@ -122,12 +122,12 @@ def test_components_keep_repeated_edges_and_are_as_many_as_expected() -> None:
 
 @SIZES
 def test_points_and_centroids_are_in_the_square_with_two_decimals(agents: int, items: int, seed: int) -> None:
-    parts, known = drawn("k_means_iteration", seed, agents=agents, items=items)
-    assert [len(part) for part in parts] == [items] * agents and len(known["centroids"]) == 3
-    for x, y in flat(parts) + known["centroids"]:
+    parts, names = drawn("k_means_iteration", seed, agents=agents, items=items)
+    assert [len(part) for part in parts] == [items] * agents and len(names["centroids"]) == 3
+    for x, y in flat(parts) + names["centroids"]:
         assert 0 <= x <= 100 and 0 <= y <= 100 and (x, y) == (round(x, 2), round(y, 2))
-    made = task("k_means_iteration", agents=agents, items=items)
-    assert str(known["centroids"]) in made.context(case(made, seed), "Agent-0")["task"]
+    result = task("k_means_iteration", agents=agents, items=items)
+    assert str(names["centroids"]) in result.context(case(result, seed), "Agent-0")["task"]
 
 
 @given(agents=st.integers(1, 6), items=st.integers(2, 9), seed=st.integers(0, 2**32))
@@ -155,9 +155,9 @@ def test_one_vector_an_agent_cannot_be_matched() -> None:
 
 @SIZES
 def test_heavy_tasks_are_all_with_agent_0(agents: int, items: int, seed: int) -> None:
-    parts, known = drawn("load_balance", seed, agents=agents, items=items)
+    parts, names = drawn("load_balance", seed, agents=agents, items=items)
     tasks: list[Row] = flat(parts)
-    assert known == {"tasks": agents * items, "workers": agents} and len(parts) == agents
+    assert names == {"tasks": agents * items, "workers": agents} and len(parts) == agents
     assert sorted(row["id"] for row in tasks) == list(range(agents * items))
     for holder, part in enumerate(parts):
         for row in part:
@@ -170,8 +170,8 @@ def test_heavy_tasks_are_all_with_agent_0(agents: int, items: int, seed: int) ->
 
 @SIZES
 def test_rows_and_columns_are_cut_evenly(agents: int, items: int, seed: int) -> None:
-    parts, known = drawn("matrix_multiply", seed, agents=agents, items=items)
-    assert known == {"dim": agents * items}
+    parts, names = drawn("matrix_multiply", seed, agents=agents, items=items)
+    assert names == {"dim": agents * items}
     for part in parts:
         for side in ("rows", "columns"):
             assert [len(row) for row in part[side]] == [agents * items] * items
@@ -182,12 +182,14 @@ def test_rows_and_columns_are_cut_evenly(agents: int, items: int, seed: int) -> 
 def test_every_number_of_items_has_the_independent_answer(name: str) -> None:
     for agents in (1, 2, 7):
         for items in (2, 3, 10) if name == "collaborative_filtering" else (1, 2, 3, 10):
-            made = task(name, agents=agents, items=items)
-            of = case(made, items)
+            result = task(name, agents=agents, items=items)
+            of = case(result, items)
             expected = SOLUTIONS[name](shards(of), dict(of.public["known"]))
-            expected = expected if made.segmented(of.public["known"]) else [expected] * agents
-            texts = {agent: made.reply(of, agent).parse(made.written(expected[i])) for i, agent in enumerate(of.agents)}
-            assert made.grade(of, Outcome({agent: text.action for agent, text in texts.items()}))["success"] == 1
+            expected = expected if result.segmented(of.public["known"]) else [expected] * agents
+            texts = {
+                agent: result.reply(of, agent).parse(result.written(expected[i])) for i, agent in enumerate(of.agents)
+            }
+            assert result.grade(of, Outcome({agent: text.action for agent, text in texts.items()}))["success"] == 1
 
 
 # ------------------------------------------------------------------------------------ by hand
@@ -273,25 +275,25 @@ def test_every_problem_is_worked_by_hand() -> None:
 
 @pytest.mark.parametrize("name", sorted(SOLUTIONS))
 def test_all_data_are_needed_but_for_hashes_only_those_before(name: str) -> None:
-    made = task(name, agents=4)
-    parts, known = drawn(name, agents=4)
-    needs = [made.needs(i, parts, known) for i in range(4)]
+    result = task(name, agents=4)
+    parts, names = drawn(name, agents=4)
+    needs = [result.needs(i, parts, names) for i in range(4)]
     assert needs == ([[0b1], [0b11], [0b111], [0b1111]] if name == "pipeline_hash" else [[0b1111]] * 4)
 
 
 def test_a_hash_of_the_first_blocks_is_never_premature() -> None:
-    made = task("pipeline_hash", agents=2)
-    of = case(made, 0)
+    result = task("pipeline_hash", agents=2)
+    of = case(result, 0)
     alone = {"knew": {"Agent-0": "1", "Agent-1": "2"}}
-    wrong_first = made.grade(of, Outcome({"Agent-0": [0], "Agent-1": of.target[1]}, facts=alone))
+    wrong_first = result.grade(of, Outcome({"Agent-0": [0], "Agent-1": of.target[1]}, facts=alone))
     assert (wrong_first["premature"], wrong_first["computation"], wrong_first["consensus"]) == (1, 1, None)
     heard = {"knew": {"Agent-0": "1", "Agent-1": "3"}}
-    assert made.grade(of, Outcome({"Agent-0": [0], "Agent-1": of.target[1]}, facts=heard))["premature"] == 0
+    assert result.grade(of, Outcome({"Agent-0": [0], "Agent-1": of.target[1]}, facts=heard))["premature"] == 0
 
 
 def test_sort_is_asked_for_in_the_words_of_the_paper() -> None:
-    made = task("distributed_sort")
-    assert made.context(case(made, 0), "Agent-3")["task"].startswith(
+    result = task("distributed_sort")
+    assert result.context(case(result, 0), "Agent-3")["task"].startswith(
         "Sort the entire distributed array in ascending order. Each agent holds a portion of the unsorted data. The "
         "final result should be the complete sorted sequence. You must coordinate to exchange data and determine the "
         "correct global ordering."
@@ -303,17 +305,17 @@ def test_sort_by_segments_has_the_same_input_and_an_answer_for_each() -> None:
     of, cut = case(whole, 9), case(parts, 9)
     assert shards(of) == shards(cut) and of.target == [flat(cut.target)] * 4
     assert [len(chunk) for chunk in cut.target] == [20] * 4
-    asked = parts.context(cut, "Agent-2")["task"]
-    assert "of 20 elements each" in asked and "submits chunk i of the sorted sequence" in asked
-    assert "complete sorted sequence" not in asked and "{" not in asked
+    context = parts.context(cut, "Agent-2")["task"]
+    assert "of 20 elements each" in context and "submits chunk i of the sorted sequence" in context
+    assert "complete sorted sequence" not in context and "{" not in context
     everybody_the_same = graded(parts, cut, json.dumps(cut.target[2]))
     assert everybody_the_same["success"] == 0.25
 
 
 def test_who_holds_everything_is_asked_for_the_complete_sorted_sequence() -> None:
-    made = task("distributed_sort", agents=4, sort_output="segment", whole=True)
-    of = case(made, 9)
-    assert "complete sorted sequence" in made.context(of, "Agent-0")["task"]
+    result = task("distributed_sort", agents=4, sort_output="segment", whole=True)
+    of = case(result, 9)
+    assert "complete sorted sequence" in result.context(of, "Agent-0")["task"]
     assert of.target == [sorted(shards(of)[0])] and len(of.target[0]) == 80
 
 
@@ -344,17 +346,17 @@ def int_key(name: str) -> Any:
 @pytest.mark.parametrize("how", [ROUND_HALF_UP, ROUND_HALF_EVEN])
 @pytest.mark.parametrize("name", sorted(SOLUTIONS))
 def test_a_right_answer_is_right_however_it_is_written(name: str, how: str) -> None:
-    made = task(name, agents=2)
+    result = task(name, agents=2)
     for seed in range(5):
-        of = case(made, seed)
+        of = case(result, seed)
         for agent, truth in zip(of.agents, of.target, strict=True):
-            numbers = respelled(truth, rounded(made.digits, how, float), int_key)
-            quoted = respelled(truth, rounded(made.digits, how, str), int_key)
-            plain = made.written(truth)
+            numbers = respelled(truth, rounded(result.digits, how, float), int_key)
+            quoted = respelled(truth, rounded(result.digits, how, str), int_key)
+            plain = result.written(truth)
             texts = (repr(numbers), repr(quoted), plain, f"```json\n{plain}\n```", f"'{plain}'", json.dumps(plain))
             for text in texts:
-                answers = {agent: made.reply(of, agent).parse(text).action}
-                share = made.grade(of, Outcome(answers))["success"]
+                answers = {agent: result.reply(of, agent).parse(text).action}
+                share = result.grade(of, Outcome(answers))["success"]
                 assert share is not None and share >= 0.5, text
 
 
@@ -368,10 +370,10 @@ def test_a_right_answer_is_right_however_it_is_written(name: str, how: str) -> N
     ],
 )
 def test_a_half_may_be_rounded_either_way(name: str, truth: Any, right: list[str], wrong: str) -> None:
-    made = task(name, agents=2)
-    of = replace(case(made, 0), target=[truth, truth])
-    assert [graded(made, of, text)["success"] for text in right] == [1] * len(right)
-    assert graded(made, of, wrong)["success"] == 0
+    result = task(name, agents=2)
+    of = replace(case(result, 0), target=[truth, truth])
+    assert [graded(result, of, text)["success"] for text in right] == [1] * len(right)
+    assert graded(result, of, wrong)["success"] == 0
 
 
 @pytest.mark.parametrize(
@@ -394,7 +396,7 @@ def test_a_half_may_be_rounded_either_way(name: str, truth: Any, right: list[str
     ],
 )
 def test_credit_for_what_is_nearly_right(name: str, truth: Any, answer: Any, partial: float) -> None:
-    made = task(name, agents=2)
-    of = replace(case(made, 0), target=[truth, truth])
-    grade = graded(made, of, json.dumps(answer))
+    result = task(name, agents=2)
+    of = replace(case(result, 0), target=[truth, truth])
+    grade = graded(result, of, json.dumps(answer))
     assert (grade["success"], grade["partial"]) == (0, pytest.approx(partial))

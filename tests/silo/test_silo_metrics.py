@@ -34,8 +34,8 @@ def episode(
 
 
 def value(name: str, played: Episode, /, **parameters: Any) -> float | None:
-    found: float | None = BUILTIN.load("metrics", name)(**parameters).measure(played)
-    return found
+    result: float | None = BUILTIN.load("metrics", name)(**parameters).measure(played)
+    return result
 
 
 def said(agent: str, *texts: str) -> Move:
@@ -211,6 +211,6 @@ def test_messages_and_rounds() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1), st.floats(0, 1))
 def test_a_quantile_of_runs_is_numpys(numbers: list[float], quantile: float) -> None:
-    found = BUILTIN.load("metrics", "silo/context")(quantile=quantile).aggregate(numbers)
-    assert found.value == pytest.approx(float(numpy.quantile(numbers, quantile)), abs=1e-9)
-    assert (found.stderr, found.n) == (None, len(numbers))
+    statistic = BUILTIN.load("metrics", "silo/context")(quantile=quantile).aggregate(numbers)
+    assert statistic.value == pytest.approx(float(numpy.quantile(numbers, quantile)), abs=1e-9)
+    assert (statistic.stderr, statistic.n) == (None, len(numbers))

@@ -89,16 +89,16 @@ def test_plans_for_some_tasks(inbox: str, late: int) -> None:
 
 @pytest.mark.parametrize(("inbox", "late"), LATENCIES["mailbox"])
 def test_a_match_is_told_to_all_and_silence_proves_nothing(inbox: str, late: int) -> None:
-    found = 0
+    result = 0
     for seed in range(12):
         played = play("any_match", "mailbox", 5, plan="flag", inbox=inbox, seed=seed, rounds=20)
         if played.case.target[0]:
             perfect(played)
             assert (played.facts["messages"], played.facts["rounds"]) == (4, 1 + late)
-            found += 1
+            result += 1
         else:
             assert played.flags == {"timeout"} and played.facts["rounds"] == 20
-    assert 0 < found < 12
+    assert 0 < result < 12
 
 
 def test_a_long_chain_that_pulls_runs_out_of_rounds() -> None:
@@ -143,8 +143,8 @@ def test_each_mistake_shows_its_own_failure_modes(task: str, channel: str) -> No
     assert ("consensus" in early.flags) == distinct
     one = play(task, channel, 5, plan="all", mistake="one")
     assert one.flags == {"consensus", "computation"} and one.grade["success"] == 0.8
-    everybody = play(task, channel, 5, plan="all", mistake="all")
-    assert everybody.flags == {"computation"} and everybody.grade["success"] == 0
+    agents = play(task, channel, 5, plan="all", mistake="all")
+    assert agents.flags == {"computation"} and agents.grade["success"] == 0
 
 
 @pytest.mark.parametrize("task", sorted(SEGMENTED))

@@ -53,13 +53,13 @@ GIVEN_AWAY = re.compile(
 
 
 def turns(task: str, channel: str, agents: int = 4, seed: int = 0, **parameters: Any) -> tuple[Case, list[Turn]]:
-    given = {key: parameters.pop(key) for key in ("inbox",) if key in parameters}
-    made = BUILTIN.load("tasks", f"silo/{task}")(agents=agents, whole=parameters.pop("whole", False))
+    mapping = {key: parameters.pop(key) for key in ("inbox",) if key in parameters}
+    result = BUILTIN.load("tasks", f"silo/{task}")(agents=agents, whole=parameters.pop("whole", False))
     protocol = BUILTIN.load("protocols", "action_rounds")(
-        channel=BUILTIN.load("channels", channel)(**given), **{"max_rounds": 2, **parameters}
+        channel=BUILTIN.load("channels", channel)(**mapping), **{"max_rounds": 2, **parameters}
     )
-    case = next(iter(made.cases(1, seed)))
-    return case, list(check.drive(protocol, made, case).turns())
+    case = next(iter(result.cases(1, seed)))
+    return case, list(check.drive(protocol, result, case).turns())
 
 
 @cache
@@ -69,8 +69,8 @@ def prompt_set(name: str) -> PromptSet:
 
 def rendered(turn: Turn, prompts: str = "standard") -> tuple[str, str]:
     """The system prompt and the turn's."""
-    made = prompt_set(prompts)
-    return made.render("system", turn.context), made.render(turn.name, {**turn.context, **turn.observation})
+    result = prompt_set(prompts)
+    return result.render("system", turn.context), result.render(turn.name, {**turn.context, **turn.observation})
 
 
 def squeezed(text: str) -> str:
@@ -80,7 +80,7 @@ def squeezed(text: str) -> str:
 def test_the_base_prompt_is_word_for_word_the_papers() -> None:
     _, [turn, *_] = turns("global_maximum", "mailbox", 7)
     system, _ = rendered(turn)
-    told = squeezed(system)
+    report = squeezed(system)
     filled = {"{agent_id}": "0", "{N}": "7", "{N-1}": "6", "{data_shard}": turn.context["shard"]}
     filled |= {"{task_description}": turn.context["task"]}
     base = squeezed(BASE)
@@ -88,10 +88,10 @@ def test_the_base_prompt_is_word_for_word_the_papers() -> None:
         base = base.replace(name, squeezed(text))
     at = 0
     for part in re.split(r"\{protocol_description\}|\{protocol_specific_actions\}", base):
-        found = told.find(squeezed(part).removesuffix(" -"), at)
-        assert found >= at, f"not in the prompt, or not in this order: {part}"
-        at = found
-    assert told.startswith(base.split("{protocol_description}")[0].strip())
+        result = report.find(squeezed(part).removesuffix(" -"), at)
+        assert result >= at, f"not in the prompt, or not in this order: {part}"
+        at = result
+    assert report.startswith(base.split("{protocol_description}")[0].strip())
 
 
 @pytest.mark.parametrize("task", PRINTED)
@@ -112,17 +112,17 @@ def test_the_actions_are_those_of_table_5(channel: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_neither_the_answer_nor_the_way_reaches_a_prompt(task: str) -> None:
-    shown = [*((channel, "standard") for channel in CHANNELS), ("store", "reminder"), ("store", "scratchpad")]
-    for channel, prompts in shown:
+    outputs = [*((channel, "standard") for channel in CHANNELS), ("store", "reminder"), ("store", "scratchpad")]
+    for channel, prompts in outputs:
         case, played = turns(task, channel, seed=3, max_rounds=1)
         for turn in played:
-            system, asked = rendered(turn, prompts)
+            system, requests = rendered(turn, prompts)
             own = turn.context["shard"]
-            text = (system + asked).replace(own, "")
+            text = (system + requests).replace(own, "")
             assert not GIVEN_AWAY.search(text), GIVEN_AWAY.search(text)
             truth = case.target[case.agents.index(turn.agent)]
             if isinstance(truth, (list, dict)) and len(truth) > 2:
-                assert json.dumps(truth)[1:-1] not in system + asked
+                assert json.dumps(truth)[1:-1] not in system + requests
             others = [json.dumps(case.private[agent]["shard"]) for agent in case.agents if agent != turn.agent]
             assert not any(shard in text for shard in others if shard != own)
 
@@ -132,11 +132,11 @@ def test_prompts_differ_by_id_and_shard_alone(task: str) -> None:
     _, played = turns(task, "store")
     seen = set()
     for turn in played[:4]:
-        system, asked = rendered(turn)
+        system, requests = rendered(turn)
         bare = system.replace(turn.context["shard"], "SHARD").replace(
             f"You are Agent {turn.context['id']} ", "You are Agent ID "
         )
-        seen.add((bare, asked))
+        seen.add((bare, requests))
     assert len(seen) == 1
 
 
@@ -148,16 +148,16 @@ def added(one: str, two: str) -> list[str]:
 
 def test_each_scaffold_adds_one_thing() -> None:
     _, [turn, *_] = turns("prefix_sum", "mailbox")
-    system, asked = rendered(turn)
+    system, requests = rendered(turn)
     assert added(system, rendered(turn, "reminder")[0]) == []
-    reminded = added(asked, rendered(turn, "reminder")[1])
+    reminded = added(requests, rendered(turn, "reminder")[1])
     assert reminded[0] == "Available Actions:" and len(reminded) == 2 + 2 * len(ACTIONS["mailbox"])
     hint = added(system, rendered(turn, "scratchpad")[0])
     assert hint == [
         "You may find it useful to maintain a shared workspace of intermediate results with the other agents."
     ]
-    assert added(asked, rendered(turn, "scratchpad")[1]) == []
-    assert rendered(turn, "planning") == (system, asked)
+    assert added(requests, rendered(turn, "scratchpad")[1]) == []
+    assert rendered(turn, "planning") == (system, requests)
     _, [first, *_] = turns("prefix_sum", "mailbox", planning=True)
     assert first.name == "plan" and "Planning round" in rendered(first, "planning")[1]
 

@@ -35,12 +35,12 @@ def only(run: Run, protocol: str) -> dict[str, Any]:
 
 def results(folder: Path, protocol: str) -> list[str]:
     """Every result that a conversation of the protocol was shown."""
-    shown: list[str] = []
+    outputs: list[str] = []
     for line in (folder / "samples.jsonl").read_text().splitlines():
         sample = json.loads(line)
         if f"protocol={protocol}" in json.dumps(sample):
-            shown += [text for text in json.dumps(sample, ensure_ascii=False).split("\\n") if text.startswith("- ")]
-    return shown
+            outputs += [text for text in json.dumps(sample, ensure_ascii=False).split("\\n") if text.startswith("- ")]
+    return outputs
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
     protocols = tables["Overall performance by communication protocol"]
     row = next(r for r in protocols.rows if r.published and r.names == ("DeepSeek-V3.1", "P2P"))
     assert [cell.value for cell in row.cells] == [0.389, 0.504, 363.1, None, 1.52]
-    shown: list[Table] = [table for table in tables.values() if any(row.published for row in table.rows)]
-    assert len(shown) == 14, sorted(table.title for table in shown)
+    outputs: list[Table] = [table for table in tables.values() if any(row.published for row in table.rows)]
+    assert len(outputs) == 14, sorted(table.title for table in outputs)
     unplaced = [note for table in tables.values() for note in table.notes if "have no place" in note]
     assert unplaced == []
 

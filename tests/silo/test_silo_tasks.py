@@ -19,9 +19,9 @@ SIZES = {1: 20, 2: 20, 3: 20, 5: 10, 10: 5, 20: 3, 50: 1, 100: 1}
 
 
 def task(name: str, **parameters: Any) -> ShardedTask:
-    made = BUILTIN.load("tasks", f"silo/{name}")(**parameters)
-    assert isinstance(made, ShardedTask)
-    return made
+    result = BUILTIN.load("tasks", f"silo/{name}")(**parameters)
+    assert isinstance(result, ShardedTask)
+    return result
 
 
 def case(made: ShardedTask, seed: int) -> Case:
@@ -40,14 +40,14 @@ def test_every_task_has_an_independent_solution() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str) -> None:
     for agents, cases in SIZES.items():
-        made = task(name, agents=agents, domain=domain)
+        result = task(name, agents=agents, domain=domain)
         for seed in range(cases):
-            played = case(made, seed)
+            played = case(result, seed)
             expected = SOLUTIONS[name](shards(played), dict(played.public["known"]))
-            answers = expected if made.segmented(played.public["known"]) else [expected] * agents
-            written = [made.reply(played, agent).parse(made.written(answer)).action
+            answers = expected if result.segmented(played.public["known"]) else [expected] * agents
+            written = [result.reply(played, agent).parse(result.written(answer)).action
                        for agent, answer in zip(played.agents, answers, strict=True)]  # fmt: skip
-            grade = made.grade(played, Outcome(dict(zip(played.agents, written, strict=True))))
+            grade = result.grade(played, Outcome(dict(zip(played.agents, written, strict=True))))
             assert (grade["success"], grade["partial"]) == (1, 1), (name, agents, seed)
 
 
@@ -56,11 +56,11 @@ def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
     for agents in (1, 2, 5, 20):
         parts, whole = case(task(name, agents=agents), 3), case(task(name, agents=agents, whole=True), 3)
         assert shards(whole) == [joined(shards(parts))] and len(whole.agents) == 1
-        made = task(name, agents=agents)
-        expected = joined(parts.target) if made.segmented(parts.public["known"]) else parts.target[0]
+        result = task(name, agents=agents)
+        expected = joined(parts.target) if result.segmented(parts.public["known"]) else parts.target[0]
         assert whole.target == [expected]
-        [solved] = made.answers(shards(whole), parts.public["known"])
-        assert made.written(solved) == made.written(expected), "the answer depends on how the input is cut"
+        [solved] = result.answers(shards(whole), parts.public["known"])
+        assert result.written(solved) == result.written(expected), "the answer depends on how the input is cut"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,23 +73,23 @@ def test_an_instance_depends_on_its_own_parameters_only(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_context_tells_the_own_shard_and_no_answer(name: str) -> None:
-    made = task(name, agents=10)
-    played = case(made, 0)
+    result = task(name, agents=10)
+    played = case(result, 0)
     for agent in played.agents:
-        context = made.context(played, agent)
+        context = result.context(played, agent)
         assert json.loads(context["shard"]) == played.private[agent]["shard"]
-        assert str(made.agents) == str(context["n"])
+        assert str(result.agents) == str(context["n"])
         for word in ("star", "tree", "chain topology", "hub", "leader", "broadcast", "optimal", "aggregator"):
             assert word not in context["task"].lower().split()
-    assert "target" not in json.dumps([made.context(played, agent) for agent in played.agents])
+    assert "target" not in json.dumps([result.context(played, agent) for agent in played.agents])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_partial_credit_is_never_below_success(name: str) -> None:
-    made = task(name, agents=3)
-    played = case(made, 1)
+    result = task(name, agents=3)
+    played = case(result, 1)
     for text in ("0", "7", "[]", "[1, 2]", "{}", '{"0": 0}', "[[1]]", "true", '"x"', "null", "-1e9", "[[[]]]"):
         answers = {agent: normalise(text) for agent in played.agents}
-        grade = made.grade(played, Outcome(answers))
+        grade = result.grade(played, Outcome(answers))
         success, partial = grade["success"], grade["partial"]
         assert success is not None and partial is not None and 0 <= success <= partial <= 1, text

@@ -62,5 +62,5 @@ class Pick(Task):
     def grade(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
         if self.broken == "grade":
             raise RuntimeError("cannot grade")
-        said = {str(outcome.answers.get(s)) for s in case.agents if s not in case.unscored}
-        return {"agreed": float(len(said) == 1 and said <= set(self.letters))}
+        results = {str(outcome.answers.get(s)) for s in case.agents if s not in case.unscored}
+        return {"agreed": float(len(results) == 1 and results <= set(self.letters))}
