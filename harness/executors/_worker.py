@@ -102,16 +102,16 @@ class Worker:
             spent: that the budget is used up already.
         """
         try:
-            read = _read(here, root, config)
-            self._lock = Lock(read.folder, _fence.path_of(read.folder, number).name)
-            plan = _plan(read, root)
+            settings = _read(here, root, config)
+            self._lock = Lock(settings.folder, _fence.path_of(settings.folder, number).name)
+            plan = _plan(settings, root)
         except UserError as failure:
             return failure
         except OSError as error:
-            return StorageError(f"cannot write to {read.folder}: {error.strerror or error}")
+            return StorageError(f"cannot write to {settings.folder}: {error.strerror or error}")
         self._conditions = {condition.id: condition for condition in plan.conditions}
-        self._usage = WorkerUsage(read.options.budget, self._news.set)
-        work = Work(plan, read.folder, read.options, self._moves, (), 0, self._on_score, self._usage, {})
+        self._usage = WorkerUsage(settings.options.budget, self._news.set)
+        work = Work(plan, settings.folder, settings.options, self._moves, (), 0, self._on_score, self._usage, {})
         self._episodes = Episodes(work, number)
         if spent is not None:
             self._use_up(spent)
@@ -229,37 +229,35 @@ class Worker:
 
 def _read(here: str, root: str, config: bytes) -> WorkerConfig:
     """The configuration. Raises `SetupError` where this process does not see what it needs."""
+    same_path, same_installation = "the project at the same path", "the same installation"
     try:
         os.chdir(here)
         project.find(Path(root)).mount()
-        read: WorkerConfig = pickle.loads(config)
+        settings: WorkerConfig = pickle.loads(config)
     except OSError as error:
-        raise _elsewhere(
-            f"does not see {error.filename}", "Every machine needs the project at the same path."
-        ) from None
+        raise _mismatch(f"does not see {error.filename}", same_path) from None
     except (ImportError, AttributeError, EOFError, pickle.UnpicklingError) as error:
-        raise _elsewhere(
-            f"cannot read its configuration: {error}", "Every machine needs the same installation."
-        ) from None
-    if read.version != __version__:
-        raise _elsewhere(f"has harness {__version__}, not {read.version}", "Every machine needs the same installation.")
-    if not read.folder.is_dir():
-        raise _elsewhere(f"does not see {read.folder}", "The results' folder has to be one that all machines share.")
-    return read
+        raise _mismatch(f"cannot read its configuration: {error}", same_installation) from None
+    if settings.version != __version__:
+        raise _mismatch(f"has harness {__version__}, not {settings.version}", same_installation)
+    if not settings.folder.is_dir():
+        raise _mismatch(f"does not see {settings.folder}", "the results' folder, on a disk that all machines share")
+    return settings
 
 
 def _plan(config: WorkerConfig, root: str) -> Plan:
     """The plan, resolved from the same spec again. Raises `SetupError` where it comes out as another one."""
     plan = resolve.plan(config.spec, project.find(Path(root)), config.engine)
     if plan.digest != config.digest:
-        raise _elsewhere("has other prompts", "Every machine needs the project in the same state.")
+        raise _mismatch("has other prompts", "the project in the same state")
     check_execution(plan, config.options.allow_code_execution, config.options.sandbox)  # this machine may lack more
     own = code(plan)
     if files := sorted({name for part in own for name in changed(config.code[part], own[part])}):
-        raise _elsewhere(f"has other code: {', '.join(files)}", "Every machine needs the project in the same state.")
+        raise _mismatch(f"has other code: {', '.join(files)}", "the project in the same state")
     load_parameters(plan)
     return plan
 
 
-def _elsewhere(what: str, hint: str) -> SetupError:
-    return SetupError(f"the worker on {socket.gethostname()} {what}", hint=hint)
+def _mismatch(difference: str, need: str) -> SetupError:
+    """This machine is not like the others."""
+    return SetupError(f"the worker on {socket.gethostname()} {difference}", hint=f"Every machine needs {need}.")

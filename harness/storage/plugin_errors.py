@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from .files import no_link
 
@@ -107,10 +106,8 @@ class ErrorLog:
         text, where = describe(error, plugin), place(error, plugin)
         if self.path is None:
             return text
-        entry: dict[str, Any] = {"stage": stage}
-        entry |= {"episode": episode} if episode is not None else {}
-        entry |= {"agent": agent} if agent is not None else {}
-        entry |= {"error": text, "place": where}
+        entry = {"stage": stage, "episode": episode, "agent": agent, "error": text, "place": where}
+        entry = {key: value for key, value in entry.items() if value is not None}
         with self._lock, contextlib.suppress(OSError):
             if (key := (type(error).__name__, where)) not in self._known:
                 self._known.add(key)
