@@ -181,7 +181,7 @@ LARGE = ("silo_camoc", "silo_scaffolds", "mas_coupling")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(e.name, marks=pytest.mark.slow) if e.name in LARGE else e.name for e in BUILTIN.specs()],
+    [pytest.param(e.name, marks=pytest.mark.slow) if e.name in LARGE else e.name for e in BUILTIN.listing("specs")],
 )
 def test_specs_hold_together(name: str) -> None:
     loaded = spec.load(name, BUILTIN)
@@ -192,10 +192,10 @@ def test_specs_hold_together(name: str) -> None:
 
 def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
     used = set()
-    for entry in BUILTIN.specs():
+    for entry in BUILTIN.listing("specs"):
         plan = resolve.plan(spec.load(entry.name, BUILTIN), BUILTIN, Mock())
         used |= {group.prompts.name for condition in plan.conditions for group in condition.groups}
-    assert used == {entry.name for entry in BUILTIN.prompt_sets()}
+    assert used == {entry.name for entry in BUILTIN.listing("prompts")}
 
 
 # ----------------------------------------------------------------------- the checks themselves can fail
@@ -362,7 +362,7 @@ SECOND = {
 }
 
 
-ROUNDS = [e.name for e in BUILTIN.prompt_sets() if e.name.split("/")[0] in SECOND and e.name != "silo/panel"]
+ROUNDS = [e.name for e in BUILTIN.listing("prompts") if e.name.split("/")[0] in SECOND and e.name != "silo/panel"]
 """Prompt sets of games in rounds; silo/panel puts a question to a panel, whose protocols have no second run."""
 
 

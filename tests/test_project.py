@@ -141,7 +141,7 @@ def test_prompt_sets_that_are_their_own_base(tmp_path: Path) -> None:
 def test_a_prompt_set_may_leave_its_keys_empty_and_no_more(tmp_path: Path) -> None:
     mine = make(tmp_path)
     write(tmp_path, "prompts/a/prompts.yaml", "description:\nbase:\n")
-    assert mine.prompts("a").description == "" and mine.prompt_sets()[0].description == ""
+    assert mine.prompts("a").description == "" and mine.listing("prompts")[0].description == ""
     write(tmp_path, "prompts/a/prompts.yaml", "base: [b]\n")
     with pytest.raises(SpecError, match=r"prompts.yaml:1:7: not a prompt set's description: 'base' must be text"):
         mine.prompts("a")

@@ -265,7 +265,7 @@ def test_texts_and_numbers_of_any_sort(names: list[str], n: int) -> None:
 
 
 def test_every_prompt_set_that_ships_compiles() -> None:
-    for listed in BUILTIN.prompt_sets():
+    for listed in BUILTIN.listing("prompts"):
         prompts = BUILTIN.prompts(listed.name)
         for template in prompts.files:
             prompts.unknown(template, set())

@@ -16,7 +16,7 @@ from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Condition, Plan
-from harness.config.project import KINDS, Listed, Project, find
+from harness.config.project import KINDS, Project, find
 from harness.config.schema import SPEC
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.parameters import json_schema
@@ -28,7 +28,7 @@ from harness.tables import check as check_table
 def validate(options: argparse.Namespace) -> int:
     """Check specs; print every problem with its place."""
     project = find()
-    names = [*options.specs, *options.more] or [listed.name for listed in project.specs()]
+    names = [*options.specs, *options.more] or [listed.name for listed in project.listing("specs")]
     failures = 0
     ids = functools.cache(functools.partial(_published, project))
     for name in names:
@@ -183,27 +183,16 @@ def listing(options: argparse.Namespace) -> int:
     """Print every plugin, prompt set or spec with its description."""
     project = find()
     if options.kind is None:
-        return _kinds(project)
-    listed = _listed(project, options.kind)
+        for kind, about in CLI_KINDS.items():
+            print(f"{kind:<10} {len(project.listing(kind)):>4}  {about}")
+        print("\nharness list KIND names them; harness schema KIND NAME says what one can be given.")
+        return 0
+    listed = project.listing(options.kind)
     width = max((len(entry.name) for entry in listed), default=0)
     for entry in listed:
         text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
         print(f"{entry.name:<{width}}  {text}".rstrip())
     return 2 if any(entry.problem for entry in listed) else 0
-
-
-def _listed(project: Project, kind: str) -> list[Listed]:
-    if kind == "prompts":
-        return project.prompt_sets()
-    return project.specs() if kind == "specs" else project.listing(kind)
-
-
-def _kinds(project: Project) -> int:
-    """How many there are of each kind, and what they are."""
-    for kind, about in CLI_KINDS.items():
-        print(f"{kind:<10} {len(_listed(project, kind)):>4}  {about}")
-    print("\nharness list KIND names them; harness schema KIND NAME says what one can be given.")
-    return 0
 
 
 def schema(options: argparse.Namespace) -> int:

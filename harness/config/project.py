@@ -14,7 +14,7 @@ import itertools
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
@@ -123,9 +123,9 @@ class Project:
         return files
 
     def listing(self, kind: str) -> list[Listed]:
-        """Every plugin of a kind with its one-line description; nothing is imported."""
-        listed = [_describe(name, file) for name, file in self.files(kind).items()]
-        return sorted((entry for entry in listed if entry is not None), key=lambda entry: entry.name)
+        """Every plugin of a kind, spec or prompt set with its one-line description; nothing is imported."""
+        describe = _describe_yaml if kind in _PATTERNS else _describe_plugin
+        return [entry for name, file in sorted(self.files(kind).items()) if (entry := describe(name, file)) is not None]
 
     def load(self, kind: str, name: str, place: Place | None = None) -> type[Any]:
         """Import the plugin class. Raises `PluginError` with near matches, or with the failing line."""
@@ -180,18 +180,10 @@ class Project:
             if folder in chain:
                 raise PluginError(f"prompt set {name!r} is its own base", place=place)
             chain.append(folder)
-            about = _about(folder)
+            about = _about(files[current])
             description = description or about.data.get("description") or ""
             current, place = about.data.get("base") or "", about.place("base")
         return PromptSet(name, chain, description)
-
-    def prompt_sets(self) -> list[Listed]:
-        """All prompt sets, the folders with a `prompts.yaml`, with their descriptions."""
-        return [_documented(name, file.parent, _about) for name, file in sorted(self.files("prompts").items())]
-
-    def specs(self) -> list[Listed]:
-        """All specs by name, with their descriptions."""
-        return [_documented(name, file, yamls.read) for name, file in sorted(self.files("specs").items())]
 
     def spec(self, name: str, place: Place | None = None) -> Path:
         """The file of a spec given as a path or as a name. Raises `SpecError` with near matches.
@@ -327,38 +319,34 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
     return tagged[0]
 
 
-def _documented(name: str, file: Path, read: Callable[[Path], yamls.Document]) -> Listed:
-    """A spec or prompt set with the first line of its description."""
+def _describe_yaml(name: str, file: Path) -> Listed:
+    """A spec, or the folder of a prompt set, with the first line of its description."""
+    is_prompts = file.name == _PATTERNS["prompts"]
     try:
-        data = read(file).data
+        data = (_about if is_prompts else yamls.read)(file).data
     except UserError as error:
         return Listed(name, file, problem=str(error))
     text = str(data.get("description") or "") if isinstance(data, dict) else ""
-    return Listed(name, file, text.split("\n")[0])
+    return Listed(name, file.parent if is_prompts else file, text.split("\n")[0])
 
 
-def _describe(name: str, file: Path) -> Listed | None:
+def _describe_plugin(name: str, file: Path) -> Listed | None:
     """Name and docstring of the tagged class, read from the source; None for a core file without one."""
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
         return Listed(name, file, problem=f"{type(error).__name__}: {error}")
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and any(_is_tag(d) for d in node.decorator_list):
+        tags = (getattr(d, "id", getattr(d, "attr", None)) for d in getattr(node, "decorator_list", ()))
+        if isinstance(node, ast.ClassDef) and "plugin" in tags:
             return Listed(name, file, (ast.get_docstring(node) or "").split("\n")[0])
     if file.is_relative_to(_CORE_ENGINES):
         return None
     return Listed(name, file, problem="no class tagged @plugin")
 
 
-def _is_tag(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Name) and node.id == "plugin") or (
-        isinstance(node, ast.Attribute) and node.attr == "plugin"
-    )
-
-
-def _about(folder: Path) -> yamls.Document:
-    document = yamls.read(folder / "prompts.yaml")
+def _about(file: Path) -> yamls.Document:
+    document = yamls.read(file)
     for path, what in parameters.problems(document.data, PromptSetEntry):
         hint = f"It holds `description:` and, for a variant, `base:`; templates end in {SUFFIX}."
         raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)

@@ -30,10 +30,15 @@ _PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timest
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, reading 1e-3 as a number, as people mean it; it stops at `MAX_NODES` values."""
+    """The safe loader, reading 1e-3 as a number, as people mean it; it stops at `MAX_NODES` values.
 
-    file = ""
-    composed = 0
+    Its `build` turns nodes into data, counts what aliases expand to, and notes `places`.
+    """
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text)
+        self.file, self.composed, self.nodes = file, 0, 0
+        self.places: dict[ValuePath, Place] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.composed += 1
@@ -44,6 +49,60 @@ class _Loader(yaml.SafeLoader):
             )
         node: yaml.Node | None = super().compose_node(parent, index)
         return node
+
+    def at(self, node: yaml.Node) -> Place:
+        return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def build(self, node: yaml.Node, path: ValuePath) -> Any:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise SpecError(f"expands to more than {MAX_NODES:,} values (aliases?)", place=self.at(node))
+        if len(path) > MAX_DEPTH:
+            raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
+        self.places[path] = self.at(node)
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
+            hint = "Instead of !function write a task of your own: docs/how-to/datasets.md, More than YAML can say."
+            raise SpecError(
+                f"tag {node.tag} is not allowed: specs are plain data",
+                place=self.at(node),
+                hint=hint if node.tag == "!function" else None,
+            )
+        if isinstance(node, yaml.MappingNode):
+            return dict(self.pairs(node, path))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
+        return self.scalar(node)
+
+    def pairs(self, node: yaml.MappingNode, path: ValuePath) -> Iterator[tuple[str, Any]]:
+        places: dict[str, Place] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise SpecError("a key must be a plain word", place=self.at(key_node))
+            if key_node.tag.endswith(":merge"):
+                raise SpecError("'<<' is not supported; use extends:", place=self.at(key_node))
+            key = key_node.value
+            if key in places:
+                raise SpecError(f"duplicate key {key!r}, first at {places[key]}", place=self.at(key_node))
+            places[key] = self.places[(*path, key, KEY)] = self.at(key_node)
+            yield key, self.build(value_node, (*path, key))
+
+    def scalar(self, node: yaml.Node) -> Any:
+        if node.tag.endswith(":timestamp"):
+            return node.value  # a date stays the text it was written as
+        if node.tag.endswith((":int", ":float")) and len(node.value) > MAX_NUMBER:
+            message = f"a number of {len(node.value):,} characters, {node.value:.20}…; at most {MAX_NUMBER} are read"
+            raise SpecError(message, place=self.at(node), hint="If it is meant as text, put it in quotes.")
+        try:
+            value = self.construct_object(node)
+        except (ValueError, OverflowError) as error:
+            raise SpecError(f"broken YAML: {error}", place=self.at(node)) from None
+        if isinstance(value, int) and abs(value) > MAX_INT:
+            hint = "If it is meant as text, put it in quotes."
+            raise SpecError(f"the number {node.value} is beyond ±(2^63 − 1)", place=self.at(node), hint=hint)
+        if isinstance(value, float) and math.isnan(value):
+            # It equals nothing, not even itself: no run could be compared or gone on with.
+            raise SpecError("not a number: .nan is no value to work with", place=self.at(node))
+        return value
 
 
 class _Dumper(yaml.SafeDumper):
@@ -90,11 +149,9 @@ def parse(text: str, file: str) -> Document:
         raise SpecError(f"larger than {MAX_BYTES:,} bytes", place=Place(file))
     loader = None
     try:
-        loader = _Loader(text)
-        loader.file = file
+        loader = _Loader(text, file)
         node = loader.get_single_node()
-        builder = _Builder(loader, file)
-        data = builder.build(node, ()) if node is not None else None
+        data = loader.build(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
@@ -114,73 +171,10 @@ def parse(text: str, file: str) -> Document:
     finally:
         if loader is not None:
             loader.dispose()
-    return Document(data, file, builder.places)
+    return Document(data, file, loader.places)
 
 
 def dump(data: Any, width: int = 120) -> str:
     """Plain data as YAML that `parse` reads back as the same data."""
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)
     return text
-
-
-class _Builder:
-    """Turns nodes into data, counting what aliases expand to."""
-
-    def __init__(self, loader: _Loader, file: str) -> None:
-        self.loader, self.file = loader, file
-        self.places: dict[ValuePath, Place] = {}
-        self.nodes = 0
-
-    def at(self, node: yaml.Node) -> Place:
-        return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
-
-    def build(self, node: yaml.Node, path: ValuePath) -> Any:
-        self.nodes += 1
-        if self.nodes > MAX_NODES:
-            raise SpecError(f"expands to more than {MAX_NODES:,} values (aliases?)", place=self.at(node))
-        if len(path) > MAX_DEPTH:
-            raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=self.at(node))
-        self.places[path] = self.at(node)
-        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN:
-            hint = "Instead of !function write a task of your own: docs/how-to/datasets.md, More than YAML can say."
-            raise SpecError(
-                f"tag {node.tag} is not allowed: specs are plain data",
-                place=self.at(node),
-                hint=hint if node.tag == "!function" else None,
-            )
-        if isinstance(node, yaml.MappingNode):
-            return dict(self.pairs(node, path))
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
-        return self.scalar(node)
-
-    def pairs(self, node: yaml.MappingNode, path: ValuePath) -> Iterator[tuple[str, Any]]:
-        places: dict[str, Place] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise SpecError("a key must be a plain word", place=self.at(key_node))
-            if key_node.tag.endswith(":merge"):
-                raise SpecError("'<<' is not supported; use extends:", place=self.at(key_node))
-            key = key_node.value
-            if key in places:
-                raise SpecError(f"duplicate key {key!r}, first at {places[key]}", place=self.at(key_node))
-            places[key] = self.places[(*path, key, KEY)] = self.at(key_node)
-            yield key, self.build(value_node, (*path, key))
-
-    def scalar(self, node: yaml.Node) -> Any:
-        if node.tag.endswith(":timestamp"):
-            return node.value  # a date stays the text it was written as
-        if node.tag.endswith((":int", ":float")) and len(node.value) > MAX_NUMBER:
-            message = f"a number of {len(node.value):,} characters, {node.value:.20}…; at most {MAX_NUMBER} are read"
-            raise SpecError(message, place=self.at(node), hint="If it is meant as text, put it in quotes.")
-        try:
-            value = self.loader.construct_object(node)
-        except (ValueError, OverflowError) as error:
-            raise SpecError(f"broken YAML: {error}", place=self.at(node)) from None
-        if isinstance(value, int) and abs(value) > MAX_INT:
-            hint = "If it is meant as text, put it in quotes."
-            raise SpecError(f"the number {node.value} is beyond ±(2^63 − 1)", place=self.at(node), hint=hint)
-        if isinstance(value, float) and math.isnan(value):
-            # It equals nothing, not even itself: no run could be compared or gone on with.
-            raise SpecError("not a number: .nan is no value to work with", place=self.at(node))
-        return value
