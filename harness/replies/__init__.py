@@ -14,14 +14,13 @@ from ._text import Parsing, says_nothing, unquoted
 from .answer import Answer, AnswerForm, Integers, normalise, same
 from .boxed import Boxed
 from .calls import Calls, Verb
-from .choice import Choice
+from .choice import Choice, Labelled
 from .code import Code, assemble
 from .commands import Commands
 from .equivalence import math_equal
 from .fields import json_fields
 from .freetext import FreeText
 from .label import Label, canonical_label
-from .labelled import Labelled
 from .letter import Letter
 from .mathematics import math_canonical
 from .messages import Messages

@@ -38,8 +38,8 @@ def unescape(text: str) -> str:
     The rules, for a backslash and what follows it:
 
     1. `\"`, `\'`, `\/` and `\uXXXX` with four hexadecimal digits are as in JSON;
-    2. `\b`, `\f`, `\r` before a letter are LaTeX (`\beta`, `\frac`, `\rho`): nobody writes a backspace, a form feed, or
-       a return before a letter. Not before a letter they are as in JSON;
+    2. `\b`, `\f`, `\r` before a letter are LaTeX (`\beta`, `\frac`, `\rho`): models write no backspace, form feed or
+       return before a letter. Not before a letter they are as in JSON;
     3. `\n` and `\t` are LaTeX if the whole word is a known command (`\nabla`, `\times`), else a line break and a tab
        (`\nreturn`). A short name that could be both (`\ne`, `\to`) is LaTeX unless the string looks like code, or has
        other line breaks or tabs so written and no sign of LaTeX;

@@ -103,7 +103,7 @@ class _Worker:
             self._process, self._owner = None, os.getpid()
         if self._process is None or self._process.poll() is not None:
             self._end()
-            found_where_we_find = os.pathsep.join(path for path in sys.path if path)
+            import_path = os.pathsep.join(path for path in sys.path if path)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", str(Path(__file__).with_name("_math_worker.py"))],
                 stdin=subprocess.PIPE,
@@ -111,7 +111,7 @@ class _Worker:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 encoding="utf-8",
-                env={**os.environ, "PYTHONPATH": found_where_we_find},
+                env={**os.environ, "PYTHONPATH": import_path},
             )
             assert self._process.stdout is not None
             if self._process.stdout.readline().strip() != "ready":
@@ -129,7 +129,7 @@ class _Worker:
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):  # what was written and never read
+            with contextlib.suppress(OSError):  # a question that the process never read
                 if pipe is not None:
                     pipe.close()
 

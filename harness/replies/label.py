@@ -11,10 +11,10 @@ from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._letters import letters
-from ._options import MARKS, OptionTable, another_follows, plain_option
+from ._options import MARKS, OptionTable, another_follows, plain_option, singles
 from ._statements import WINDOW, labelled, last_line
 from ._text import WRAPPING, end_of
+from .letter import letters
 
 _PAIRS = (("yes", "no"), ("true", "false"))
 _LEAD = re.compile(
@@ -23,7 +23,6 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(r"[\W_]*(?:(?:(?:therefore|thus|so|hence|overall|in conclusion)\b[ ,:]*)[\W_]*)?", re.IGNORECASE)
-_NOT = re.compile(r"(?:\b(?:not|neither|nor|never)|n['’]t)(?: an?| the| be| really)?[\W_]*$", re.IGNORECASE)
 _ENDS = re.compile(r"[*_`\"'”’)\]}$]{0,4}(?:\s*+(?:[.,;:!?)–—\n]|-\s|\Z)|\s+(?:because|since|as)\b)", re.IGNORECASE)
 _NO_LONGER = re.compile(
     r"[ \t]+(?!(?:because|since|as|but|for|given|under|based|due|so|when|if|not|it|he|she|they|we|i|you|this|that|these"
@@ -144,12 +143,10 @@ class _Labels:
 
     def _last(self, text: str) -> str | None:
         """The last label that stands as a word."""
-        label, listed, text = None, False, text[-_TAIL:]
-        for match in self._word.finditer(text) if self._words else ():
-            after_another, listed = listed, self._is_listed(text, match.end())
-            if match[0].lower() in ("yes", "no") and not _ends_clause(text, match.end()):
-                continue  # "there is no evidence" says nothing, and "is it yes?" asks
-            if not (after_another or listed) and not _NOT.search(text[max(match.start() - 30, 0) : match.start()]):
+        text, label = text[-_TAIL:], None
+        for match in singles(self._word, text, self._is_listed) if self._words else ():
+            # "there is no evidence" says nothing, and "is it yes?" asks
+            if match[0].lower() not in ("yes", "no") or _ends_clause(text, match.end()):
                 label = self._options.named(match)
         return label
 

@@ -5,13 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import Any
 
 from harness.api import Parsed, Reply
 
-from ._letters import letters
+from ._options import another_follows, plain_option, singles
+from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_line
+from ._text import WRAPPING
 
+_WRAP = r"(?:\\(?:text|textbf|textit|mathrm|mathbf|boxed|fbox)\{|[\s*_`$\"'“‘:{]|\\[(\[])"
+_FILL = (
+    r"(?:(?i:[a-z]{2,20}ly|the|option|choice|letter|label|answer|most|therefore|thus|hence|indeed|then|now|also|correct|best"
+    r"|one|category)\b[,:]?[ \t*_]{0,3}){0,5}"
+)
+_GOES_ON = re.compile(
+    r"[ \t]+(?!(?:because|since|as|due|for|which|and|or|but|given|is|based|with|from|only|in|by|to|where|so|if)\b)[a-z]"
+)
+_CHOSEN = re.compile(r"(?<!\w)(?:(?:option|choice)[ \t]+is|I (?:choose|pick|select)|go with)(?!\w)", re.IGNORECASE)
+_TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\{([^{}]*)\}")
+_LONGEST = 20 * WINDOW
+"""Characters of a line or reply that are compared with the options' texts."""
 _ASKED = re.compile(r"(?i:answer is)[ \t:]{0,3}[*_]{0,3}\(?[A-Z](?!\w)")
 
 
@@ -69,3 +84,127 @@ class Letter(Reply):
         """Any work, if there is room for it, then "The answer is (X)." at the end."""
         free = r"(.|\n)*" if self.work else ""
         return {"regex": rf"{free}The answer is \([{self.options[0]}-{self.options[-1]}]\)\."}
+
+
+class Letters:
+    """Finds one of some upper-case letters where it is meant as one, or the text of an option.
+
+    Args:
+        letters: the letters.
+        texts: the options' texts in plain form, and the letters that they mean.
+    """
+
+    def __init__(self, letters: str, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        one = f"[{re.escape(letters)}]"
+        either = f"[{re.escape(letters + letters.lower())}]"
+        self._statement = re.compile(
+            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}(?:[(\[][\s*_]{{0,3}}({either})[\s*_]{{0,3}}[)\]]|({one})(?!\w|['’]\w))"
+        )
+        self._other = re.compile(rf"[(\[*]{{0,3}}{one}(?!\w|['’]\w)|\(?{either}\)")
+        self._or = re.compile(
+            rf"[)\]]?[.:]?[^\n.;!?,()\[\]*]{{0,80}}\bor[ \t]+(?:option[ \t]+)?(?:[(\[*]{{1,2}}{one}[)\]*]|{one}[).:])"
+        )
+        self._only = re.compile(
+            rf"(?:(?:option|choice|letter)[ \t:]+)?[(\[]?[ \t]?({either})[ \t]?[)\]]?", re.IGNORECASE
+        )
+        self._beginning = re.compile(
+            rf"[*_`\s]{{0,4}}(?:[(\[]({either})[)\]]|({either})[).:](?!\w)|({one}),[ ]+(?:because|since|as)\b)"
+        )
+        self._small = re.compile(
+            rf"{_WRAP}{{0,12}}{_FILL}{_WRAP}{{0,12}}([{re.escape(letters.lower())}])"
+            r"[)\]}*_`$\"'”’. \t]{0,8}(?=\n|\Z)"
+        )
+        self._marks = re.compile(
+            rf"[(\[]({one})[)\]]|\*\*\(?({one})[).:]?\*\*|\b(?i:option|choice)[ \t]+\*{{0,2}}({one})(?!\w)"
+        )
+
+    def read(self, text: str) -> str | None:
+        """The letter that a reply states, by the rules of `Letter`."""
+        line = last_line(text)
+        letter = self._last_statement(text, line) or plain_option(text, self._exactly, self._announced)
+        if letter is None and len(line) <= _LONGEST:
+            letter = self._marked(line) or (self._leading(line) if text.strip() == line else None)
+        return letter or self._texts.get(_plain(text[:_LONGEST])) or self._texts.get(_plain(line[:_LONGEST]))
+
+    def _last_statement(self, text: str, line: str) -> str | None:
+        statements: list[tuple[int, str]] = []
+        for lead in (LABEL, _CHOSEN):
+            for match in last_labels(text, lead):
+                statement = text[match.end() : match.end() + WINDOW]
+                first_line = statement.strip(" \t\r\n*_`").split("\n", 1)[0]
+                if letter := self._texts.get(_plain(first_line)) or self._stated(statement):
+                    statements.append((match.start(), letter))
+                    break
+        for start, content in boxes(text)[-MAX_LABELS:]:
+            if letter := self._announced(_TEX.sub(r"\1", content[:WINDOW])):
+                statements.append((start, letter))
+        if letter := self._alone(line, any_case=text.strip() == line) or self._labelled_text(line):
+            statements.append((len(text.rstrip()) - len(line), letter))
+        return max(statements, key=lambda one: one[0])[1] if statements else None
+
+    def _exactly(self, text: str) -> str | None:
+        return self._alone(text, any_case=True) or self._texts.get(_plain(text)) or self._labelled_text(text)
+
+    def _announced(self, text: str) -> str | None:
+        return self._exactly(text) or self._leading(text)
+
+    def _labelled_text(self, line: str) -> str | None:
+        """The letter of a line such as "B. Paris", if Paris is B's text."""
+        letter = self._leading(line[:_LONGEST])
+        _, _, rest = line[:_LONGEST].partition(letter or "\n")
+        return letter if self._texts.get(_plain(rest.lstrip(")].:"))) == letter else None
+
+    def _stated(self, text: str) -> str | None:
+        """The letter that `text` begins with, but for words like "definitely option"; None for one of several."""
+        match = self._statement.match(text)
+        if not match and (small := self._small.match(text)):  # "the answer is b"
+            return small[1].upper()
+        if not match or self._several(text, match.end()):
+            return None
+        bare = match[2] is not None and not re.search(r"[*`$\"'“‘{]$", text[: match.start(2)])
+        if bare and match[2] in ("A", "I") and _GOES_ON.match(text, match.end()):
+            return None
+        return (match[1] or match[2]).upper()
+
+    def _alone(self, text: str, *, any_case: bool = False) -> str | None:
+        """The letter, if `text` is nothing else but for marks around it."""
+        bare = text[:80].strip(" \t\r\n*_`$\"'“”‘’.,;:!{}<>[]()")
+        match = self._only.fullmatch(bare) if len(text) <= 80 else None
+        if not match or not (any_case or match[1].isupper()):
+            return None
+        return match[1].upper()
+
+    def _leading(self, text: str) -> str | None:
+        """The letter that begins `text` as the label of what follows: "B. Paris"."""
+        match = self._beginning.match(text)
+        if not match or self._several(text, match.end()):
+            return None
+        return (match[1] or match[2] or match[3]).upper()
+
+    def _marked(self, line: str) -> str | None:
+        """The last letter in brackets, in bold, or called an option, that is neither denied nor one of several."""
+        groups = [match.groups() for match in singles(self._marks, line, self._several)]
+        return next(filter(None, groups[-1])) if groups else None
+
+    def _several(self, text: str, end: int) -> bool:
+        """Whether the letter that ends at `end` is one of several: "A or B", "(A) Paris or (B) Rome"."""
+        return another_follows(text, end, self._other, weak=False) or self._or.match(text, end) is not None
+
+
+@lru_cache(maxsize=512)
+def letters(which: str, choices: tuple[str, ...] = ()) -> Letters:
+    """The finder of these letters; a text counts if only one option has it, and if it is no letter itself."""
+    plain = [_plain(choice) for choice in choices]
+    return Letters(
+        which,
+        {
+            text: letter
+            for text, letter in zip(plain, ascii_uppercase, strict=False)
+            if plain.count(text) == 1 and len(text) > (1 if text.isalpha() else 0)
+        },
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.strip(WRAPPING + ",;:$").split()).casefold()

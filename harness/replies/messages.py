@@ -81,8 +81,8 @@ class Messages(Reply):
         for brace in re.finditer(r"\{", text):
             if _FLAT.fullmatch(text, brace.start(), end):
                 value = json.loads(text[brace.start() : end])
-                known = {*self.known, *self.to}
-                return {name: value[name] for name in value if name in self.to} if known.issuperset(value) else None
+                legal = {*self.known, *self.to}.issuperset(value)
+                return {name: value[name] for name in value if name in self.to} if legal else None
         return None
 
     def _complaint(self) -> str:
@@ -93,7 +93,7 @@ class Messages(Reply):
 @lru_cache(maxsize=256)
 def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int]:
     """The last set of messages, and how many others there are. Remembered: a reply is first read, then counted."""
-    known = {name.casefold(): name for name in to} | {name: name for name in to}
+    neighbors = {name.casefold(): name for name in to} | {name: name for name in to}
     messages: dict[str, str] | None = None
     names: set[str] = set()  # to which the set has written, or said that it does not
     dropped = 0
@@ -109,7 +109,7 @@ def _sets(to: tuple[str, ...], text: str) -> tuple[Mapping[str, str] | None, int
                 stack.extend(reversed(value))
             if not isinstance(value, dict):
                 continue
-            named = {key: known.get(key) or known.get(key.strip().casefold()) for key in value}
+            named = {key: neighbors.get(key) or neighbors.get(key.strip().casefold()) for key in value}
             if not any(named.values()):
                 stack.extend(reversed(value.values()))
                 continue

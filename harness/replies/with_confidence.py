@@ -22,7 +22,7 @@ _LINE = re.compile(
     r"(?:^ {0,3}|(?<=[.,;|)] ))[>*_#-]{0,4} ?\(?confidence[ *_]{0,4}:[ *_]{0,4}([^\n]{0,40})$",
     re.IGNORECASE | re.MULTILINE,
 )
-_STATED = re.compile(
+_NUMBER = re.compile(
     r"[~≈ ]*(\d{1,4}(?:[.,]\d{0,20})?|\.\d{1,20})"
     r"(?:\s*(?:(%|percent)|(?:/|out of|of)\s*([1-9]\d{0,3})))?(?![\w/]|[.,]\d)",
     re.IGNORECASE,
@@ -49,20 +49,20 @@ class AnswerWithConfidence(WrappedReply):
 
     def allows(self, action: Action) -> bool:
         """A legal answer, alone or with a confidence from 0 to 1 or none."""
-        if not _is_considered(action):
+        if not _has_confidence(action):
             return self.inner.allows(action)
-        stated = action["confidence"]
-        sure = stated is None or (type(stated) in (int, float) and 0 <= stated <= 1)
-        return sure and isinstance(action["malformed"], bool) and self.inner.allows(action["answer"])
+        number = action["confidence"]
+        legal = number is None or (type(number) in (int, float) and 0 <= number <= 1)
+        return legal and isinstance(action["malformed"], bool) and self.inner.allows(action["answer"])
 
     def parse(self, text: str) -> Parsed:
         """The answer with its confidence; an error only if the inner form finds no answer."""
         if self.style == "json":
             return self._object(text)
-        stated = None
+        number = None
         if self.style == "line":
-            stated, text = _taken_out(text)
-        return self._read(text, stated, text)
+            number, text = _without_confidence(text)
+        return self._read(text, number, True)
 
     def well_formed(self, text: str) -> bool:
         """Whether a readable text is well-formed."""
@@ -89,52 +89,52 @@ class AnswerWithConfidence(WrappedReply):
     def _object(self, text: str) -> Parsed:
         members = json_fields(text, ("answer", "confidence", "confidence_level"))
         if "answer" not in members:
-            return self._read(text, None, None)
+            return self._read(text, None, False)
         if members["answer"] is None or says_nothing(str(members["answer"])):
             return Parsed(error="the field 'answer' is empty")
         answer = members["answer"] if isinstance(members["answer"], str) else json.dumps(members["answer"])
-        stated = confidence(members.get("confidence", members.get("confidence_level")))
+        number = confidence(members.get("confidence", members.get("confidence_level")))
         bare = text.strip().removesuffix("```").rstrip()
         bare = bare.removeprefix("```").removeprefix("json").lstrip()
         exact = bare.startswith("{") and bare.endswith("}")
         for statement in (answer, f"Final Answer: {answer}"):
             parsed = self.inner.parse(statement)
             if parsed.error is None:
-                return Parsed({"answer": parsed.action, "confidence": stated, "malformed": not exact})
+                return Parsed({"answer": parsed.action, "confidence": number, "malformed": not exact})
         return Parsed(error=f"the field 'answer': {parsed.error}")  # other fields, like the confidence, are no answer
 
-    def _read(self, text: str, stated: float | None, asked: str | None) -> Parsed:
-        """What the inner form reads; `asked` is the text that should keep to its form, None if none can."""
+    def _read(self, text: str, number: float | None, keeps_form: bool) -> Parsed:
+        """What the inner form reads; a text that does not keep to the style's own form is malformed in any case."""
         parsed = self.inner.parse(text)
         if parsed.error is not None:
             return Parsed(error=parsed.error)
-        malformed = asked is None or not self.inner.well_formed(asked)
-        return Parsed({"answer": parsed.action, "confidence": stated, "malformed": malformed})
+        malformed = not (keeps_form and self.inner.well_formed(text))
+        return Parsed({"answer": parsed.action, "confidence": number, "malformed": malformed})
 
 
 def split_confidence(action: Action) -> tuple[Action, float | None, bool]:
     """(answer, confidence, malformed) of an action of `AnswerWithConfidence`. A plain answer has no confidence."""
-    if _is_considered(action):
+    if _has_confidence(action):
         return action["answer"], action["confidence"], action["malformed"]
     return action, None, False
 
 
-def _is_considered(action: Action) -> bool:
+def _has_confidence(action: Action) -> bool:
     return isinstance(action, Mapping) and set(action) == set(KEYS)
 
 
-def _taken_out(text: str) -> tuple[float | None, str]:
+def _without_confidence(text: str) -> tuple[float | None, str]:
     """(confidence, the text without the lines that state it), looked for behind the last code fence."""
     start = max(len(text) - _TAIL, text.rfind("```") + 1, 0)
-    pieces, at, stated = [], 0, None
+    pieces, at, number = [], 0, None
     for line in _LINE.finditer(text, start):
         value = _first_confidence(line[1])
         if value is None and _SENTENCE.search(line[1]):
-            continue  # something that is said about confidence
-        stated = stated if value is None else value
+            continue  # a sentence about confidence
+        number = number if value is None else value
         pieces.append(text[at : line.start()].rstrip(" ,;|"))
         at = line.end()
-    return stated, "".join([*pieces, text[at:]]).rstrip() if pieces else text
+    return number, "".join([*pieces, text[at:]]).rstrip() if pieces else text
 
 
 def confidence(value: Any) -> float | None:
@@ -149,7 +149,7 @@ def confidence(value: Any) -> float | None:
     """
     percent = whole = None
     if isinstance(value, str):
-        match = _STATED.fullmatch(value.strip())
+        match = _NUMBER.fullmatch(value.strip())
         if match is None:
             return None
         value, percent, whole = match[1].replace(",", "."), match[2], match[3]
@@ -168,5 +168,5 @@ def confidence(value: Any) -> float | None:
 
 def _first_confidence(text: str) -> float | None:
     """A confidence out of the rest of its line: 0.85, 85%, "85 out of 100", 0.9 (quite sure)."""
-    match = _STATED.match(text.lstrip("*_`\"'()[] \t\r"))
+    match = _NUMBER.match(text.lstrip("*_`\"'()[] \t\r"))
     return confidence(match[0]) if match else None

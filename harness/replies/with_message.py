@@ -11,7 +11,7 @@ from harness.api import Action, Parsed, Reply
 
 from ._options import marker_pattern
 from ._text import BLANK, WRAPPING, Parsing, end_of, literal, valid
-from .labelled import Labelled
+from .choice import Labelled
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
 _TEMPLATE = re.compile(r"\[[^\]]{0,80}\bor [\"'“‘]none[\"'”’]\]", re.IGNORECASE)
