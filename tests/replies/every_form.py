@@ -105,7 +105,7 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "level": (GRAPH.Level(), "Level: 3"),
     "scores": (GRAPH.Scores(("1", "3")), '{"1": 0.6, "3": "40%"}'),
     "feedback": (FEEDBACK.Feedback("approved"), "Well.\nVerdict: approved"),
-    "rewritten": (FEEDBACK.Rewritten(Number(), "approved"), "No.\nVerdict: revise\n\nAnswer: 5"),
+    "rewritten": (FEEDBACK.AnswerAfterCritique(Number(), "approved"), "No.\nVerdict: revise\n\nAnswer: 5"),
 }
 
 
