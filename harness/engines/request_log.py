@@ -27,11 +27,7 @@ class RequestLog:
     def __init__(self, path: Path) -> None:
         self._threads = count()
         self._failure: StorageError | None = None  # not raised yet
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._journal = Journal(path, seal=False)
-        except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror or error}") from None
+        self._journal = Journal(path, seal=False)
 
     def check(self) -> None:
         """Raise `StorageError` if the file can be written no more."""

@@ -5,18 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from harness.errors import EngineFatalError, SetupError
 
-
-class Switched(Protocol):
-    """What the switcher starts and puts to sleep: a gate."""
-
-    @property
-    def model(self) -> str: ...
-    async def wake(self) -> None: ...
-    async def sleep(self) -> None: ...
+if TYPE_CHECKING:
+    from harness.engines.gate import Gate
 
 
 class EngineSwitcher:
@@ -41,12 +35,12 @@ class EngineSwitcher:
             message = "this run has a single engine: there is none to switch to"
             raise SetupError(message, hint="Leave --one_engine_at_a_time out.")
         self.switches = 0
-        self._current: Switched | None = None
+        self._current: Gate | None = None
         self._in_flight = 0
-        self._waiting: defaultdict[Switched, list[asyncio.Future[None]]] = defaultdict(list)
+        self._waiting: defaultdict[Gate, list[asyncio.Future[None]]] = defaultdict(list)
         self._switching: asyncio.Task[None] | None = None
 
-    async def enter(self, engine: Switched) -> None:
+    async def enter(self, engine: Gate) -> None:
         """Wait until `engine` is the one that works; `leave` must follow. Raises `EngineFatalError` if it cannot."""
         if self._current is engine and self._switching is None:
             self._in_flight += 1

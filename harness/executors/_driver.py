@@ -41,7 +41,8 @@ class Driver:
     def __init__(self, work: Work, settings: Ray) -> None:
         import ray
 
-        self.ray, self.work, self.settings, self.needs = ray, work, settings, settings.needs
+        self.ray, self.work, self.settings = ray, work, settings
+        self.room = {"CPU": settings.num_cpus, "GPU": settings.num_gpus, **settings.resources}  # of each worker
         workers = settings.workers
         self.config = _config(work)
         self.budget = SharedBudget(work.usage, workers)
@@ -141,7 +142,7 @@ class Driver:
 
     async def _run_worker(self, number: int) -> None:
         """Start a worker and assign episodes to it; ends only by an error or by being cancelled."""
-        actor = self.actors[number] = worker_class(self.ray, self.needs).remote()
+        actor = self.actors[number] = worker_class(self.ray, self.settings.needs).remote()
         await self._place(number, actor)
         here, root = str(Path.cwd()), str(self.work.plan.project.root)
         pings = asyncio.create_task(self._keep_pinging(actor))
@@ -173,9 +174,8 @@ class Driver:
         try:
             await asyncio.wait({placed}, timeout=self.settings.start_timeout)
             if not placed.done() and not self.started:
-                within, wants = f"within {self.settings.start_timeout:g} s", _words(self.needs)
-                message = f"the cluster had no room {within} for a worker, which takes {wants}"
-                there = _words(self.ray.cluster_resources())
+                within, there = f"within {self.settings.start_timeout:g} s", _words(self.ray.cluster_resources())
+                message = f"the cluster had no room {within} for a worker, which takes {_words(self.room)}"
                 raise SetupError(message, hint=f"In all it has {there}. Ask for less, or raise start_timeout.")
             self.placed[number] = await placed
         finally:
@@ -276,10 +276,9 @@ class Driver:
 
     def _warn_of_room(self) -> None:
         """Where no machine is large enough for a worker the log says so: one that is may come yet."""
-        needs = {"CPU": self.needs["num_cpus"], "GPU": self.needs["num_gpus"], **self.needs["resources"]}
         machines = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-        if not any(all(has.get(kind, 0) >= value for kind, value in needs.items()) for has in machines):
-            wants, there = _words(self.needs), _words(self.ray.cluster_resources())
+        if not any(all(has.get(kind, 0) >= value for kind, value in self.room.items()) for has in machines):
+            wants, there = _words(self.room), _words(self.ray.cluster_resources())
             message = "no machine of the cluster is large enough for a worker, which takes %s (in all there are %s): "
             _log.warning(message + "waiting %g s for one that is", wants, there, self.settings.start_timeout)
 
@@ -323,10 +322,5 @@ def _config(work: Work) -> bytes:
 
 def _words(resources: Mapping[str, Any]) -> str:
     """Resources in words, Ray's own bookkeeping left out."""
-    flat = {**resources, **(resources.get("resources") or {})}
-    kinds = {"num_cpus": "CPU", "num_gpus": "GPU"}
-    return ", ".join(
-        f"{value:g} {kinds.get(name, name)}"
-        for name, value in flat.items()
-        if isinstance(value, int | float) and ":" not in name and "memory" not in name and value
-    )
+    counts = {kind: value for kind, value in resources.items() if ":" not in kind and "memory" not in kind and value}
+    return ", ".join(f"{value:g} {kind}" for kind, value in counts.items())
