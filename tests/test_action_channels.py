@@ -39,7 +39,7 @@ def test_in_silence_there_is_nothing_but_waiting_and_submitting() -> None:
     "target",
     ["-1", "1,2", "all except 2", "Agent 1 and Agent 2", "agents 0-2", "1e2", "0x2", "1.0", "everyone", "３", "²"],
 )
-def test_a_receiver_that_is_not_plainly_named_is_nobody(target: str) -> None:
+def test_a_receiver_that_is_not_plainly_named_is_no_agent(target: str) -> None:
     script = {(0, 1): [{"call": "send_message", "target_id": target, "content": "x"}]}
     facts = play(channel("mailbox"), script).outcome.facts
     assert (facts["messages"], facts["refused"]) == (0, 1)

@@ -130,7 +130,7 @@ def test_pulled_messages_come_a_round_later_and_once() -> None:
         ({"call": "", "skipped": 9}, "error: 9 more calls in this reply were skipped"),  # type: ignore[dict-item]
     ],
 )
-def test_what_is_refused_is_told_and_counts_for_nothing(call: dict[str, str], says: str) -> None:
+def test_what_is_refused_is_reported_and_counts_for_nothing(call: dict[str, str], says: str) -> None:
     played = play(channel("mailbox", max_chars=10), {(1, 1): [call, send(0, "ok")]})
     assert results(played, 1, 2)[0].startswith(says) and results(played, 1, 2)[1] == "sent to Agent 0"
     assert played.outcome.facts["messages"] == 1 and played.outcome.facts["refused"] == 1
@@ -244,13 +244,13 @@ def test_messages_to_those_who_have_submitted_are_sent_and_never_seen() -> None:
     assert results(played, 1, 3) == ["sent to Agent 0"] and played.outcome.facts["received"]["Agent 0"] == [0, 0]
 
 
-def test_an_agent_without_a_call_loses_the_round_and_is_told() -> None:
+def test_an_agent_without_a_call_loses_the_round_and_is_reported() -> None:
     played = play(channel("mailbox"), lambda turn: None if turn.agent == "Agent 0" else [WAIT], max_rounds=2)
     assert results(played, 0, 2) == ["error: the request failed; nothing was done"]
     assert played.outcome.facts["refused"] == 2
 
 
-def test_several_replies_a_round_see_their_own_results_and_nobody_elses_doings() -> None:
+def test_several_replies_a_round_see_their_own_results_and_no_other_agents_doings() -> None:
     played = play(
         channel("store"),
         lambda t: [write(f"f{t.agent[-1]}", "1"), LIST] if not t.observation["results"] else [LIST, WAIT],

@@ -115,7 +115,7 @@ def test_tokens_are_those_of_answers_and_what_is_in_flight_comes_on_top(tmp_path
     run(tmp_path / "r", engine)
 
 
-def test_tokens_that_nobody_counts_cannot_be_kept_to(tmp_path: Path) -> None:
+def test_tokens_that_no_engine_counts_cannot_be_kept_to(tmp_path: Path) -> None:
     with pytest.raises(RunStoppedError, match="mock does not say how many tokens its calls take: max_tokens_total"):
         run(tmp_path / "r", Mock(text="a"), max_tokens_total=100, max_concurrency=1)
     assert recorded(tmp_path / "r") == 1, "the answer is kept"
@@ -200,7 +200,7 @@ def test_failed_calls_count(tmp_path: Path, whole: tuple[Path, list[str]]) -> No
 
 
 @pytest.mark.parametrize("asked", ["[1]", "3", '["a", "b"]', "null", "{}"])
-def test_a_damaged_count_is_told_with_its_line(tmp_path: Path, asked: str) -> None:
+def test_a_damaged_count_is_reported_with_its_line(tmp_path: Path, asked: str) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": "asked", "asked": [1, 2]}, {"k": "asked", "asked": json.loads(asked)}))
     with pytest.raises(DataError, match="j:2:1: not a line of a journal"):
         storage.JournalState(tmp_path / "j")

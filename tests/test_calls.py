@@ -140,6 +140,6 @@ def test_an_unquoted_value_before_the_end_of_an_element() -> None:
     assert call == {"call": "submit_result", "answer": "42"}
 
 
-def test_an_element_without_its_text_is_told() -> None:
+def test_an_element_without_its_text_is_reported() -> None:
     [call] = FORM.parse('<send_message target_id="1"/>').action
     assert call["error"].startswith("content is missing")

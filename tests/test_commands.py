@@ -156,7 +156,7 @@ def test_what_is_refused_and_why(backend: str, block: str, name: str, why: str) 
         (P2P, "read_file x", "read_file x"),
     ],
 )
-def test_what_nobody_knows_goes_by_its_first_line(backend: str, block: str, name: str) -> None:
+def test_an_unknown_error_goes_by_its_first_line(backend: str, block: str, name: str) -> None:
     assert calls(backend, fence(block)) == [{"call": name, "error": UNKNOWN}]
 
 

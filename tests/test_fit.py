@@ -195,7 +195,7 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
         ),
     ],
 )
-def test_a_damaged_file_is_told(tmp_path: Path, content: str, told: str) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, content: str, told: str) -> None:
     file = tmp_path / "fitted" / "p.json"
     file.parent.mkdir()
     file.write_text(content)
@@ -204,7 +204,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: str, told: str) -> None
     assert "p.json" in str(error.value)
 
 
-def test_parameters_that_cannot_be_are_told_with_their_file(tmp_path: Path) -> None:
+def test_parameters_that_cannot_be_are_reported_with_their_file(tmp_path: Path) -> None:
     result = fitted(tmp_path)
     result["parameters"]["tallies"]["Agent-1"]["correct"] = -3
     file = tmp_path / "fitted" / "p.json"
@@ -213,7 +213,7 @@ def test_parameters_that_cannot_be_are_told_with_their_file(tmp_path: Path) -> N
         run(tmp_path)
 
 
-def test_a_file_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there are no calibrated parameters .*p\.json\n  `harness fit --spec"):
         run(tmp_path)
 
@@ -243,7 +243,7 @@ def test_fewer_rows_may_be_asked_for_and_never_more(tmp_path: Path, capsys: pyte
     assert main([*command, "--limit", "300"]) == 0 and "fitted on 15 questions" in capsys.readouterr().out
 
 
-def test_what_is_wrong_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_what_is_wrong_is_reported_before_anything_is_asked(tmp_path: Path) -> None:
     def refused(**changes: Any) -> str:
         requests: list[str] = []
 
@@ -263,7 +263,7 @@ def test_what_is_wrong_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     assert "anchor names 'Agent9'" in refused(protocol={**protocol, "anchor": "Agent9"})
 
 
-def test_a_mistake_in_fit_is_told_where_it_stands(tmp_path: Path) -> None:
+def test_a_mistake_in_fit_is_reported_where_it_stands(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(json.dumps({**body(tmp_path), "fit": {"task": {"termz": 3}}}, indent=1))
     with pytest.raises(SpecError, match=r"s\.yaml:\d+:\d+: .*unknown key 'termz'"):
@@ -274,7 +274,7 @@ def without(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name != key}
 
 
-def test_what_cannot_be_fitted_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_fitted_is_reported(tmp_path: Path) -> None:
     def error(data: Mapping[str, Any]) -> str:
         with pytest.raises((SpecError, DataError)) as raised:
             fit(spec.parse(data, BUILTIN), BUILTIN, lambda: None, options=Options(output_path=tmp_path / "runs"))

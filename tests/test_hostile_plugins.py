@@ -169,7 +169,7 @@ def test_a_protocols_bug_fails_its_episode_only(
     assert str(done.scores[0].error).startswith(says)
 
 
-def test_a_batch_of_nobody_is_a_batch(project: Project, tmp_path: Path) -> None:
+def test_a_batch_without_turns_is_a_batch(project: Project, tmp_path: Path) -> None:
     assert not run(project, tmp_path / "r", protocol={"use": "odd", "how": "asks nobody"}).failed
 
 

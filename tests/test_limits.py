@@ -109,7 +109,7 @@ def test_an_agent_that_has_had_its_calls_is_asked_no_more(tmp_path: Path) -> Non
     assert rescored(tmp_path / "r", TOY).scores == done.scores
 
 
-def test_limits_that_nobody_reaches_leave_no_trace(tmp_path: Path) -> None:
+def test_limits_that_no_agent_reaches_leave_no_trace(tmp_path: Path) -> None:
     free = harness.evaluate("toy", Dice(), output_path=tmp_path / "a" / "r", project=TOY)
     run(tmp_path / "b" / "r", {"calls_per_episode": 18, "tokens_per_episode": 10**18 - 1}, Dice())
     assert results(tmp_path / "a" / "r") == results(tmp_path / "b" / "r")
@@ -168,7 +168,7 @@ def test_tokens_that_are_used_up(tmp_path: Path, limits: dict[str, Any], most: s
 
 @pytest.mark.parametrize("text", ["a", "?"])
 @pytest.mark.parametrize("name", ["tokens_per_agent", "tokens_per_episode"])
-def test_tokens_that_nobody_counts_cannot_be_limited(tmp_path: Path, name: str, text: str) -> None:
+def test_tokens_that_no_engine_counts_cannot_be_limited(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(RunStoppedError, match=f"does not say how many tokens its calls take: {name} cannot be kept"):
         run(tmp_path / "r", {name: 100}, Mock(text=text))
 

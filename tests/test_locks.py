@@ -61,7 +61,7 @@ def test_who_lets_go_lets_go_for_its_children_too(tmp_path: Path) -> None:
     os.close(copy)
 
 
-def test_children_of_a_killed_process_keep_nobody_out(tmp_path: Path) -> None:
+def test_children_of_a_killed_process_keep_no_process_out(tmp_path: Path) -> None:
     with hold(tmp_path, "and a child") as process:
         assert process.stdout is not None
         child = int(process.stdout.readline())

@@ -24,7 +24,7 @@ def test_a_variant_overrides_some_files_and_inherits_the_rest() -> None:
     assert loud.digest == TOY.prompts("toy/loud").digest
 
 
-def test_a_template_that_is_no_text_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_template_that_is_no_text_is_reported_with_its_file(tmp_path: Path) -> None:
     prompts = make(tmp_path)
     (tmp_path / "say.j2").write_bytes(b"caf\xe9")
     (tmp_path / "folder.j2").mkdir()

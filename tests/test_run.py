@@ -191,7 +191,7 @@ def test_a_table_that_cannot_be_made_is_refused_before_anything_is_played(tmp_pa
     assert not (tmp_path / "r").exists()
 
 
-def test_a_model_that_nobody_asks_is_not_started(tmp_path: Path) -> None:
+def test_a_model_that_no_agent_uses_is_not_started(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no agent takes it: dice"):
         run(tmp_path / "r", Dice(broken_start=True), ("agents={default: {policy: coin}}",))
 
@@ -214,7 +214,7 @@ def test_files_that_are_no_runs_are_not_written_over(tmp_path: Path, name: str) 
         ("[", "not a JSON object"),
     ],
 )
-def test_a_damaged_or_foreign_record_is_told_by_every_reader(tmp_path: Path, text: str, says: str) -> None:
+def test_a_damaged_or_foreign_record_is_reported_by_every_reader(tmp_path: Path, text: str, says: str) -> None:
     run(tmp_path / "r")
     (tmp_path / "r" / "run.json").write_text(text)
     readers: list[Any] = [lambda: run(tmp_path / "r"), lambda: harness.Run.load(tmp_path / "r", TOY)]

@@ -61,7 +61,7 @@ def answers(run: Any) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("share", [True, False])
-def test_equal_calls_are_asked_once_and_billed_to_everybody(tmp_path: Path, share: bool) -> None:
+def test_equal_calls_are_asked_once_and_billed_to_every_agent(tmp_path: Path, share: bool) -> None:
     model = Counted()
     run = harness.evaluate({**SPEC, "share_calls": share}, Mock(function=model), output_path=tmp_path / "run")
     assert sum(model.asked.values()) == (15 if share else 45)
@@ -131,7 +131,7 @@ def test_an_engines_bug_fails_episodes_and_not_the_run(tmp_path: Path) -> None:
     assert len(run.failed) == len(run.scores) == 15 and "a bug" in str(run.failed[0].error)
 
 
-def test_who_waits_for_a_call_that_is_cancelled_asks_anew(tmp_path: Path) -> None:
+def test_who_waits_for_a_call_that_is_cancelled_asks_again(tmp_path: Path) -> None:
     class Slow(Engine):
         model = "slow"
         count = 0
@@ -258,7 +258,7 @@ def test_an_engine_that_breaks_in_its_turn_stops_the_run(tmp_path: Path, where: 
     Big.started.clear()
 
 
-def test_a_place_that_nobody_takes_is_given_back() -> None:
+def test_a_place_not_taken_is_given_back() -> None:
     async def play() -> list[str]:
         switcher = EngineSwitcher("ab")
         a, b = (Gate(Big(name), switcher=switcher) for name in "ab")

@@ -222,7 +222,7 @@ def test_a_variable_that_only_other_swept_values_use_is_used(tmp_path: Path) -> 
     assert [v.data["task"]["agents"] for v in loaded.variants()] == [2, 3]
 
 
-def test_what_is_set_is_told_by_its_own_place(tmp_path: Path) -> None:
+def test_what_is_set_is_reported_by_its_own_place(tmp_path: Path) -> None:
     """Not by the line of what stood there before."""
     loaded = load(tmp_path, GOOD.replace("task: pick", "task: {use: pick, agents: 2}"), "task={use: pick, agents: 3}")
     assert str(loaded.place("task", "agents")) == "--set task={use: pick, agents: 3}"
@@ -267,7 +267,7 @@ def test_bad_set(tmp_path: Path, assignment: str) -> None:
         load(tmp_path, GOOD, assignment)
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load(tmp_path, GOOD.replace("name: s", "nome: s") + "repeats: 0\n")
     assert "3 problems" in str(caught.value)  # nome, lacks name, repeats

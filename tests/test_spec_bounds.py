@@ -78,7 +78,7 @@ def test_fifty_thousand_keys(tmp_path: Path) -> None:
     assert report.startswith("/s.yaml:24998:") and "holds more than 50,000 keys and values" in report
 
 
-def test_of_thousands_of_mistakes_the_first_are_told(tmp_path: Path) -> None:
+def test_of_thousands_of_mistakes_the_first_are_reported(tmp_path: Path) -> None:
     for text in (
         BASE + "".join(f"key{i}: 1\n" for i in range(2000)),
         BASE.replace("size: 2", ", ".join(f"key{i}: 1" for i in range(2000))),

@@ -50,7 +50,7 @@ def scripted(*rounds: str) -> Callable[[Turn], Action]:
 # ------------------------------------------------------------------------------------------- order
 
 
-def test_simultaneous_everybody_decides_on_the_same_state() -> None:
+def test_simultaneous_every_agent_decides_on_the_same_state() -> None:
     played = drive(steps(), lambda turn: LEFT)
     assert [[turn.agent for turn, _ in batch] for batch in played.batches] == [["P0", "P1", "P2"]]
     assert all(turn.observation["left_available"] and turn.observation["right_available"] for turn in played.turns())
@@ -81,7 +81,7 @@ def test_the_limit_counts_actions_in_sequential_order_and_the_release_overshoots
     assert (at_once["timesteps"], at_once["rounds"]) == (7, 7.0)
 
 
-def test_a_deadlock_within_a_turn_that_somebody_resolves_is_none_in_the_release() -> None:
+def test_a_deadlock_within_a_turn_that_an_agent_resolves_is_none_in_the_release() -> None:
     rounds = ["-LL", "L..", "..."]  # P1 and P2 hold their left forks; P0 takes its left one: stuck until P1 lets go
     paper = drive(steps(order="sequential", max_timesteps=9), scripted(*rounds)).outcome.facts
     assert (paper["end"], paper["deadlocks"]) == ("deadlock", [4])
@@ -137,7 +137,7 @@ def test_discussion_comes_before_the_action_and_all_of_it_is_seen() -> None:
     assert played.outcome.facts["timesteps"] == 1 and played.outcome.facts["messages"] == 9
 
 
-def test_in_one_conversation_nobody_is_told_twice() -> None:
+def test_in_one_conversation_no_agent_is_asked_twice() -> None:
     protocol = steps(talk_rounds=3, lifetime="round", max_timesteps=2, memory="thread")
     played = drive(protocol, lambda t: f"{t.observation['talk_round']}" if t.name == "talk" else said(WAIT, "act"))
     inboxes = [batch[0][0].observation["inbox"].get("P1") for batch in played.batches]
@@ -203,7 +203,7 @@ def test_a_deadlock_that_is_not_terminal_is_counted_and_broken() -> None:
     assert (facts["deadlocks"], facts["end"], facts["timesteps"]) == ([1, 2, 3, 4], "limit", 4)
 
 
-def test_a_broken_deadlock_starts_the_waiting_anew() -> None:
+def test_a_broken_deadlock_starts_the_waiting_again() -> None:
     def again(turn: Turn) -> str:
         return (
             LEFT
@@ -289,7 +289,7 @@ def test_a_game_with_its_own_turns_ends_when_it_is_over(order: str) -> None:
     assert NimTask().grade(NimTask().example(), played.outcome) == {"a_wins": 1.0}
 
 
-def test_a_game_in_which_nobody_has_a_turn_is_over() -> None:
+def test_a_game_in_which_no_agent_has_a_turn_is_over() -> None:
     class Nobody(NimTask):
         def world(self, case: Case, rng: random.Random) -> Nim:
             return Nim(0)

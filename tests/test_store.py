@@ -80,7 +80,7 @@ def test_a_file_that_is_one_torn_line_is_emptied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [b"garbage\n", b"[1]\n", b"\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n"])
-def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path, bad: bytes) -> None:
+def test_damage_in_the_middle_is_reported_with_its_line(tmp_path: Path, bad: bytes) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": 1}) + bad + sealed({"k": 2}))
     with pytest.raises(DataError, match=r"j:2:1: not a JSON object"):
         list(storage.lines(tmp_path / "j"))
@@ -142,14 +142,14 @@ def test_a_full_disk_is_a_storage_error_that_says_what_to_do() -> None:
     journal.close()  # told already
 
 
-def test_a_failure_that_nobody_was_told_of_is_told_at_the_end() -> None:
+def test_a_failure_not_yet_reported_is_reported_at_the_end() -> None:
     journal = storage.Journal(Path("/dev/full"))
     journal.append({"k": 1})
     with pytest.raises(StorageError, match="No space left"):
         journal.close()
 
 
-def test_a_full_disk_lets_nobody_wait_for_ever() -> None:
+def test_a_full_disk_leaves_no_caller_waiting() -> None:
     """More than may wait in memory, for a disk that takes nothing."""
     journal = storage.Journal(Path("/dev/full"))
     with pytest.raises(StorageError, match="No space left"):
@@ -158,7 +158,7 @@ def test_a_full_disk_lets_nobody_wait_for_ever() -> None:
     journal.close()
 
 
-def test_a_journal_that_somebody_removes_is_not_written_into_nowhere(tmp_path: Path) -> None:
+def test_a_journal_that_is_removed_is_not_written_into_nowhere(tmp_path: Path) -> None:
     journal = storage.Journal(tmp_path / "j")
     journal.append({"k": 1})
     journal.flush()
@@ -230,13 +230,13 @@ def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bad", ['{"k":"move"}', '{"k":"end","e":"x"}', '{"k":"move","e":"x","s":"S","i":0,"t":"t","calls":3}']
 )
-def test_lines_of_a_strange_shape_are_told_with_their_line(tmp_path: Path, bad: str) -> None:
+def test_lines_of_a_strange_shape_are_reported_with_their_line(tmp_path: Path, bad: str) -> None:
     (tmp_path / "j").write_bytes(sealed({"k": "note"}, json.loads(bad)))
     with pytest.raises(DataError, match=r"j:2:1: not a line of a journal"):
         storage.JournalState(tmp_path / "j")
 
 
-def test_no_failure_of_any_kind_leaves_somebody_waiting(tmp_path: Path) -> None:
+def test_no_failure_of_any_kind_leaves_a_caller_waiting(tmp_path: Path) -> None:
     journal = storage.Journal(tmp_path / "j")
     journal._file.close()  # what is written then raises no OSError
     journal.append({"k": 1})

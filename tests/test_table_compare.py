@@ -223,7 +223,7 @@ def test_without_a_common_key_there_are_no_pairs() -> None:
     assert "9 of 9 combinations of agents, items have numbers on one side only and are in no pair." in table.notes
 
 
-def test_a_value_without_episodes_is_told_and_leaves_its_cells_empty() -> None:
+def test_a_value_without_episodes_is_reported_and_leaves_its_cells_empty() -> None:
     table = made(episodes("Base", BASE), {"with": "CAMOK", "paired_by": "agents"})
     assert line(table) == ["p2p", "0.30", *["–"] * 10]
     assert "No episode has condition 'CAMOK'. There are: Base." in table.notes

@@ -100,7 +100,7 @@ def test_what_costs_nothing_is_0_and_who_used_no_tokens_needs_no_price() -> None
     assert silent.notes[0] == "cost leaves out 1 of 1 episodes: no tokens_input or tokens_output."
 
 
-def test_episodes_without_tokens_are_left_out_and_told() -> None:
+def test_episodes_without_tokens_are_left_out_and_reported() -> None:
     failed = EpisodeScore("c/9/0", "c", TWO[0].labels, TWO[0].numbers, "boom")
     table = made([*TWO, failed, episode(500, None)], cell=["cost", "tokens_input"], cost={"cost": COST["cost"]})
     cell = table.rows[0].cells[0]

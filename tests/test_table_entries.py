@@ -148,7 +148,7 @@ def test_a_wrong_entry_is_explained(entry: Any, problem: str) -> None:
     assert problems[0].startswith(problem) or problem in problems[0]
 
 
-def test_all_problems_are_told_at_once_and_parsing_raises_them() -> None:
+def test_all_problems_are_reported_at_once_and_parsing_raises_them() -> None:
     wrong = {"rows": 3, "digits": "two", "colour": "red"}
     assert len(check(wrong, [], [])) == 4
     with pytest.raises(SpecError, match=r"'rows' must be.*'digits' must be.*lacks 'title', 'cell'.*colour"):

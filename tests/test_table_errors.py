@@ -227,7 +227,7 @@ def test_a_ratio_without_a_denominator_is_none() -> None:
     assert nothing.rows[0].cells[0].value is None
 
 
-def test_a_ratio_of_unknown_metrics_is_told() -> None:
+def test_a_ratio_of_unknown_metrics_is_reported() -> None:
     entry = {
         "title": "T",
         "rows": "code",

@@ -38,7 +38,7 @@ def test_messages_go_from_sender_to_receiver(run: Path, capsys: pytest.CaptureFi
     assert all(int(row["characters"]) > 0 for row in result)
 
 
-def test_a_broadcast_goes_to_everybody_and_is_one_row(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broadcast_goes_to_every_agent_and_is_one_row(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = rows(capsys, str(run), "--condition", condition("BP"))
     assert [(row["sender"], row["receiver"]) for row in result] == [(f"Agent-{i}", "*") for i in (1, 2, 3, 4, 0)]
 
@@ -61,7 +61,7 @@ def test_json_and_a_file_and_heat_maps(run: Path, tmp_path: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
 
 
-def test_what_cannot_be_told_is_said(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_classified_is_reported(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["messages", str(run), "--condition", "nowhere"]) == 2
     assert "has no finished episode of condition 'nowhere'" in capsys.readouterr().err
     assert main(["messages", str(run), "--condition", "protocol=P2P,agents=5,problem=global_maxim"]) == 2

@@ -188,7 +188,7 @@ def test_what_is_no_message_is_silence(action: object) -> None:
     assert channel.observation("Emma") == {"inbox": {"Bob": "x"}, "silent": ["Alan", "Evelyn"]}
 
 
-def test_without_a_topology_everybody_is_a_neighbor() -> None:
+def test_without_a_topology_every_agent_is_a_neighbor() -> None:
     channel = load("channels", "neighbors").open(Case("x", ("A", "B", "C")), random.Random(0))
     channel.commit([Move("A", "talk", {"B": "b", "C": "c", "A": "a"})])
     assert [channel.observation(agent) for agent in "ABC"] == [

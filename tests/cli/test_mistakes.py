@@ -56,7 +56,7 @@ def test_validate_counts_every_problem(capsys: pytest.CaptureFixture[str], tmp_p
     assert len(err.splitlines()) == 2 and "x.yaml:4:7" in err and "x.yaml:5:10" in err
 
 
-def test_validate_finds_a_template_variable_nobody_gives(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     project = tmp_path / "p"
     (project / "prompts" / "typo").mkdir(parents=True)
     (project / "harness.yaml").write_text(f"name: p\nparents: [{TOY}]\n")

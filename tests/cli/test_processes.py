@@ -138,7 +138,7 @@ def test_closed_streams_are_no_reason_to_fail(tmp_path: Path, redirection: str) 
     assert (tmp_path / "r" / "tables.md").is_file()
 
 
-def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_behind_stdout_is_reported(tmp_path: Path) -> None:
     done = bash("harness schema > /dev/full")
     assert (done.returncode, done.stderr) == (2, "error: No space left on device\n")
 

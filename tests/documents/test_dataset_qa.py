@@ -361,7 +361,7 @@ def step(**settings: Any) -> dict[str, Any]:
         ({"num_fewshot": 1, "fewshot_config": {"smples": ROWS}}, "fewshot_config has no 'smples'"),
     ],
 )
-def test_mistakes_are_told(tmp_path: Path, more: dict[str, Any], told: str) -> None:
+def test_mistakes_are_reported(tmp_path: Path, more: dict[str, Any], told: str) -> None:
     assert told in wrong(tmp_path, **more)
 
 

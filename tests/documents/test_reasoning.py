@@ -50,7 +50,7 @@ def test_math(tmp_path: Path, row: dict[str, Any]) -> None:
     assert task.canonical(case, r"\frac12") == task.canonical(case, "0.5")
 
 
-def test_what_grading_needs_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_what_grading_needs_is_reported_before_anything_is_asked(tmp_path: Path) -> None:
     """In a process that cannot find the package."""
     row = {"problem": "?", "answer": "1", "unique_id": "a"}
     file = jsonl(tmp_path / "rows.jsonl", [row])

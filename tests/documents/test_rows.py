@@ -99,7 +99,7 @@ def bad(tmp_path: Path, text: str, name: str = "test.jsonl") -> str:
     return str(caught.value).replace(str(tmp_path), "")
 
 
-def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
     assert bad(tmp_path, '{"a": 1}\n{"a": \n').startswith("/test.jsonl:2:1: not JSON")
     assert bad(tmp_path, "[" * 100_000 + "\n").startswith("/test.jsonl:1:1: not JSON")
     assert bad(tmp_path, '{"a": 1}\n3\n').startswith("/test.jsonl:2:1: row 2 is no object but 3")

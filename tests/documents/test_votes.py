@@ -33,7 +33,7 @@ def vote(*answers: Any, **parameters: Any) -> Any:
     return play("vote", listed, agents=len(answers), **parameters).outcome
 
 
-def test_everybody_is_asked_once_at_the_same_time_and_sees_nobody() -> None:
+def test_every_agent_is_asked_once_at_the_same_time_and_sees_no_other() -> None:
     played = play("vote", {f"Agent-{i}": [1] for i in range(3)}, agents=3)
     [batch] = played.batches
     turns: list[Turn] = [turn for turn, _ in batch]
@@ -104,7 +104,7 @@ def test_the_winner_has_most_votes_and_order_matters_in_ties_only(answers: list[
         assert result.group is None
 
 
-def test_single_asks_anew_each_time() -> None:
+def test_single_asks_again_each_time() -> None:
     played = play("single", {"Agent-0": [1, 2, 2]}, repeats=3)
     turns = [turn for batch in played.batches for turn, _ in batch]
     assert [turn.fresh for turn in turns] == [False, True, True]

@@ -83,7 +83,7 @@ def test_an_observation_is_local_and_ones_own_fork_is_available() -> None:
     assert not ate.observation("P1")["left_available"] and not ate.observation("P1")["right_available"]
 
 
-def test_deadlock_is_everybody_holding_one_fork() -> None:
+def test_deadlock_is_every_agent_holding_one_fork() -> None:
     assert play(laid(5), "L L L L L").deadlock
     assert play(laid(2), "R R").deadlock
     assert not play(laid(5), "L L L L -").deadlock

@@ -158,7 +158,7 @@ def all_eat_in_turn(played: check.Drive) -> None:
 @pytest.mark.parametrize("order, talk", TALK)
 @pytest.mark.parametrize("rules", ["paper", "dpbench-0.1"])
 @pytest.mark.parametrize("n", SIZES)
-def test_with_right_of_way_nobody_starves(order: str, talk: int, rules: str, n: int) -> None:
+def test_with_right_of_way_no_agent_starves(order: str, talk: int, rules: str, n: int) -> None:
     played = dine(steps(order, talk, max_timesteps=300), table(n, rules), player("dpbench/chandy_misra"))
     all_eat_in_turn(played)
     assert fairness(played) > 0.95
@@ -180,7 +180,7 @@ def test_no_two_with_right_of_way_want_the_same_fork(order: str, talk: int, n: i
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 6), st.sampled_from([1, 2]), st.integers(1, 3), seeds)
-def test_being_made_to_give_up_disturbs_nobody(n: int, talk: int, threshold: int, seed: int) -> None:
+def test_being_made_to_give_up_disturbs_no_other(n: int, talk: int, threshold: int, seed: int) -> None:
     rules = steps("simultaneous", talk, max_timesteps=150, backoff_threshold=threshold)
     all_eat_in_turn(dine(rules, table(n), player("dpbench/chandy_misra"), seed))
 
@@ -228,7 +228,7 @@ def test_without_messages_of_right_of_way_the_convention_rules(order: str, max_c
     assert [action for _, action in acts(played)] == [action for _, action in acts(ordered)]
 
 
-def test_everybody_always_speaks_and_in_short() -> None:
+def test_every_agent_always_speaks_and_in_short() -> None:
     played = dine(steps("simultaneous", 2, max_chars=47), table(3), player("dpbench/chandy_misra"))
     texts = [m.action["message"] if t.name == "act" else m.action for batch in played.batches for t, m in batch]
     assert all(text and len(text) <= 47 for text in texts)

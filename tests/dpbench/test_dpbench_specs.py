@@ -249,6 +249,6 @@ def test_latency_is_that_of_a_call_not_of_an_episode(tmp_path: Path) -> None:
         ("protocol.max_timesteps=1000000000", "max_timesteps"),
     ],
 )
-def test_what_is_out_of_range_is_told(change: str, told: str) -> None:
+def test_what_is_out_of_range_is_reported(change: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         plan("dpbench", change)

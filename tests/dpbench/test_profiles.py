@@ -73,7 +73,7 @@ SCRIPTS = st.lists(st.lists(st.sampled_from(ACTIONS), min_size=4, max_size=4), m
 
 @pytest.mark.parametrize("rules", ["paper", "dpbench-0.1"])
 @given(SCRIPTS)
-def test_but_for_release_02_nobody_holds_a_fork_that_lies_on_the_table(rules: str, script: list[list[str]]) -> None:
+def test_but_for_release_02_no_agent_holds_a_fork_that_lies_on_the_table(rules: str, script: list[list[str]]) -> None:
     for world in states(table(4, rules), script):
         assert not world.phantoms
         for i in range(4):

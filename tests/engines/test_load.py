@@ -113,7 +113,7 @@ def test_a_full_cache_holds_requests_back_on_any_replica() -> None:
     assert load.running == 5
 
 
-def test_time_put_away_is_nobodys_idleness() -> None:
+def test_time_put_away_is_no_idleness() -> None:
     clock = Clock()
     load = Load(8, clock)
     for begin in (0, 100):

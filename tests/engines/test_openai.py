@@ -275,7 +275,7 @@ def test_a_server_that_goes_away_is_fatal() -> None:
 # ---------------------------------------------------------------------------------- starting
 
 
-def test_nobody_there() -> None:
+def test_no_server() -> None:
     with FakeOpenAI() as server:
         url = server.url
     with pytest.raises(SetupError, match=f"no usable server at {url}: .*[Cc]onnect.*\n.*Start it first"):

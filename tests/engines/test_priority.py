@@ -46,7 +46,7 @@ def test_the_oldest_conversation_goes_first_and_its_later_threads_with_it() -> N
     requests=st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.integers(0, 3)), max_size=30),
     answers=st.lists(st.booleans(), min_size=1, max_size=40),
 )
-def test_everybody_is_let_through_whatever_is_admitted_and_whoever_gives_up(
+def test_every_request_passes_whatever_is_admitted_and_cancelled(
     requests: list[tuple[int, bool, int]], answers: list[bool]
 ) -> None:
     """`requests`: (age, is cancelled, waits so long); `answers`: what `admits` says, in turns."""

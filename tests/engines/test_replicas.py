@@ -201,7 +201,7 @@ def test_servers_that_are_not_there_at_the_start_are_left_out_unless_none_is(ser
         using(servers, lambda engine: say(engine, Thread(), "?"))
 
 
-def test_a_key_that_one_server_refuses_is_told_at_the_start(servers: list[FakeOpenAI]) -> None:
+def test_a_key_that_one_server_refuses_is_reported_at_the_start(servers: list[FakeOpenAI]) -> None:
     servers[1].key = "sk-1"
     with pytest.raises(SetupError, match=f"{servers[1].url} refuses the key"):
         using(servers, lambda engine: say(engine, Thread(), "?"))
@@ -222,7 +222,7 @@ def test_addresses_are_different_ones(urls: list[str]) -> None:
         ("http://a:port/v1", "base_url: Port could not be cast"),
     ],
 )
-def test_what_is_no_address_is_told_as_such(urls: Any, says: str) -> None:
+def test_what_is_no_address_is_reported_as_such(urls: Any, says: str) -> None:
     with pytest.raises(SetupError, match=says):
         OpenAI(model="m", base_url=urls)
 

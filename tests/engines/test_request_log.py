@@ -101,7 +101,7 @@ def test_a_recording_goes_on_after_a_crash(tmp_path: Path, torn: str) -> None:
     assert talk(replay, [request("a", key=1), request("a", key=2)]) == ["one", "two"]
 
 
-def test_an_empty_or_wholly_torn_recording_starts_anew(tmp_path: Path) -> None:
+def test_an_empty_or_wholly_torn_recording_starts_again(tmp_path: Path) -> None:
     for content in ("", '{"id'):
         (tmp_path / "r").write_text(content)
         with logged(Mock(text="one"), tmp_path / "r") as engine:

@@ -115,7 +115,7 @@ def test_common_causes_come_with_what_to_do(cause: str, words: str) -> None:
     assert words in (advice(cause) or "")
 
 
-def test_what_nobody_foresaw_comes_without() -> None:
+def test_an_unforeseen_error_has_no_text() -> None:
     assert advice("KeyError: 'x'") is None
 
 

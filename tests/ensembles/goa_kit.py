@@ -77,7 +77,7 @@ def played(script: Script | None = None, **parameters: Any) -> Drive:
     return drive(goa(**parameters), TASK, CASE, script or Script())
 
 
-def told(drive: Drive) -> Mapping[str, Any]:
+def facts_of(drive: Drive) -> Mapping[str, Any]:
     return drive.outcome.facts
 
 

@@ -64,7 +64,7 @@ def test_calls(parameters: dict[str, Any], given: str, calls: int) -> None:
     assert (result.facts["peer_characters"] > 0) == bool(result.facts["asked"])
 
 
-def test_a_member_that_coordinates_is_asked_anew() -> None:
+def test_a_member_that_coordinates_is_asked_again() -> None:
     task, case = question()
     protocol = DarkForest(agents=3, coordinator=B)
     assert protocol.possible_agents(case) == (A, B, C)
@@ -151,7 +151,7 @@ def test_a_failed_coordinator_and_failed_members() -> None:
     assert "Agent-0: no answer that could be read, error: timed out" in result.evidence
 
 
-def test_all_malformed_is_told_and_malformed_answers_count_less() -> None:
+def test_all_malformed_is_reported_and_malformed_answers_count_less() -> None:
     mapping = {A: "A", B: "A", C: "The answer is (B)\nConfidence: 0.5", "Coordinator": "The answer is (B)"}
     result = converse(DarkForest(agents=3, confidence="line"), mapping)
     assert [c["agents"] for c in result.facts["clusters"]] == [[A, B], [C]]
@@ -294,7 +294,7 @@ def test_what_is_given_wins_over_the_preset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"tau_p": float("nan")}, "tau_p is nan; it must be a finite number"),
         ({"fallback": float("inf")}, "fallback is inf"),
@@ -304,21 +304,21 @@ def test_what_is_given_wins_over_the_preset() -> None:
         ({"unusable": "anchor"}, "needs an anchor"),
     ],
 )
-def test_parameters_that_make_no_sense(parameters: dict[str, Any], told: str) -> None:
-    with pytest.raises(PluginError, match=told):
+def test_parameters_that_make_no_sense(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(PluginError, match=message):
         DarkForest(agents=3, **parameters)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"anchor": "Agent-7"}, "anchor names 'Agent-7', which is not on the panel"),
         ({"priority": ["Agent-1", "agent-0"]}, "priority names 'agent-0', .*\n.*Did you mean Agent-0"),
         ({"agents": 2, "preset": "artifact/math"}, "of the preset artifact/math.* names 'Agent-2'"),
     ],
 )
-def test_agents_that_are_not_there(parameters: dict[str, Any], told: str) -> None:
-    with pytest.raises(PluginError, match=told):
+def test_agents_that_are_not_there(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(PluginError, match=message):
         converse(DarkForest(**{"agents": 3, **parameters}), letters("A", "A", "A"))
 
 

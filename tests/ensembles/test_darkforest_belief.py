@@ -85,7 +85,7 @@ def test_uniform_is_a_vote_and_agent_a_weighted_one() -> None:
     assert theta.only(rules.TERMS["full"]) == theta
 
 
-def test_nobody_is_believed_where_nobody_can_be_read() -> None:
+def test_no_agent_is_believed_where_no_agent_can_be_read() -> None:
     result = believe(opinions(None, None), Theta())
     assert (result.top, result.posterior, result.margin, result.clusters) == (None, 0, 0, ())
     assert result.uncertain(0.6, 0.15) and not result.strong(0.0, 0.0)

@@ -182,8 +182,8 @@ BAD: list[tuple[tuple[Any, ...], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "told"), BAD)
-def test_files_that_cannot_be_are_refused(path: tuple[Any, ...], value: Any, told: str) -> None:
+@pytest.mark.parametrize(("path", "value", "message"), BAD)
+def test_files_that_cannot_be_are_refused(path: tuple[Any, ...], value: Any, message: str) -> None:
     broken: Any = deepcopy(GOOD)
     if not path:
         broken = value
@@ -192,7 +192,7 @@ def test_files_that_cannot_be_are_refused(path: tuple[Any, ...], value: Any, tol
         for step in path[:-1]:
             inner = inner[step]
         inner[path[-1]] = value
-    with pytest.raises(PluginError, match=told) as error:
+    with pytest.raises(PluginError, match=message) as error:
         DarkForest().load_parameters(broken)
     assert error.value.hint and error.value.at == ("calibration",)
 

@@ -86,7 +86,7 @@ def test_whole_replies() -> None:
     assert "Agent-1's whole reply: fur …" in shown("trace", trace=3)
 
 
-def test_candidates_stand_in_the_panels_order_unless_the_belief_is_told() -> None:
+def test_candidates_stand_in_the_panels_order_unless_the_belief_is_disclosed() -> None:
     said = [opinion(A, "x", 0.0), opinion(B, "y", 1.0), opinion(C, "y", 1.0)]
     assert shown("clusters", said=said).index("x") < shown("clusters", said=said).index("y")
     for field in ("top", "posterior"):
@@ -121,7 +121,7 @@ def test_normal_forms_options_and_errors() -> None:
     assert "- Agent-1: no answer that could be read, error: request refused" in text
 
 
-def test_nobody_could_be_read() -> None:
+def test_no_agent_could_be_read() -> None:
     said = [opinion(A, None), opinion(B, None)]
     text = shown(*disclosure.SUMMARY, said=said)
     assert text.startswith("No member's answer could be read.\nMembers:\n- Agent-0: no answer that could be read")

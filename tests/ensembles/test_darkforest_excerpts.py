@@ -27,8 +27,8 @@ def reader(form: Any) -> Any:
     return read
 
 
-def cut(form: Any, text: str, candidate: str | None, length: int = 900, **told: bool) -> str:
-    result: str = excerpt(replace(opinion(A, candidate), text=text), length, reader(form), **told)
+def cut(form: Any, text: str, candidate: str | None, length: int = 900, **options: bool) -> str:
+    result: str = excerpt(replace(opinion(A, candidate), text=text), length, reader(form), **options)
     return result
 
 
@@ -65,7 +65,7 @@ def test_what_stands_before_the_answer(form: Any, candidate: str | None, text: s
     assert cut(form, text, candidate) == expected
 
 
-def test_where_the_answer_is_told_anyway_reasoning_goes_on_to_its_last_line() -> None:
+def test_where_the_answer_is_disclosed_anyway_reasoning_goes_on_to_its_last_line() -> None:
     text = "No evidence speaks for it.\nAnd no, nothing else does.\nConfidence: 0.9\nFinal Answer: No\nThank you."
     assert cut(LABEL, text, "No") == "No evidence speaks for it."
     assert cut(LABEL, text, "No", answer_disclosed=True) == "No evidence speaks for it. And no, nothing else does."

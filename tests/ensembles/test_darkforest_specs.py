@@ -68,7 +68,7 @@ def test_eight_methods_and_five_votes_on_six_benchmarks() -> None:
     ("MMLU-Pro", ["model", "coder", "mathstral"]), ("GPQA", ["model", "coder", "mathstral"]),
     ("FinQA", ["model", "finance", "saul"]), ("LegalBench", ["model", "finance", "saul"]),
 ])  # fmt: skip
-def test_everybody_sits_where_table_4_says(benchmark: str, panel: list[str]) -> None:
+def test_every_model_plays_where_table_4_says(benchmark: str, panel: list[str]) -> None:
     coordinator = "coder" if benchmark in ("HumanEval", "MMLU-Pro") else "model"
     plan = planned("darkforest", f"matrix.benchmark=[{benchmark}]")
     agents = {f"Agent-{i}": model for i, model in enumerate(panel)}
@@ -179,7 +179,7 @@ def test_every_method_takes_the_calls_it_declares(ran: tuple[Run, Model]) -> Non
         assert (peer_characters == 0) == (alone or agreed), (score.id, peer_characters)
 
 
-def test_first_answers_are_asked_for_once_and_billed_to_everybody(ran: tuple[Run, Model]) -> None:
+def test_first_answers_are_asked_for_once_and_billed_to_every_agent(ran: tuple[Run, Model]) -> None:
     run, model = ran
     for benchmark in BENCHMARKS:
         billed = sum(numbers([s for s in run.scores if s.labels["benchmark"] == benchmark], "calls"))

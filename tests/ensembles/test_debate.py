@@ -51,7 +51,7 @@ def test_the_own_conversation_is_kept_and_others_are_anonymous_in_the_panels_ord
 
 
 @pytest.mark.parametrize("restate", [False, True])
-def test_the_question_is_told_again_only_if_that_is_wanted(restate: bool) -> None:
+def test_the_question_is_repeated_only_if_that_is_wanted(restate: bool) -> None:
     public = question()[1].public["question"]
     result = scripted("debate", SAME, restate=restate)
     assert public in result.prompt("Agent-0", 0) and (public in result.prompt("Agent-0", 1)) == restate
@@ -71,7 +71,7 @@ def test_an_agent_that_failed_is_not_shown_and_the_others_go_on() -> None:
     assert "check every step" in two.prompt("Agent-0", 1) and two.outcome.group == 1
 
 
-def test_a_digest_for_all_holds_everybodys_replies_and_replaces_them() -> None:
+def test_a_digest_for_all_holds_every_agents_replies_and_replaces_them() -> None:
     result = scripted("debate", SAME, summarise="shared", rounds=2)
     saw = result.saw()
     assert saw["Summariser.0"] == ["Agent-0.0", "Agent-1.0", "Agent-2.0"]
@@ -160,7 +160,7 @@ def test_a_debate_is_a_vote_on_its_last_round(table: list[tuple[Any, ...]]) -> N
 
 
 @given(st.lists(st.tuples(ANSWERS, ANSWERS, ANSWERS), min_size=2, max_size=4), st.integers(0, 2), ANSWERS)
-def test_what_an_agent_says_is_seen_by_nobody_in_the_same_round(
+def test_what_an_agent_says_is_seen_by_no_agent_in_the_same_round(
     table: list[tuple[Any, ...]], agent: int, other: Any
 ) -> None:
     """Whatever one agent answers in the last round, the turns of all others stay as they are."""

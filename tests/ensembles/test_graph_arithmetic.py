@@ -27,7 +27,7 @@ def rows(draw: st.DrawFn) -> list[dict[int, float] | None]:
 
 
 @given(rows())
-def test_shares_sum_to_1_unless_nobody_judged(given_rows: list[Any]) -> None:
+def test_shares_sum_to_1_unless_no_agent_judged(given_rows: list[Any]) -> None:
     shares = graph.shares(graph.means(given_rows))
     assert all(share >= 0 for share in shares)
     assert math.isclose(sum(shares), 1 if any(row is not None for row in given_rows) else 0, abs_tol=1e-9)

@@ -67,7 +67,7 @@ def test_an_aggregator_that_cannot_be_read_gives_no_answer() -> None:
     assert {name: result.grade[name] for name in table} == table
 
 
-def test_missing_proposers_are_left_out_and_told() -> None:
+def test_missing_proposers_are_left_out_and_reported() -> None:
     mapping = {**SAID, "Agent_1": [ContextLengthError("full"), 2], "Agent_2": ["no idea", 3]}
     result = scripted("mixture_of_agents", says(**mapping), layers=3)
     assert result.saw()["Agent-1.1"] == ["Agent-0.0", "Agent-2.0"], "what cannot be read is shown all the same"
@@ -101,7 +101,7 @@ def test_peer_text() -> None:
     assert [move.calls[0].peer_tokens for move in result.moves] == [None] * 3 + [2 * words] * 3 + [3 * words]
 
 
-def test_the_order_by_lot_is_told_and_is_that_of_the_list() -> None:
+def test_the_order_by_lot_is_reported_and_is_that_of_the_list() -> None:
     seen = set()
     for seed in range(40):
         table = [[1, 2, 3]]

@@ -37,7 +37,7 @@ def test_a_nameless_agent_is_refused_at_its_place(
     assert caught.value.at == (role,)
 
 
-def test_its_place_in_the_spec_is_told(tmp_path: Path) -> None:
+def test_its_place_in_the_spec_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(
         "name: x\ntask: arithmetic\nprompts: ensembles/standard\nmetrics: [score]\n"
@@ -84,7 +84,7 @@ def test_an_agent_of_one_of_several_methods_may_be_named(tmp_path: Path) -> None
         played(tmp_path / "group", {}, "vote", agents=agents)
 
 
-def test_the_place_of_a_misspelt_agent_is_told(tmp_path: Path) -> None:
+def test_the_place_of_a_misspelt_agent_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(
         "name: x\ntask: {use: arithmetic, size: 1}\nprompts: ensembles/standard\nmetrics: [score]\n"

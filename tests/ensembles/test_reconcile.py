@@ -68,7 +68,7 @@ def test_the_text_has_groups_with_head_counts_and_raw_confidences_and_no_names()
     assert "Agent-0" not in prompt and question()[1].public["question"] in prompt
 
 
-def test_of_three_answers_the_last_is_dropped_and_that_is_told() -> None:
+def test_of_three_answers_the_last_is_dropped_and_that_is_reported() -> None:
     three = says(Agent_0=[1] * 9, Agent_1=[2] * 9, Agent_2=[3] * 9)
     result = scripted("reconcile", three, rounds=1)
     assert result.saw()["Agent-2.1"] == ["Agent-0.0", "Agent-1.0"], "even to the one whose it is"

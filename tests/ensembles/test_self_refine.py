@@ -135,7 +135,7 @@ def test_a_call_that_fails_ends_it(at: int) -> None:
     assert result.outcome.facts["history"] == [[None if at == 0 else 1]]
 
 
-def test_a_critique_without_a_verdict_does_not_stop_and_is_told() -> None:
+def test_a_critique_without_a_verdict_does_not_stop_and_is_reported() -> None:
     result = split(*answers(1), "It is approved, I think.", *answers(2), YES)
     assert result.outcome.group == 2 and result.moves[1].error_kind == "parse"
     assert "It is approved, I think." in result.prompt("Agent-0", 2)

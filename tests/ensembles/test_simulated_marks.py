@@ -236,7 +236,7 @@ class Hearsay(InformedPolicy):
         return [self.heard, self.asked]
 
 
-def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_anew() -> None:
+def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_again() -> None:
     task = BUILTIN.load("tasks", "arithmetic")(size=1)
     case = next(iter(task.cases(1, 0)))
     group = Group("default", BUILTIN.prompts("ensembles/standard"), policy=Hearsay)

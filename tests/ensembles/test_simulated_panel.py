@@ -154,7 +154,7 @@ def test_an_agent_answers_the_same_whatever_the_method_beside_any_others() -> No
 
 
 @pytest.mark.parametrize("steady", [0.0, 0.6, 1.0])
-def test_who_is_asked_anew_is_as_steady_as_declared(steady: float) -> None:
+def test_who_is_asked_again_is_as_steady_as_declared(steady: float) -> None:
     rounds = [asked("Agent-0", n, TURN, TURN, TURN, accuracy=0.6, steady=steady) for n in range(1500)]
     first, second, third = ([a[i]["answer"] == n for n, a in enumerate(rounds)] for i in range(3))
     assert all(likely(sum(marks), 1500, 0.6) for marks in (first, second, third))
@@ -274,7 +274,7 @@ def test_a_case_that_does_not_say_what_is_right_is_met_with_idleness(target: Any
     assert player.choose(Turn("Agent-0", "answer", {}, reply), random.Random(0)) == reply.noop
 
 
-def test_other_turns_and_untold_players_are_idle() -> None:
+def test_other_turns_and_uninformed_players_are_idle() -> None:
     choice = Choice(("a", "b"))
     assert asked("Agent-0", 1, Turn("Agent-0", "feedback", {}, choice)) == [choice.noop]
     assert SIMULATED().choose(TURN, random.Random(0)) is TURN.reply.noop

@@ -251,7 +251,7 @@ def test_a_dying_engines_failures_are_no_results(tmp_path: Path) -> None:
     assert results(tmp_path / "many" / "r") == results(tmp_path / "one" / "r")
 
 
-def test_failures_that_stay_are_results_whoever_met_them(tmp_path: Path) -> None:
+def test_failures_that_stay_are_results_in_any_engine(tmp_path: Path) -> None:
     """Each episode's last request fails, and others are answered before and after it."""
 
     def answer(request: Request) -> str:
@@ -326,7 +326,7 @@ def test_what_ray_cannot_count(tmp_path: Path, resources: Any) -> None:
     assert not (tmp_path / "r").exists()
 
 
-def test_what_no_machine_has_is_told_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_no_machine_has_is_reported_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(SetupError, match="no room within 1 s"):
         run(tmp_path / "r", Dice(), {**RAY, "resources": {"x": 1}, "start_timeout": 1})
     assert ["which takes 1 CPU, 1 x" in message and "waiting 1 s" in message for message in caplog.messages] == [True]
@@ -341,7 +341,7 @@ def test_what_no_machine_has_is_told_at_once(tmp_path: Path, caplog: pytest.LogC
         ("workers=2,address=nowhere.invalid:6379", "no Ray cluster at 'nowhere.invalid:6379': "),
     ],
 )
-def test_where_nothing_can_come_nobody_waits(tmp_path: Path, arguments: str, says: str) -> None:
+def test_where_nothing_can_come_no_caller_waits(tmp_path: Path, arguments: str, says: str) -> None:
     command = [sys.executable, "-m", "harness", "eval", "--spec", "toy", "--output_path", str(tmp_path / "r")]
     command += ["--executor", "ray", "--executor_args", arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}

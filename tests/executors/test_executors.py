@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 # --------------------------------------------------------------------------------------------- choosing
 
 
-def test_this_process_unless_somebody_says_otherwise() -> None:
+def test_this_process_unless_an_option_says_otherwise() -> None:
     assert isinstance(chosen(plan(), Options()), Local)
     assert isinstance(chosen(plan("executor={use: ray, workers: 2}"), Options(executor={"use": "local"})), Local)
 
@@ -52,7 +52,7 @@ def test_a_spec_or_a_command_says_where() -> None:
         ("{use: local, workers: 2}", "workers"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, executor: str, says: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(tmp_path: Path, executor: str, says: str) -> None:
     with pytest.raises(SpecError, match=says) as caught:
         harness.evaluate("toy", overrides=[f"executor={executor}"], project=TOY, output_path=tmp_path / "r")
     assert "--set executor" in str(caught.value)
@@ -136,7 +136,7 @@ def test_a_worker_plays_what_it_is_given_into_its_own_journal(tmp_path: Path) ->
     assert [path.name for path in storage.journals(tmp_path)] == ["journal-7.jsonl"]
 
 
-def test_a_dead_engine_is_told_as_a_value(tmp_path: Path) -> None:
+def test_a_dead_engine_is_reported_as_a_value(tmp_path: Path) -> None:
     async def act(worker: Worker, made: Plan) -> Any:
         await worker.add(assigned(made), NOTHING)
         while True:

@@ -62,7 +62,7 @@ def test_a_worker_that_still_writes_is_waited_for_and_then_named(
     assert not lock.exists()
 
 
-def test_children_of_a_dead_worker_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_children_of_a_dead_worker_keep_no_process_waiting(tmp_path: Path) -> None:
     process = holding(tmp_path, "and a child")
     assert process.wait() == 0
     _fence.wait(_fence.path_of(tmp_path, 3), patience=0)

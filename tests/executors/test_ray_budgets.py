@@ -115,7 +115,7 @@ def test_tokens_in_flight_when_the_sum_is_reached_come_on_top(tmp_path: Path, wh
     assert results(folder) == results(whole[0])
 
 
-def test_tokens_that_nobody_counts_cannot_be_kept_to(tmp_path: Path) -> None:
+def test_tokens_that_no_engine_counts_cannot_be_kept_to(tmp_path: Path) -> None:
     with pytest.raises(RunStoppedError, match="mock does not say how many tokens its calls take: max_tokens_total"):
         run(tmp_path / "r", Mock(text="a"), max_tokens_total=100)
     run(tmp_path / "r", Mock(text="a"), max_calls=1000)

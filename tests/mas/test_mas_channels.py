@@ -254,7 +254,7 @@ def test_the_channels_part_in_a_submission(backend: str, words: str, characters:
     assert played.outcome.facts["communication"] == characters
 
 
-def test_nothing_else_tells_the_backends_apart_when_somebody_submits() -> None:
+def test_nothing_else_distinguishes_the_backends_when_an_agent_submits() -> None:
     """The same replies, none of which looks: the same turns, answers and accounts."""
     script = {(0, 1): fence("submit_result [4]"), (1, 1): fence("submit_result 4"), (1, 2): fence("submit_result [4]")}
     ends = []

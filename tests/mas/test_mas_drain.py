@@ -240,7 +240,7 @@ def test_messages_that_are_lost_doubled_and_late(backend: str) -> None:
     assert late == play(unreliable(backend, delay=2), script), "chance has a seed"
 
 
-def test_a_submission_that_nobody_hears_of() -> None:
+def test_a_submission_that_no_agent_hears_of() -> None:
     script = {(0, 1): fence("submit_result [1]"), **{(1, n): RECEIVE for n in range(1, 5)}}
     played = play(unreliable(BROADCASTING, loss=1.0), script)
     assert lines(played, 1) == ["no new messages"] * 4 and played.outcome.answers["Agent-0"] == [1]

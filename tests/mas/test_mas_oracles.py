@@ -84,7 +84,7 @@ def test_stale_readers_fail_by_stale_reads() -> None:
         play("sorting", "p2p", 3, "mas/stale_reader")
 
 
-def test_who_waits_for_somebody_in_vain_waits_to_the_end() -> None:
+def test_who_waits_for_another_in_vain_waits_to_the_end() -> None:
     for policy in ("mas/oracle", "mas/stale_reader"):
         played = play("sorting", "shared_kv", 3, policy, rounds=8, mute=1)
         assert played.flags >= {"timeout"} and played.outcome.answers["Agent-1"] is not None

@@ -58,7 +58,7 @@ def test_nothing_of_the_first_phase_is_left_in_the_second(backend: str) -> None:
     assert played.outcome.facts["known"] == {"Agent-0": "1", "Agent-1": "2", "Agent-2": "4"}
 
 
-def test_in_p2p_nobody_is_offline_when_the_second_phase_begins() -> None:
+def test_in_p2p_no_agent_is_offline_when_the_second_phase_begins() -> None:
     script = {(1, 1): submit(1), (0, 2): fence("send_message 1 x")}
     played = play(P2P, script, again={(0, 1): fence("send_message 1 x"), (1, 1): RECEIVE}, phases="two", max_rounds=3)
     first, second = phases(played)
@@ -83,7 +83,7 @@ def test_the_second_phase_begins_new_conversations_with_the_agents_answers() -> 
         )
 
 
-def test_the_second_phase_counts_and_the_first_is_told() -> None:
+def test_the_second_phase_counts_and_the_first_is_reported() -> None:
     script = {(0, 1): submit(1, 2), (1, 1): submit(3, 4)}
     again = {(0, 2): submit(5, 6), (0, 1): fence("send_message 1 hello")}
     played = play(P2P, script, 2, 2, again=again, phases="two", max_rounds=3)

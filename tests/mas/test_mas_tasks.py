@@ -104,7 +104,7 @@ def test_all_right() -> None:
         assert (grade["success"], grade["check"], grade["partial"], flags(grade)) == (1, 1, 1, set())
 
 
-def test_nobody_submits() -> None:
+def test_no_agent_submits() -> None:
     grade = graded("sorting", [None] * 3, agents=3, items=3)
     assert (grade["success"], grade["check"], flags(grade)) == (0, 0, {"timeout"})
 
@@ -131,7 +131,7 @@ def test_who_could_not_know_is_premature_and_not_mistaken() -> None:
     assert flags(graded("prefix_sum", sums, agents=3, items=3, knew=[0b001, 0b010, 0b111])) == {"premature"}
 
 
-def test_numbers_that_nobody_has_and_numbers_left_out_are_hallucinations() -> None:
+def test_numbers_that_no_agent_has_and_numbers_left_out_are_hallucinations() -> None:
     a, b, c = truth()
     stranger = next(x for x in range(90) if x not in a + b + c)
     assert flags(graded("sorting", [sorted([*a[:2], stranger]), b, c], agents=3, items=3)) == {"hallucination"}

@@ -79,7 +79,7 @@ def test_games_counted_by_hand(
     assert metric.measure(played([everybody(LEFT)], order="sequential")) == one_after_another
 
 
-def test_in_sequential_order_a_timestep_is_an_action_and_a_round_is_everybodys() -> None:
+def test_in_sequential_order_a_timestep_is_an_action_and_a_round_is_every_agents() -> None:
     # P0: left, right (it eats in its second turn: timestep 4 of 30), then nothing more; ten rounds of three actions.
     game = played([{"P0": LEFT}, {"P0": RIGHT}], order="sequential")
     assert load("timesteps").measure(game) == 30
@@ -136,7 +136,7 @@ def test_fairness_by_the_formula(meals: tuple[int, ...], fairness: float) -> Non
     assert load("fairness").measure(ate(*meals)) == pytest.approx(fairness)
 
 
-def test_nobody_ate_has_two_readings_and_only_then() -> None:
+def test_no_agent_ate_has_two_readings_and_only_then() -> None:
     one, missing = load("fairness"), load("fairness", no_meals="missing")
     assert one.measure(ate(0, 0, 0)) == 1
     assert missing.measure(ate(0, 0, 0)) is None

@@ -114,7 +114,7 @@ def test_json_replies() -> None:
     assert read('{"answer": "\\\\frac{1}{2}", "confidence": 1}', Boxed(), "json")[0] == "\\frac{1}{2}"
 
 
-def test_what_cannot_be_read_is_told_in_the_inner_form_s_words() -> None:
+def test_what_cannot_be_read_is_reported_in_the_inner_form_s_words() -> None:
     for style in ("none", "line", "json"):
         parsed = AnswerWithConfidence(LETTER, style).parse("I do not know.\nConfidence: 0.9")  # type: ignore[arg-type]
         assert parsed.action is None and "no answer was found" in str(parsed.error)

@@ -244,7 +244,7 @@ def test_figure_4_stacks_to_the_mean_of_its_tasks() -> None:
     assert sum(row["value"] for row in small) == pytest.approx(2 / 3)
 
 
-def test_a_smaller_run_is_told_apart_from_the_papers() -> None:
+def test_a_smaller_run_is_distinguished_from_the_papers() -> None:
     table = build(entry("agentsnet", "Fraction of solved instances"), run("m", [4]), METRICS, [PAPER["table2"]])
     note = "† AgentsNet, Table 2 covers size 4, 8, 16; this run size 4: not comparable as a whole."
     assert note in table.notes

@@ -54,12 +54,12 @@ def test_one_run_gives_its_own_tables() -> None:
     assert [values(table) for table in board(run("r", 1, 0))] == [{("m",): [0.5]}, {("p",): [0.5]}]
 
 
-def test_the_same_model_twice_is_told_apart_by_run() -> None:
+def test_the_same_model_twice_is_distinguished_by_run() -> None:
     first, _ = board(run("r1", 1), run("r2", 0), run("r3", 0, model="other"))
     assert values(first) == {("m (r1)",): [1.0], ("m (r2)",): [0.0], ("other",): [0.0]}
 
 
-def test_differing_generation_settings_are_told_and_equal_ones_are_not() -> None:
+def test_differing_generation_settings_are_reported_and_equal_ones_are_not() -> None:
     one = run("r1", 1, generation_kwargs={"temperature": 0, "top_p": 1.0, "stop": ["x"]})
     two = run("r2", 1, model="b", generation_kwargs={"temperature": 0.7, "top_p": 1.0})
     for table in board(one, two):

@@ -106,7 +106,7 @@ def test_what_cannot_be_drawn_is_explained(tmp_path: Path) -> None:
         draw(figure("bar", ["a"]), tmp_path / "figure.xyz")
 
 
-def test_without_matplotlib_the_pip_command_is_told() -> None:
+def test_without_matplotlib_the_pip_command_is_reported() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from harness.report import draw, render\n"  # all else works without it

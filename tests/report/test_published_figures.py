@@ -85,7 +85,7 @@ def made(records: list[Record], **entry: object) -> Table:
     return build(parsed, [], with_metric, [source])
 
 
-def test_each_reason_is_told_with_its_count() -> None:
+def test_each_reason_is_reported_with_its_count() -> None:
     records = [
         Record({"model": "m", "size": 4}, "x", 0.5),
         Record({"model": "m", "size": 4, "side": "left"}, "x", 0.6),

@@ -17,7 +17,7 @@ def test_a_right_program_passes() -> None:
     assert graded(RIGHT) == Verdict(True, "passed", "")
 
 
-def test_a_wrong_program_fails_and_the_line_of_the_test_is_told() -> None:
+def test_a_wrong_program_fails_and_the_line_of_the_test_is_reported() -> None:
     verdict = graded("return numbers")
     assert (verdict.passed, verdict.status) == (False, "failed")
     assert "assert candidate([1, 2, 4]) == [2, 4]" in verdict.detail and "some" in verdict.detail

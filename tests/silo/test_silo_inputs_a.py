@@ -238,7 +238,7 @@ def test_life_is_decided_by_what_it_needs_and_by_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - {"any_match", "life_game_1d"}))
-def test_all_other_tasks_need_everybody(name: str) -> None:
+def test_all_other_tasks_need_every_agent(name: str) -> None:
     drawn, names = inputs(name, agents=4)
     assert list(task(name, agents=4).needs(2, drawn, names)) == [0b1111]
 

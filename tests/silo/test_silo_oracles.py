@@ -88,7 +88,7 @@ def test_plans_for_some_tasks(inbox: str, late: int) -> None:
 
 
 @pytest.mark.parametrize(("inbox", "late"), LATENCIES["mailbox"])
-def test_a_match_is_told_to_all_and_silence_proves_nothing(inbox: str, late: int) -> None:
+def test_a_match_is_announced_to_all_and_silence_proves_nothing(inbox: str, late: int) -> None:
     result = 0
     for seed in range(12):
         played = play("any_match", "mailbox", 5, plan="flag", inbox=inbox, seed=seed, rounds=20)

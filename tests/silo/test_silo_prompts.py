@@ -162,7 +162,7 @@ def test_each_scaffold_adds_one_thing() -> None:
     assert first.name == "plan" and "Planning round" in rendered(first, "planning")[1]
 
 
-def test_push_and_pull_are_told_apart() -> None:
+def test_push_and_pull_are_distinguished() -> None:
     _, [push, *_] = turns("prefix_sum", "mailbox", inbox="push")
     _, [pull, *_] = turns("prefix_sum", "mailbox", inbox="pull")
     assert "shown to you at the start of the next one" in rendered(push)[0] and "New messages:" in rendered(push)[1]

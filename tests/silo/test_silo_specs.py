@@ -193,6 +193,6 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
         ("baseline.plan=comb", "plan"),
     ],
 )  # fmt: skip
-def test_wrong_parameters_are_told_with_their_bounds(change: str, told: str) -> None:
+def test_wrong_parameters_are_reported_with_their_bounds(change: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         harness.evaluate("silo_quick", overrides=[change])
