@@ -27,14 +27,14 @@ from typing import Any, Literal
 
 from ._child import OUT_OF_MEMORY
 from ._machine import Protections, Provider, report
-from ._parent import TICK, Fence, Process, ProgramLimits, ended
+from ._parent import TICK, Fence, Process, ProgramLimits, explain_end
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "crashed", "refused"]
-"""How a check ended.
+"""How a check explain_end.
 
     passed   check(candidate) returned            memory   the program ran out of memory
     failed   an assertion of the test failed      output   it wrote or returned too much, or too many files
-    error    it does not load, or raised          crashed  its process ended, or did not keep to the form
+    error    it does not load, or raised          crashed  its process explain_end, or did not keep to the form
     timeout  it took too long                     refused  it was not run: too long a text, or no test
 """
 ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
@@ -60,7 +60,7 @@ def using(provider: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a program is right, how its check ended, and why, in words (at most about 2,000 characters)."""
+    """Whether a program is right, how its check explain_end, and why, in words (at most about 2,000 characters)."""
 
     passed: bool
     status: Status
@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a program ended, and its bounded output."""
+    """How a program explain_end, and its bounded output."""
 
     status: ExecutionStatus
     output: str
@@ -107,24 +107,26 @@ def check(
         job = {"role": "checker", "entry_point": entry_point, "prompt": prompt, "test": test}
         checker = fence.start(job, requests=requests_out, replies=replies_in, verdict=verdict_out)
         fence.await_ready()
-        output, stopped = fence.read(verdict_in, 100_000, time.monotonic() + limits.wall)
-        if output.startswith(b'["gone"'):  # bubblewrap says a little later how the process ended that it waits for
+        output, reason = fence.read(verdict_in, 100_000, time.monotonic() + limits.wall)
+        if output.startswith(
+            b'["gone"'
+        ):  # bubblewrap says a little later how the process explain_end that it waits for
             fence.await_end(solver, time.monotonic() + TICK)
         fence.end()
-        status, detail = _verdict(output, stopped, solver, checker, limits)
+        status, detail = _verdict(output, reason, solver, checker, limits)
     return Verdict(status == "passed", status, detail.encode("utf-8", "replace").decode())
 
 
-def _verdict(output: bytes, stopped: str, solver: Process, checker: Process, limits: ProgramLimits) -> tuple[Any, str]:
-    if stopped == "timeout":
+def _verdict(output: bytes, reason: str, solver: Process, checker: Process, limits: ProgramLimits) -> tuple[Any, str]:
+    if reason == "timeout":
         return "timeout", f"no verdict after {limits.wall} s"
-    if stopped == "output":
+    if reason == "output":
         return "output", f"the program made more than {limits.files} files"
-    if not output:  # the test itself was ended: a loop, or too large a value
-        status, detail = ended(checker, limits.cpu)
+    if not output:  # the test itself was explain_end: a loop, or too large a value
+        status, detail = explain_end(checker, limits.cpu)
         return status, f"{detail} (in the test's process)"
     status, detail = json.loads(output)
-    return ended(solver, limits.cpu) if status == "gone" else (status, detail)
+    return explain_end(solver, limits.cpu) if status == "gone" else (status, detail)
 
 
 def execute(program: str, limits: ProgramLimits = _USUAL, protections: Protections | None = None) -> Execution:
@@ -140,14 +142,14 @@ def execute(program: str, limits: ProgramLimits = _USUAL, protections: Protectio
         process = fence.start({"role": "program", "program": program}, output_out)
         fence.await_ready()
         deadline = time.monotonic() + limits.wall
-        output, stopped = fence.read(output_in, limits.output, deadline)
-        if not stopped and not fence.await_end(process, deadline):
-            stopped = "output" if fence.crowded() else "timeout"
+        output, reason = fence.read(output_in, limits.output, deadline)
+        if not reason and not fence.await_end(process, deadline):
+            reason = "output" if fence.crowded() else "timeout"
         fence.end()
-    status: Any = stopped
-    if not stopped and process.status < 0:
-        status, _ = ended(process, limits.cpu)
-    elif not stopped:
+    status: Any = reason
+    if not reason and process.status < 0:
+        status, _ = explain_end(process, limits.cpu)
+    elif not reason:
         status = {0: "ok", OUT_OF_MEMORY: "memory"}.get(process.status, "error")
     return Execution(status, output.decode("utf-8", "replace"))
 

@@ -21,20 +21,20 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 
 
 @lru_cache(maxsize=1)
-def look() -> tuple[str, str]:
+def probe() -> tuple[str, str]:
     """Where a program `bwrap` is that works here, else empty, and why not."""
     path = shutil.which("bwrap")
     if path is None:
         return "", "there is no program bwrap"
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [path, *_NAMESPACES, "--ro-bind", "/", "/", sys.executable, "-I", "-S", "-c", ""],
             stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return "", str(error)
-    message = done.stderr.decode("utf-8", "replace").strip()[:200]
-    return ("", message or f"it ends with {done.returncode}") if done.returncode else (path, "")
+    message = process.stderr.decode("utf-8", "replace").strip()[:200]
+    return ("", message or f"it ends with {process.returncode}") if process.returncode else (path, "")
 
 
 def command(binary: str, folder: str, python: Sequence[str], package: str) -> list[str]:
@@ -47,15 +47,16 @@ def command(binary: str, folder: str, python: Sequence[str], package: str) -> li
         package: a folder that it may read.
     """
     executable = str(Path(sys.executable).resolve())
-    whole = [binary, *_NAMESPACES]
+    command_line = [binary, *_NAMESPACES]
     for path in (*_library(), *READ, executable, package):
-        whole += ["--dev-bind-try" if path in _DEVICES else "--ro-bind-try", path, path]
-    whole += ["--dev-bind", "/dev/null", "/dev/null", "--bind", folder, folder, "--remount-ro", "/", "--chdir", folder]
-    return [*whole, "--", executable, *python[1:]]
+        command_line += ["--dev-bind-try" if path in _DEVICES else "--ro-bind-try", path, path]
+    command_line += ["--dev-bind", "/dev/null", "/dev/null", "--bind", folder, folder]
+    command_line += ["--remount-ro", "/", "--chdir", folder]
+    return [*command_line, "--", executable, *python[1:]]
 
 
 @lru_cache(maxsize=1)
 def _library() -> tuple[str, ...]:
     """Folders of the standard library and of the libraries that Python itself is linked with."""
-    known = [Path(os.__file__).parent, Path(sys.base_prefix, "lib"), Path(sys.base_exec_prefix, sys.platlibdir)]
-    return tuple(dict.fromkeys(str(path) for one in known for path in (one, one.resolve())))
+    folders = [Path(os.__file__).parent, Path(sys.base_prefix, "lib"), Path(sys.base_exec_prefix, sys.platlibdir)]
+    return tuple(dict.fromkeys(str(path) for folder in folders for path in (folder, folder.resolve())))

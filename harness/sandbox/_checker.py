@@ -7,7 +7,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from ._values import DETAIL, GoneError, TooLongError, decode, described, encode, module, receive, send
+from ._values import DETAIL, GoneError, TooLongError, decode, describe, encode, module, receive, send
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,67 +19,68 @@ def check(job: Mapping[str, Any]) -> None:
 
     What the test expects to be raised it may catch; that the solver is gone, or talks nonsense, it never sees.
     """
-    line = _Line(job)
-    line.ask("load")
-    broken = line.hear()[2]
-    if broken is not None:
-        line.say("memory" if isinstance(broken, MemoryError) else "error", f"{broken} (when the program was loaded)")
+    solver = _Solver(job)
+    solver.request("load")
+    failure = solver.receive()[2]
+    if failure is not None:
+        status = "memory" if isinstance(failure, MemoryError) else "error"
+        solver.finish(status, f"{failure} (when the program was loaded)")
 
     def candidate(*arguments: Any, **named: Any) -> Any:
-        return line.call(list(arguments), named)
+        return solver.call(list(arguments), named)
 
     namespace = module("check")
     try:
-        exec(compile(_closed(job["prompt"]), "<prompt>", "exec", dont_inherit=True), namespace)
+        exec(compile(_completed(job["prompt"]), "<prompt>", "exec", dont_inherit=True), namespace)
         namespace[job["entry_point"]] = candidate
         exec(compile(job["test"], "<test>", "exec", dont_inherit=True), namespace)
         if callable(namespace.get("check")):
             namespace["check"](candidate)
         else:
-            line.say("refused", "the test defines no function check(candidate)")
+            solver.finish("refused", "the test defines no function check(candidate)")
     except BaseException as error:
-        theirs = error is line.raised
+        from_program = error is solver.raised
         status = "memory" if isinstance(error, MemoryError) else "error"
-        if isinstance(error, AssertionError) and not theirs:
+        if isinstance(error, AssertionError) and not from_program:
             status = "failed"
-        line.say(status, f"{error if theirs else described(error)}{_line_of_test(error, job['test'])}")
-    line.say("passed", "")
+        solver.finish(status, f"{error if from_program else describe(error)}{_line_of_test(error, job['test'])}")
+    solver.finish("passed", "")
 
 
-class _Line:
-    """The line to the solver, and the one to whoever wants the verdict."""
+class _Solver:
+    """The pipes to the solver, and the one that takes the verdict."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._requests, self._replies, self._longest = job["requests"], job["replies"], job["limits"]["value"]
         self._verdict = job["verdict"]
         self.raised: BaseException | None = None  # what the program raised last
 
-    def say(self, status: str, detail: str) -> NoReturn:
+    def finish(self, status: str, detail: str) -> NoReturn:
         """Give the verdict and end at once, so that no handler in the test can swallow it."""
         os.write(self._verdict, json.dumps([status, detail[:DETAIL]]).encode())
         os._exit(0)
 
     def call(self, arguments: list[Any], named: dict[str, Any]) -> Any:
         """What the program's function returns; raises what it raises, and changes the arguments it changes."""
-        self.ask(encode([arguments, named], strict=True))
-        after, value, error = self.hear()
+        self.request(encode([arguments, named], strict=True))
+        after, value, error = self.receive()
         if after is not None:
-            _change([*arguments, *named.values()], [*after[0], *after[1].values()])
+            _copy_changes([*arguments, *named.values()], [*after[0], *after[1].values()])
         if error is not None:
             self.raised = error
             raise error
         return value
 
-    def ask(self, request: Any) -> None:
+    def request(self, request: Any) -> None:
         """Send a request to the solver."""
         try:
             send(self._requests, request, self._longest)
         except OSError:
-            self.say("gone", "")
+            self.finish("gone", "")
         except TooLongError:
-            self.say("refused", f"the test's arguments take more than {self._longest} bytes")
+            self.finish("refused", f"the test's arguments take more than {self._longest} bytes")
 
-    def hear(self) -> tuple[Any, Any, Exception | None]:
+    def receive(self) -> tuple[Any, Any, Exception | None]:
         """The arguments if they were changed, the value, the exception. Whatever is no answer ends the check."""
         try:
             reply = receive(self._replies, self._longest)
@@ -92,39 +93,39 @@ class _Line:
                 return after, decode(reply["value"]), None
             name, text = map(str, reply["raised"])
         except TooLongError:
-            self.say("output", f"the program returned more than {self._longest} bytes")
+            self.finish("output", f"the program returned more than {self._longest} bytes")
         except (GoneError, OSError):
-            self.say("gone", "")
+            self.finish("gone", "")
         except MemoryError:
-            self.say("memory", "what the program returned does not fit into memory")
+            self.finish("memory", "what the program returned does not fit into memory")
         except Exception:
-            self.say("crashed", "the program's answer was not in the form")
+            self.finish("crashed", "the program's answer was not in the form")
         kind = getattr(builtins, name, None)
         if not (isinstance(kind, type) and issubclass(kind, Exception)):  # sys.exit and the like
-            self.say("error", text)
-        return after, None, _made(kind, text)
+            self.finish("error", text)
+        return after, None, _exception(kind, text)
 
 
-def _made(kind: type[Exception], text: str) -> Exception:
+def _exception(kind: type[Exception], text: str) -> Exception:
     try:
         return kind(text)
     except TypeError:  # UnicodeDecodeError, ExceptionGroup and the like want more
         return RuntimeError(text)
 
 
-def _change(mine: list[Any], theirs: list[Any]) -> None:
+def _copy_changes(before: list[Any], after: list[Any]) -> None:
     """Arguments that the program changed in place change for the test too."""
-    for one, changed in zip(mine, theirs, strict=False):
-        if type(one) is not type(changed):
+    for argument, changed in zip(before, after, strict=False):
+        if type(argument) is not type(changed):
             continue
-        if isinstance(one, list | bytearray):
-            one[:] = changed
-        elif isinstance(one, dict | set):
-            one.clear()
-            one.update(changed)
+        if isinstance(argument, list | bytearray):
+            argument[:] = changed
+        elif isinstance(argument, dict | set):
+            argument.clear()
+            argument.update(changed)
 
 
-def _closed(prompt: str) -> str:
+def _completed(prompt: str) -> str:
     """`prompt` as a program of its own: a signature without docstring is given a body."""
     try:
         compile(prompt, "<prompt>", "exec", dont_inherit=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._checker import check
 from ._confine import confine
-from ._values import DETAIL, TooLongError, decode, described, encode, module, receive, send
+from ._values import DETAIL, TooLongError, decode, describe, encode, module, receive, send
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def main() -> None:
     try:
         confine(job["limits"], job["using"], job["parent"])
     except Exception as error:
-        os.write(job["report"], described(error).encode("utf-8", "replace"))
+        os.write(job["report"], describe(error).encode("utf-8", "replace"))
         os._exit(1)
     os.write(job["report"], b"ready")
     os.close(job["report"])
@@ -96,4 +96,4 @@ def _answer(function: Callable[..., Any], request: Any) -> dict[str, Any]:
 def _raised(error: BaseException) -> dict[str, Any]:
     """The nearest built-in class, so that a test that expects a ValueError meets one, and what it says."""
     names = [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind]
-    return {"raised": [names[0], described(error)[:DETAIL]]}
+    return {"raised": [names[0], describe(error)[:DETAIL]]}

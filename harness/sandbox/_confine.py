@@ -33,7 +33,7 @@ def confine(limits: Mapping[str, Any], using: Mapping[str, Any], parent: int) ->
     Args:
         limits: `cpu` in seconds; `memory` and `file` in bytes.
         using: the processor (`machine`), whether system calls are filtered (`seccomp`), the version of Landlock or 0
-            (`landlock`), whether files may be written (`writes`), whether bubblewrap hides all others (`walled`).
+            (`landlock`), whether files may be written (`writes`), whether bubblewrap hides all others (`bwrap`).
         parent: the process that started it, with which it ends; 0 where that one cannot be seen.
 
     Raises:
@@ -57,7 +57,7 @@ def confine(limits: Mapping[str, Any], using: Mapping[str, Any], parent: int) ->
         _landlock.confine(libc, landlock, rights)
     if using["seccomp"]:
         _seccomp.confine(libc, using["machine"], os.getpid(), using["writes"])
-    files = () if landlock or using["walled"] else (*library, *READ, "/dev/null", here)
+    files = () if landlock or using["bwrap"] else (*library, *READ, "/dev/null", here)
     if files or not using["seccomp"]:
         sys.addaudithook(_guard(files, using["seccomp"]))
 

@@ -64,7 +64,7 @@ class Protections:
         elif not self.seccomp:
             missing.append(SECCOMP)
         if self.provider == "bwrap" and not self.bwrap:
-            missing.append(f"bubblewrap that works ({_bwrap.look()[1]})")
+            missing.append(f"bubblewrap that works ({_bwrap.probe()[1]})")
         elif self.provider != "bwrap" and not self.landlock:
             missing.append(LANDLOCK)
         return tuple(missing)
@@ -82,7 +82,7 @@ class Protections:
             "seccomp": self.seccomp and self.machine in _seccomp.ARCHITECTURES,
             "landlock": self.landlock,
             "writes": self.writes,
-            "walled": self.provider == "bwrap",
+            "bwrap": self.provider == "bwrap",
         }
 
     def require(self) -> None:
@@ -93,7 +93,7 @@ class Protections:
         if self.system == "linux":
             hint = "--sandbox weaker runs them all the same: only for programs that you would run without a sandbox."
             if self.provider == "process":
-                works = bool(_bwrap.look()[0])
+                works = bool(_bwrap.probe()[0])
                 there = "Bubblewrap works here: give --sandbox bwrap." if works else "--sandbox bwrap needs bubblewrap."
                 hint = f"{there} {hint}"
         raise SetupError(
@@ -150,7 +150,7 @@ def report(provider: str = "process") -> Protections:
     names = get_args(Provider)
     if provider not in names:
         raise SetupError(f"there is no sandbox {provider!r}", hint=near(provider, names))
-    bwrap = _bwrap.look()[0] if provider == "bwrap" else ""
+    bwrap = _bwrap.probe()[0] if provider == "bwrap" else ""
     return replace(_machine(), provider=cast("Provider", provider), bwrap=bwrap)
 
 

@@ -123,12 +123,12 @@ class Fence:
             ends: ends of pipes that it alone keeps, by their names in the job.
         """
         reading, writing = self.pipe()
-        walled = self._protections.provider == "bwrap"
+        in_bwrap = self._protections.provider == "bwrap"
         folder = self._directory.name
         if self._protections.warning:
             close_memory(ctypes.CDLL(None, use_errno=True))  # of this process, which the program may be able to see
         confinement = {"limits": asdict(self._limits), "using": self._protections.job}
-        job = {**job, **ends, **confinement, "report": writing, "parent": 0 if walled else os.getpid()}
+        job = {**job, **ends, **confinement, "report": writing, "parent": 0 if in_bwrap else os.getpid()}
         stdin = os.memfd_create("job")
         self._open.add(stdin)
         with open(stdin, "wb", closefd=False) as file:
@@ -140,7 +140,7 @@ class Fence:
         command = [sys.executable, *["-P", "-s", "-S", "-X", "utf8", "-W", "ignore"], "-c", _BOOT, _FOLDER]
         if sys.dont_write_bytecode:
             command.insert(1, "-B")
-        if walled:
+        if in_bwrap:
             command = _bwrap.command(self._protections.bwrap, folder, command, _FOLDER)
         popen = subprocess.Popen(
             command, cwd=folder, env=environment, stdin=stdin, stdout=output, stderr=output,
@@ -228,7 +228,7 @@ class Fence:
             self._open.discard(fd)
 
 
-def ended(process: Process, cpu: int) -> tuple[str, str]:
+def explain_end(process: Process, cpu: int) -> tuple[str, str]:
     """Status and words for a process that ended before it should have."""
     if process.status < 0:
         # The kernel's clock for the limit and the one in `cpu` differ by some per cent. A program that ignores SIGXCPU

@@ -11,11 +11,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from typing import NoReturn
-
+from typing import Any
 
 DETAIL = 2000
 """Characters of a message."""
@@ -126,7 +122,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def described(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Class and message, bounded; asking a program's own exception for it may itself go wrong."""
     try:
         return f"{type(error).__name__}: {error}"[:DETAIL]
@@ -145,7 +141,7 @@ def send(fd: int, data: Any, longest: int) -> None:
 
     Raises:
         TooLongError: if it has more than `longest` bytes; nothing is written then.
-        OSError: if nobody reads any more.
+        OSError: if the other end is closed.
     """
     text = json.dumps(data).encode()
     if len(text) > longest:
@@ -162,25 +158,21 @@ def receive(fd: int, longest: int) -> Any:
         TooLongError: if it announces more than `longest` bytes.
         GoneError: at the end of the stream, or if it is no JSON.
     """
-    length = int.from_bytes(_exactly(fd, 4), "big")
+    length = int.from_bytes(_read_exactly(fd, 4), "big")
     if length > longest:
         raise TooLongError
-    text = _exactly(fd, length)
+    text = _read_exactly(fd, length)
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        _gone()
+        raise GoneError from None
 
 
-def _exactly(fd: int, size: int) -> bytes:
-    got = bytearray()
-    while len(got) < size:
-        piece = os.read(fd, min(1 << 20, size - len(got)))
+def _read_exactly(fd: int, size: int) -> bytes:
+    received = bytearray()
+    while len(received) < size:
+        piece = os.read(fd, min(1 << 20, size - len(received)))
         if not piece:
-            _gone()
-        got += piece
-    return bytes(got)
-
-
-def _gone() -> NoReturn:
-    raise GoneError from None
+            raise GoneError
+        received += piece
+    return bytes(received)
