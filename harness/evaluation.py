@@ -22,7 +22,7 @@ from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse, raise_all
 from harness.engine_api import Engine
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
-from harness.executors import await_workers, chosen
+from harness.executors import await_workers, choose_executor
 from harness.runtime.manifest import (
     META,
     SPEC,
@@ -220,7 +220,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
     """Play a plan and write its results into `options.output_path`. Errors as in `evaluate`."""
     folder = options.output_path or default_folder(plan, options.overwrite)
     check_execution(plan, options.allow_code_execution, options.sandbox)
-    executor = chosen(plan, options)
+    executor = choose_executor(plan, options)
     executor.check(plan, options)
     surveyed = survey(plan)
     _check(plan, surveyed.labels)

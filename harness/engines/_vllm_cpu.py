@@ -75,7 +75,7 @@ def choose(
 
 
 @contextlib.contextmanager
-def applied(environment: Mapping[str, str]) -> Iterator[None]:
+def set_variables(environment: Mapping[str, str]) -> Iterator[None]:
     """Variables for the processes that begin meanwhile."""
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)

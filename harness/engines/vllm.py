@@ -170,7 +170,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         settings = {**more, **environment}
         self._platform = {"platform": current_platform.device_type, "settings": settings}
         self._reaper = ChildReaper()
-        with self._reaper.over_children() as self._processes, _vllm_cpu.applied(environment):
+        with self._reaper.over_children() as self._processes, _vllm_cpu.set_variables(environment):
             self._engine = AsyncLLM.from_engine_args(
                 AsyncEngineArgs(**arguments),
                 # Batch sizes for work that is all there, as vLLM chooses them offline: twice to eight times larger.

@@ -21,7 +21,7 @@ from harness.runtime.runner import Work
 
 from ._fence import clear as await_workers
 
-__all__ = ["EXECUTORS", "Executor", "await_workers", "chosen"]
+__all__ = ["EXECUTORS", "Executor", "await_workers", "choose_executor"]
 
 EXECUTORS = {"local": "harness.executors.local:Local", "ray": "harness.executors.ray:Ray"}
 """name → where its class is."""
@@ -49,7 +49,7 @@ class Executor(ABC):
         return None
 
 
-def chosen(plan: Plan, options: Options) -> Executor:
+def choose_executor(plan: Plan, options: Options) -> Executor:
     """The executor that the command asks for, else the spec, else this process.
 
     Raises:

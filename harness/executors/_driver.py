@@ -121,7 +121,7 @@ class Driver:
                     slot.result()
                 waiting -= ended
         finally:
-            await _cancelled(slots)
+            await _cancel(slots)
         if not self.scheduler.done:
             times = self.settings.max_restarts + 1
             raise EngineFatalError(f"every worker was lost {times} times; the last: {self.lost[-1]}")
@@ -166,7 +166,7 @@ class Driver:
                     self._keep(number, update.result())
                     update = None
         finally:
-            await _cancelled([pings, *filter(None, [update])])
+            await _cancel([pings, *filter(None, [update])])
 
     async def _place(self, number: int, actor: Any) -> None:
         """Wait for the cluster to have room for the worker. With no worker at all the waiting has an end."""
@@ -293,7 +293,7 @@ def worker_class(ray: Any, needs: Mapping[str, Any]) -> Any:
         raise SetupError(message, hint=f"Found {dict(needs)}.") from None
 
 
-async def _cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
+async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,7 +14,7 @@ from harness.cli import main
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
 from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, UserError
-from harness.executors import _fence, chosen
+from harness.executors import _fence, choose_executor
 from harness.executors._worker import Worker, WorkerUpdate
 from harness.executors.local import Local
 from harness.runtime.options import Options
@@ -29,14 +29,16 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_this_process_unless_an_option_says_otherwise() -> None:
-    assert isinstance(chosen(plan(), Options()), Local)
-    assert isinstance(chosen(plan("executor={use: ray, workers: 2}"), Options(executor={"use": "local"})), Local)
+    assert isinstance(choose_executor(plan(), Options()), Local)
+    assert isinstance(
+        choose_executor(plan("executor={use: ray, workers: 2}"), Options(executor={"use": "local"})), Local
+    )
 
 
 def test_a_spec_or_a_command_says_where() -> None:
-    result: Any = chosen(plan("executor={use: ray, workers: 4, num_gpus: 0.5}"), Options())
+    result: Any = choose_executor(plan("executor={use: ray, workers: 4, num_gpus: 0.5}"), Options())
     assert (result.workers, result.num_gpus, result.num_cpus) == (4, 0.5, 1)
-    result = chosen(plan(), Options(executor={"use": "ray", "workers": 3, "resources": {"tpu": 1}}))
+    result = choose_executor(plan(), Options(executor={"use": "ray", "workers": 3, "resources": {"tpu": 1}}))
     assert (result.workers, result.resources) == (3, {"tpu": 1})
 
 
@@ -81,7 +83,7 @@ def test_what_is_no_executor_at_all(tmp_path: Path, executor: Any) -> None:
 def test_what_several_processes_cannot_do_is_refused(changes: tuple[str, ...], options: Options, says: str) -> None:
     result = plan("executor={use: ray, workers: 2}", *changes)
     with pytest.raises(SetupError, match=says):
-        chosen(result, options).check(result, options)
+        choose_executor(result, options).check(result, options)
 
 
 def test_where_it_is_played_is_no_part_of_what_is_measured() -> None:
