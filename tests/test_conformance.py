@@ -190,6 +190,7 @@ def test_specs_hold_together(name: str) -> None:
     resolve.plan(loaded, BUILTIN)  # with the baseline
 
 
+@pytest.mark.slow
 def test_every_prompt_set_is_used_by_a_spec_and_so_examined() -> None:
     used = set()
     for entry in BUILTIN.listing("specs"):

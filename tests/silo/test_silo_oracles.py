@@ -107,7 +107,10 @@ def test_a_long_chain_that_pulls_runs_out_of_rounds() -> None:
     perfect(play("prefix_sum", "mailbox", 100, plan="chain", inbox="push"))
 
 
-@pytest.mark.parametrize("task", ["global_maximum", "matrix_multiply", "distributed_sort", "load_balance"])
+@pytest.mark.parametrize(
+    "task",
+    ["global_maximum", "distributed_sort", "load_balance", pytest.param("matrix_multiply", marks=pytest.mark.slow)],
+)
 def test_a_hundred_agents(task: str) -> None:
     for channel in ("mailbox", "broadcast", "store"):
         perfect(play(task, channel, 100, plan="star"))
