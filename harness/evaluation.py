@@ -108,7 +108,7 @@ class Run:
 
         project = find()
         cited = {name for table in self.table_specs for name in table.published}
-        return [against([table], self.spec, project)[0] if table.id in cited else table for table in published]
+        return [against(table, self.spec, project) if table.id in cited else table for table in published]
 
     @property
     def prices(self) -> dict[str, Price]:

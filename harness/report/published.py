@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from harness.api import Range
 from harness.config import spec, yamls
@@ -91,8 +91,8 @@ def _record(entry: Mapping[str, Any]) -> Record:
     return Record(labels, **{key: value for key, value in entry.items() if key in keys})
 
 
-def against(published: Iterable[Published], run: Spec, project: Project) -> list[Published]:
-    """The published tables, with what a run plays otherwise than the profile behind each (`Published.differs`).
+def against(table: Published, run: Spec, project: Project) -> Published:
+    """The published table, with what a run plays otherwise than the profile behind it (`Published.differs`).
 
     Compared are task, protocol and prompts of the conditions that run and profile share, and the parameters of the
     metrics that have figures.
@@ -100,16 +100,9 @@ def against(published: Iterable[Published], run: Spec, project: Project) -> list
     Raises:
         SpecError: for a profile that is no spec of the project.
     """
-    profiles: dict[str, Spec] = {}
-    compared = []
-    for table in published:
-        name = table.profile
-        if name is not None and name not in profiles:
-            profiles[name] = spec.load(name, project)
-        compared.append(
-            table if name is None else dataclasses.replace(table, differs=_differs(table, run, profiles[name], project))
-        )
-    return compared
+    if table.profile is None:
+        return table
+    return dataclasses.replace(table, differs=_differs(table, run, spec.load(table.profile, project), project))
 
 
 def _differs(table: Published, run: Spec, profile: Spec, project: Project) -> str | None:
@@ -127,12 +120,8 @@ def _differs(table: Published, run: Spec, profile: Spec, project: Project) -> st
         return f"The profile {profile.name} has none of this run's conditions."
     if not other:
         return None
-    listed = "; ".join([*other][:_MOST]) + ("; …" if len(other) > _MOST else "")
+    listed = "; ".join([*other][:8]) + ("; …" if len(other) > 8 else "")
     return f"This run is not the profile {profile.name}: {listed}. `--spec {profile.name}` plays it."
-
-
-_MOST: Final = 8
-"""So many differences are listed."""
 
 
 def _settings(data: Mapping[str, Any], metrics: Collection[str], project: Project) -> dict[str, str]:
