@@ -47,7 +47,7 @@ def test_the_longest_right_answer_fits(name: str) -> None:
     plan = planned(name)
     limit = plan.sampling.get("max_tokens")
     for protocol, task, case in largest(plan):
-        answer = max(map(task.written, case.target), key=len)
+        answer = max(map(task.answer_text, case.target), key=len)
         everything = " ".join(shown(case.private[agent]["shard"]) for agent in case.agents)
         form = first_turn(protocol, task, case).reply
         assert isinstance(form, Calls | Commands)
@@ -69,7 +69,7 @@ def test_the_longest_right_answer_fits(name: str) -> None:
 def test_the_matrix_of_a_hundred_agents_has_its_published_size() -> None:
     """What this is about: III-30's answer at N = 100 was cut at 8,192 tokens."""
     task = BUILTIN.load("tasks", "silo/matrix_multiply")(agents=100)
-    [answer] = {task.written(answer) for answer in next(iter(task.cases(1, 0))).target}
+    [answer] = {task.answer_text(answer) for answer in next(iter(task.cases(1, 0))).target}
     assert 60_000 < len(answer) < 61_000
 
 

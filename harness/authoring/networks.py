@@ -129,7 +129,7 @@ FAMILIES: dict[Family, Callable[[int, int], Edges]] = {
 # ---------------------------------------------------------------------------------------- networks
 
 
-def named(agents: Collection[str], edges: Iterable[tuple[int, int]]) -> Adjacency:
+def adjacency_of(agents: Collection[str], edges: Iterable[tuple[int, int]]) -> Adjacency:
     """The neighbors of every agent, when node i is the agent with the i-th name."""
     agents = list(agents)
     lists: dict[str, list[str]] = {name: [] for name in agents}
@@ -151,7 +151,7 @@ def seeded(family: Family, size: int, samples: int, seed: int) -> Iterator[Netwo
     for sample in range(samples):
         rng = random.Random(derive_seed("agentsnet", family, size, sample, seed))  # the word is part of all results
         edges = FAMILIES[family](size, rng.randrange(2**31))
-        yield Network(f"{family}-{size}-{sample}", family, sample, named(draw_names(rng, size), edges))
+        yield Network(f"{family}-{size}-{sample}", family, sample, adjacency_of(draw_names(rng, size), edges))
 
 
 # ----------------------------------------------------------------------------------------- lengths
@@ -241,7 +241,7 @@ class NetworkTask(Task):
     def example(self) -> Case:
         """A triangle with a tail, one of AgentsNet's three networks of four agents."""
         agents = ("Emma", "Alan", "Bob", "Evelyn")
-        return self.case(Network("example", "example", 0, named(agents, [(0, 1), (0, 2), (0, 3), (1, 3)])), 0)
+        return self.case(Network("example", "example", 0, adjacency_of(agents, [(0, 1), (0, 2), (0, 3), (1, 3)])), 0)
 
     def rounds(self, case: Case) -> int:
         """The round budget: 2D + 1 messages to each neighbor in a network of diameter D, so that every agent can ask

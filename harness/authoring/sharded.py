@@ -110,7 +110,7 @@ class ShardedTask(QuestionTask):
         solved = self.solve(shards, known)
         return solved if self.segmented(known) else [solved] * len(shards)
 
-    def written(self, answer: Any) -> str:
+    def answer_text(self, answer: Any) -> str:
         """An answer as an agent would write it: JSON, rounded to `digits`."""
         return answer if isinstance(answer, str) else json.dumps(_rounded(answer, self.digits))
 

@@ -47,7 +47,7 @@ class World(ABC):
         """Whether no agent can continue, whatever a single agent does, other than giving up what it holds."""
         return False
 
-    def freed(self) -> World:
+    def break_deadlock(self) -> World:
         """The state after the deadlock was broken from outside; called only in a deadlock."""
         raise NotImplementedError(f"{type(self).__name__} says nothing of how a deadlock is broken")
 

@@ -215,7 +215,7 @@ class _Game:
             if self.rules.deadlock == "terminal":
                 self.end = "deadlock"
             else:
-                self.world = self.world.freed()
+                self.world = self.world.break_deadlock()
                 self.waited = dict.fromkeys(self.waited, 0)
         if self.end is None and (self.world.over or self.passed >= len(self.case.agents)):
             self.end = "over"

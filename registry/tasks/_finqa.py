@@ -1,4 +1,4 @@
-"""FinQA's programs: running them, and when two are the same (Chen et al. 2021, sections 3.2 and 5).
+"""FinQA's programs: execution and equality (Chen et al. 2021, sections 3.2 and 5).
 
 Execution accuracy compares results: floats rounded to five decimals, no tolerance. Program accuracy compares the
 formulas: every distinct literal of the gold program is a symbol, and a program with any other literal is wrong, so
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Value = float | Literal["yes", "no"]
-"""What a program comes to."""
+"""The result of a program."""
 Table = Sequence[Sequence[str]]
 """Rows of cells as in the data set; the first cell of a row is its name."""
 
@@ -43,9 +43,9 @@ _CELL = re.compile(r"\s*+([-−]?)\s*+[$€£¥]?\s*+([-−]?)\s*+([0-9][0-9,]{0
 
 
 def execute(program: Program, table: Table | None = None) -> Value | Problem:
-    """The last step's result, rounded to five decimals; every step must have one. Total for what `parse` gives.
+    """Return the last step's result, rounded to five decimals, or why a step has none. Never raises.
 
-    Floats, not fractions, as in the benchmark: its gold values were made so, and are compared exactly.
+    Computes with floats, as the benchmark does, because its gold values are floats and compared exactly.
     """
     results: list[Value] = []
     for step in program.steps:
@@ -61,8 +61,10 @@ def execute(program: Program, table: Table | None = None) -> Value | Problem:
 
 
 def execution_equal(value: Value | Problem, gold: Any) -> bool:
-    """Whether a result is the gold one: the same number to five decimals, or the same word. Total; a `Problem` never
-    is, and neither is a truth value or what is not finite."""
+    """Return whether a result is the gold one: the same number to five decimals, or the same word.
+
+    False for a `Problem`, truth values and numbers that are not finite. Never raises.
+    """
     if isinstance(value, str) or isinstance(gold, str):
         return isinstance(value, str) and value in ("yes", "no") and value == gold
     numbers = [n for n in (value, gold) if isinstance(n, (int, float)) and not isinstance(n, bool)]
@@ -72,24 +74,23 @@ def execution_equal(value: Value | Problem, gold: Any) -> bool:
 
 
 def program_equal(program: Program, gold: Program) -> bool:
-    """Whether `program` is the gold program up to algebra, its literals taken as symbols.
+    """Return whether `program` is the gold program up to algebra, with literals as symbols.
 
-    Equal are programs whose last steps are the same rational function of the literals; `exp`, `greater` and the table
-    operations are functions of which nothing is known but that equal arguments give equal results. False if `program`
-    has a literal or a row that the gold program has not, in whichever step, or if either divides by what is always 0.
+    Two programs are equal if their last steps are the same rational function of the literals. `exp`, `greater` and the
+    table operations are uninterpreted functions. The result is False if any step of `program` has a literal or a row
+    that the gold program lacks, or if either program divides by an expression that is always 0.
 
-    Decided by computing both at one random point of a prime field (Schwartz 1980; Zippel 1979): linear in the steps,
-    however large the polynomials. Twenty steps make degrees of at most 2**20, so two different functions agree by
-    chance with a probability below 2**-100.
+    Both are evaluated at one random point of a prime field (Schwartz 1980; Zippel 1979), in time linear in the steps.
+    Twenty steps have degrees of at most 2**20, so different functions agree with a probability below 2**-100.
     """
     if not _symbols(program) <= _symbols(gold):
         return False
-    mine, right = _residue(program), _residue(gold)
-    return mine is not None and mine == right
+    point, gold_point = _residue(program), _residue(gold)
+    return point is not None and point == gold_point
 
 
 def _arithmetic(step: Step, results: Sequence[Value]) -> Value:
-    """The step's result.
+    """Return the step's result.
 
     Raises:
         ValueError: where there is no finite real number, in words.
@@ -141,29 +142,29 @@ def _table(step: Step, table: Table | None) -> float:
 
 
 def _cell(cell: str) -> float:
-    """A cell's number: `$ 5,829`, `12.5 %` (0.125), `-35 ( 35 )` and `( 35 )` (-35), `5829 ( 2 )` (5829).
+    """Return a cell's number: `$ 5,829`, `12.5 %` (0.125), `-35 ( 35 )` and `( 35 )` (-35), `5829 ( 2 )` (5829).
 
     Raises:
         ValueError: if it has none.
     """
     text = cell.strip()
-    bracketed = text.startswith("(") and text.endswith(")")
-    found = _CELL.match(text[1:-1] if bracketed else text)
-    rest = text[found.end() + bracketed : len(text) - bracketed].strip() if found else text
-    if found is None or (rest and not rest.startswith("(")):
+    in_brackets = text.startswith("(") and text.endswith(")")
+    match = _CELL.match(text[1:-1] if in_brackets else text)
+    rest = text[match.end() + in_brackets : len(text) - in_brackets].strip() if match else text
+    if match is None or (rest and not rest.startswith("(")):
         raise ValueError(f"the cell {cell!r:.40} is no number")
-    value = float(found[3].replace(",", "")) / (100 if found[4] else 1)
-    return -value if bracketed or found[1] or found[2] else value
+    value = float(match[3].replace(",", "")) / (100 if match[4] else 1)
+    return -value if in_brackets or match[1] or match[2] else value
 
 
 def _symbols(program: Program) -> set[str]:
-    """The literals of all steps, and the table operations, each of which is one too."""
+    """Return the literals of all steps, and the table operations as literals."""
     literals = {a for s in program.steps if s.operation in ARITHMETIC for a in s.arguments if not a.startswith("#")}
     return literals | {str(s) for s in program.steps if s.operation in TABLE}
 
 
 def _residue(program: Program) -> int | None:
-    """The last step's function at the random point; None where it is not defined anywhere."""
+    """Return the last step's function at the random point; None if it is undefined everywhere."""
     results: list[int | None] = []
     for step in program.steps:
         if step.operation in TABLE:
@@ -188,5 +189,5 @@ def _combine(operation: str, a: int, b: int) -> int | None:
 
 
 def _point(symbol: str) -> int:
-    """A coordinate of the random point: the same for the same symbol, unforeseeable for whoever writes a program."""
+    """Return a symbol's coordinate of the random point. The author of a program cannot predict it."""
     return int.from_bytes(hashlib.blake2b(symbol.encode("utf-8", "replace"), digest_size=32).digest(), "big") % _PRIME

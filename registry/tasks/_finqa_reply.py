@@ -1,4 +1,4 @@
-"""Where a reply says its FinQA program."""
+"""Finds the FinQA program in a reply."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from ._finqa_text import ARITHMETIC, EXAMPLE, OPERATIONS, TABLE, Problem, Progra
 
 _LABEL = re.compile(r"(?<!\w)program[ \t]{0,3}[*_`\"']{0,4}[ \t]{0,3}[:：=][ \t*_`]{0,6}", re.IGNORECASE)
 _LABELS = 50
-"""How many labels are tried, from the last one back; bounds the time."""
+"""How many labels are tried, from the last one back. This bounds the time."""
 _WINDOW = 6_000
-"""Characters behind a label that are read; more than `MAX_STEPS` steps take."""
+"""How many characters after a label are read; more than `MAX_STEPS` steps need."""
 _WRAPPING = re.compile(r"(?:\s|```+[\w+-]{0,20}|[*_`\"'“”\[])*+")
 _OPERATION = re.compile(rf"(?<![\w#])(?:{'|'.join(OPERATIONS)})\s{{0,3}}\(", re.IGNORECASE)
-_NAMED = re.compile(r"(?<!\w)(?:#[0-9]{1,3}|[A-Za-z_]\w{0,40})\s{0,3}=\s{0,3}\Z")
+_NAME_BEFORE = re.compile(r"(?<!\w)(?:#[0-9]{1,3}|[A-Za-z_]\w{0,40})\s{0,3}=\s{0,3}\Z")
 _JSON = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramReply(Reply):
-    """A reply that ends in a FinQA program; the action is the program as text, in the benchmark's own form.
+    """A reply that ends in a FinQA program. The action is the program as text, in the benchmark's own form.
 
-    Read is, in this order: the last `Program:` that a step follows, on its line or below it, whatever bold, quotes or
-    fence stand around it, also as the key of a JSON object (text, or a list of steps); else the last run of operations
-    in the text, which an empty line ends. A last program that is broken is an error: earlier ones do not count.
+    The program is read from the last label `Program:` with a step after it, on its line or below, with or without bold,
+    quotes or a fence, also as the key of a JSON object (a text, or a list of steps). Without a label it is the last run
+    of operations in the text, up to an empty line. If the last program is broken, the reply is unreadable: earlier
+    programs do not count.
 
     Attributes:
-        repair: whether what the benchmark itself would not read, and whose meaning is plain, is mended (`parse`).
+        repair: whether to accept programs that the benchmark does not read although their meaning is clear (`parse`).
     """
 
     repair: bool = False
 
     def parse(self, text: str) -> Parsed:
-        """The program that `text` gives."""
+        """Parse the program in `text`."""
         plain = text.replace("\\_", "_").replace("\\#", "#")  # as Markdown escapes them
-        found = self._labelled(plain) or self._last(plain)
-        if isinstance(found, Program):
-            return Parsed(str(found))
-        why = found.words if found else "no program was found"
-        return Parsed(error=f"{why.rstrip('.')}. End with a line such as: Program: {EXAMPLE}")
+        result = self._labelled(plain) or self._last(plain)
+        if isinstance(result, Program):
+            return Parsed(str(result))
+        reason = result.words if result else "no program was found"
+        return Parsed(error=f"{reason.rstrip('.')}. End with a line such as: Program: {EXAMPLE}")
 
     def allows(self, action: Action) -> bool:
-        """The text of a program."""
+        """Whether the action is the text of a program."""
         return isinstance(action, str) and isinstance(parse(action), Program)
 
     def well_formed(self, text: str) -> bool:
@@ -55,7 +56,7 @@ class ProgramReply(Reply):
         return _LABEL.search(text) is not None
 
     def constraint(self) -> Mapping[str, Any]:
-        """One line: the label and one to eight steps."""
+        """A regular expression of one line: the label and one to eight steps."""
         value = r"(-?[0-9]{1,12}(\.[0-9]{1,6})?%?|const_(m1|[0-9]{1,10})|#[0-7])"
         step = rf"(({'|'.join(ARITHMETIC)})\({value}, {value}\)|({'|'.join(TABLE)})\([^(),\n]{{1,60}}, none\))"
         return {"regex": f"Program: {step}(, {step}){{0,7}}"}
@@ -64,13 +65,13 @@ class ProgramReply(Reply):
         places = [label.end() for label in _LABEL.finditer(text)][-_LABELS:]
         for place in reversed(places):
             window = text[place : place + _WINDOW]
-            found = self._json(window) or self._read(window)
-            if found is not None:
-                return found
+            result = self._json(window) or self._read(window)
+            if result is not None:
+                return result
         return None
 
     def _json(self, window: str) -> Program | Problem | None:
-        """A program that stands there as a JSON value."""
+        """Read a program that is a JSON value."""
         try:
             value = _JSON.raw_decode(window.lstrip())[0]
         except (ValueError, RecursionError):
@@ -80,37 +81,37 @@ class ProgramReply(Reply):
         return self._read(value) if isinstance(value, str) else None
 
     def _read(self, window: str) -> Program | Problem | None:
-        """The program at the beginning of `window`; None if no step stands there."""
+        """Read the program at the beginning of `window`; None if there is no step."""
         wrapping = _WRAPPING.match(window)
         reading = Reading(window, wrapping.end() if wrapping else 0, self.repair)
-        if reading.begins() is None:
+        if reading.step_start() is None:
             return None
         program = reading.program()
         if isinstance(program, Problem):
             return program
-        # A step that words part from the program is part of it all the same: better none than half of it.
+        # A later step after other words belongs to the program too: better no program than half of it.
         rest = window[reading.at :].partition("\n")[0]
-        more = _OPERATION.search(rest)
-        below = Reading(window, reading.at + len(rest), self.repair).begins()
-        if more or below is not None:
-            shown = rest[: more.start() if more else None].strip()
-            return Problem(f"{shown!r:.60} stands between steps; commas part them")
+        later_call = _OPERATION.search(rest)
+        next_step = Reading(window, reading.at + len(rest), self.repair).step_start()
+        if later_call or next_step is not None:
+            between = rest[: later_call.start() if later_call else None].strip()
+            return Problem(f"{between!r:.60} stands between steps; commas part them")
         return program
 
     def _last(self, text: str) -> Program | Problem | None:
-        """The last run of operations, each run read once."""
-        found: Program | Problem | None = None
+        """Read the last run of operations. Each run is read once."""
+        result: Program | Problem | None = None
         at = 0
         while call := _OPERATION.search(text, at):
             reading = Reading(text, self._start(text, at, call.start()), self.repair, blank_lines=False)
-            found = reading.program()
+            result = reading.program()
             at = max(reading.at, call.end())
-        return found
+        return result
 
     def _start(self, text: str, after: int, call: int) -> int:
-        """Where the step with an operation at `call` begins: before its name, or numbering that begins a line."""
+        """Return where the step with its operation at `call` starts: before its name, or before numbering."""
         line = max(after, text.rfind("\n", max(after, call - 60), call) + 1)
-        if Reading(text, line, self.repair).begins() == call:
+        if Reading(text, line, self.repair).step_start() == call:
             return line
-        named = _NAMED.search(text, max(after, call - 60), call)
-        return named.start() if named else call
+        name = _NAME_BEFORE.search(text, max(after, call - 60), call)
+        return name.start() if name else call

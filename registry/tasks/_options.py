@@ -1,4 +1,4 @@
-"""Multiple-choice rows that have their options within the question: "… The options are: (A) one (B) two"."""
+"""Options within the question of a multiple-choice row: "… The options are: (A) one (B) two"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MARK = re.compile(r"(?:^|(?<=\s))\(([A-Z])\)\s")
 
 
 def split_options(text: str) -> tuple[str, list[str]] | None:
-    """The question and its options in order; None if there are none, or not (A), (B), (C), … each once, in order.
+    """Return the question and its options in order; None without options, or if not (A), (B), … each once, in order.
 
     >>> split_options("Which? The options are: (A) one (B) two.")
     ('Which?', ['one', 'two'])
@@ -35,9 +35,9 @@ def split_options(text: str) -> tuple[str, list[str]] | None:
     return question.strip(), options
 
 
-def listed(options: Any) -> list[str]:
-    """Options as a list: as they are, or read from text such as "['one', 'two']". Raises `ValueError` for other."""
-    found = read(options) if isinstance(options, str) else options
-    if not isinstance(found, (list, tuple)) or not found:
+def as_list(options: Any) -> list[str]:
+    """Return options as a list; a text such as "['one', 'two']" is read. Raises `ValueError` for anything else."""
+    value = read(options) if isinstance(options, str) else options
+    if not isinstance(value, (list, tuple)) or not value:
         raise ValueError(f"no list of options: {options!r:.60}")
-    return [str(option) for option in found]
+    return [str(option) for option in value]

@@ -1,4 +1,4 @@
-"""Python programs that are the same but for how they are written."""
+"""A normal form of Python programs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import itertools
 import warnings
 
 MAX_PROGRAM = 20_000
-"""Characters of a program that Python's parser is given; it bounds how long that takes."""
+"""Longest program that Python's parser reads, in characters. This bounds its time."""
 
 
 def same_program(program: str) -> str:
-    """One text for all programs with the same syntax tree, whatever their comments, docstrings, blanks, quotes and
-    brackets; an import that stands there twice counts once.
+    """Return the same text for all programs with the same syntax tree.
 
-    A text that does not parse, is nested too deeply, or is longer than `MAX_PROGRAM`, is taken as it stands, but for
-    blank lines around it and blanks at the ends of lines. Never raises.
+    Comments, docstrings, blanks, quotes, brackets and repeated imports make no difference. A text that does not parse,
+    is nested too deeply, or is longer than `MAX_PROGRAM`, only loses blank lines around it and blanks at the ends of
+    lines. Never raises.
     """
     if len(program) <= MAX_PROGRAM:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what a model wrote, such as "\d" in a plain string
+                warnings.simplefilter("ignore")  # about model code such as "\d" in a plain string
                 tree = ast.parse(program)
             return ast.unparse(_bare(tree))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -29,19 +29,19 @@ def same_program(program: str) -> str:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings and without imports that stand there already."""
+    """Return the tree without docstrings and repeated imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            texts = itertools.takewhile(_is_text, node.body)  # a docstring, and any text right behind it
+            texts = itertools.takewhile(_is_text, node.body)  # a docstring, and any text right after it
             del node.body[: len(list(texts))]
-    known: set[str] = set()
-    kept: list[ast.stmt] = []
+    seen: set[str] = set()
+    statements: list[ast.stmt] = []
     for statement in tree.body:
-        written = ast.dump(statement) if isinstance(statement, ast.Import | ast.ImportFrom) else ""
-        if not written or written not in known:
-            kept.append(statement)
-        known.add(written)
-    tree.body = kept
+        dump = ast.dump(statement) if isinstance(statement, ast.Import | ast.ImportFrom) else ""
+        if not dump or dump not in seen:
+            statements.append(statement)
+        seen.add(dump)
+    tree.body = statements
     return tree
 
 

@@ -1,4 +1,4 @@
-"""Sums and products, made here: a data set of any size that needs no data."""
+"""Generated sums and products: a data set of any size, without files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness.errors import Place
 
 @plugin
 class Arithmetic(DatasetTask):
-    """Arithmetic: generated expressions with one whole number as their value; offline, any number of them.
+    """Arithmetic: generated expressions whose value is an integer. Works offline, with any number of questions.
 
     Attributes:
-        size: how many questions.
-        terms: how many numbers an expression has.
-        digits: how many digits a number has at most.
-        operators: between numbers, any of + - *.
+        size: the number of questions.
+        terms: numbers per expression.
+        digits: digits per number at most.
+        operators: the operators between numbers, any of + - *.
     """
 
     size: Annotated[int, Range(ge=1, le=10_000_000)] = 100
@@ -35,11 +35,11 @@ class Arithmetic(DatasetTask):
 
     def __post_init__(self) -> None:
         if not self.operators or set(self.operators) - set("+-*"):
-            raise ValueError(f"operators are any of + - *, found {self.operators!r}")
+            raise ValueError(f"operators must be any of + - *, found {self.operators!r}")
         super().__post_init__()
 
     def rows(self, split: str, seed: int) -> Iterator[tuple[Place, Row]]:
-        """Generated rows; each depends on its number, the split, the seed and the sizes, and on nothing else."""
+        """Yield generated rows. Each depends only on its number, the split, the seed and the parameters."""
         for number in range(self.size):
             rng = random.Random(derive_seed("arithmetic", self.terms, self.digits, self.operators, split, seed, number))
             value = product = rng.randrange(10**self.digits)

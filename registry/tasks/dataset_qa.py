@@ -1,4 +1,4 @@
-"""Any data set as a task, in YAML alone."""
+"""Any data set as a task, declared in YAML."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from harness.authoring.documents import DatasetTask
 
 @plugin
 class DatasetQA(DatasetTask):
-    """Questions from a data set on the hub or from local files, declared in YAML with lm-eval's words."""
+    """Questions from a data set on the hub or from local files, declared in YAML with lm-eval's keys."""

@@ -1,4 +1,4 @@
-"""FinQA (Chen et al., 2021): questions about financial reports, answered by short programs."""
+"""FinQA (Chen et al., 2021): questions about financial reports, answered with short programs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ._finqa import Problem, Program, ProgramReply, execute, execution_equal, pa
 
 @plugin
 class FinQA(DatasetTask):
-    """FinQA: a program of ten operations whose result is the answer; execution and program accuracy.
+    """FinQA: a program in a language of ten operations, whose result is the answer; execution and program accuracy.
 
     Rows have `question`, `context` (or `pre_text`, `table` and `post_text`), `gold_program` (or `program`) and
-    `gold_execution_answer` (or `exe_ans`), also inside `qa`.
+    `gold_execution_answer` (or `exe_ans`), directly or in `qa`.
     """
 
     dataset_path: str | None = "ibm-research/finqa"
@@ -39,7 +39,7 @@ class FinQA(DatasetTask):
         return Form("program", lambda choices: ProgramReply(), "")
 
     def canonical(self, case: Case, action: Action) -> str:
-        """Its value with the case's table; of a program without one its steps."""
+        """The program's value with the case's table; its steps if it has no value."""
         program = parse(str(action))
         value = program if isinstance(program, Problem) else execute(program, case.target.get("table"))
         if isinstance(value, Problem):
@@ -47,7 +47,7 @@ class FinQA(DatasetTask):
         return str(value + 0.0) if isinstance(value, float) else value
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """One spelling for columns that have several."""
+        """Unify the names of columns."""
         doc = {**doc, **doc["qa"]} if isinstance(doc.get("qa"), Mapping) else doc
         context = doc.get("context")
         if context is None:
@@ -71,7 +71,7 @@ class FinQA(DatasetTask):
             return float(execution_equal(execute(program, target.get("table")), target["value"]))
 
         def program(action: Action, target: Mapping[str, Any]) -> float:
-            given, gold = parse(str(action)), parse(target["answers"][0])
-            return float(isinstance(given, Program) and isinstance(gold, Program) and program_equal(given, gold))
+            answer, gold = parse(str(action)), parse(target["answers"][0])
+            return float(isinstance(answer, Program) and isinstance(gold, Program) and program_equal(answer, gold))
 
         return {"execution": Measure(execution), "program": Measure(program)}

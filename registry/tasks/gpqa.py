@@ -16,11 +16,11 @@ _RIGHT, _WRONG = "Correct Answer", ("Incorrect Answer 1", "Incorrect Answer 2", 
 
 @plugin
 class GPQA(DatasetTask):
-    """GPQA: four options, whose order is drawn once for each question and is the same in every run.
+    """GPQA: four options in a random order, which is the same in every run.
 
-    Rows are the data set's (`Question`, `Correct Answer`, `Incorrect Answer 1` to 3) or have the options within
-    `question`, in the order given, and `gold_answer`. The data set is gated: accept its terms on the hub first, and do
-    not publish its questions.
+    Rows have `Question`, `Correct Answer` and `Incorrect Answer 1` to 3, as in the data set; or `gold_answer` and the
+    options within `question`, whose order is kept. The data set is gated: accept its terms on the hub first, and do not
+    publish its questions.
     """
 
     dataset_path: str | None = "Idavidrein/gpqa"
@@ -33,13 +33,13 @@ class GPQA(DatasetTask):
     instruction: str | None = "Think step by step, then end your reply with: The answer is (X)."
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """Four options and the index of the right one."""
+        """Add four options and the index of the right one."""
         if _RIGHT in doc:
             options = [str(doc[name]).strip() for name in (_RIGHT, *_WRONG)]
             order = random.Random(derive_seed("gpqa", doc["Question"])).sample(range(4), 4)
-            drawn = [options[i] for i in order]
-            found = {"question": doc["Question"].strip(), "options": drawn, "answer": order.index(0)}
-            return {**doc, **found, "id": doc.get("Record ID")}
+            shuffled = [options[i] for i in order]
+            fields = {"question": doc["Question"].strip(), "options": shuffled, "answer": order.index(0)}
+            return {**doc, **fields, "id": doc.get("Record ID")}
         split = split_options(doc["question"])
         if split is None:
             raise ValueError("no options within the question")

@@ -16,13 +16,13 @@ from ._programs import MAX_PROGRAM, same_program
 
 @plugin
 class HumanEval(DatasetTask):
-    """HumanEval: complete a Python function; right is what passes the data set's tests (pass@1 by execution).
+    """HumanEval: complete a Python function so that it passes the data set's tests (pass@1 by execution).
 
     Programs run only with --allow_code_execution, each in a sandbox of its own (`harness.sandbox`). Rows have
     `task_id`, `prompt`, `test` and `entry_point`.
 
     Attributes:
-        seconds: how long one program may take.
+        seconds: the time limit of one program, in seconds.
     """
 
     dataset_path: str | None = "openai/openai_humaneval"
@@ -37,8 +37,8 @@ class HumanEval(DatasetTask):
 
     grading = "executes"
 
-    def shown(self, doc: Mapping[str, Any]) -> Facts:
-        """The name of the function, by which it is found in a reply, and the program's beginning."""
+    def public(self, doc: Mapping[str, Any]) -> Facts:
+        """The name of the function, which its reply form needs, and the beginning of the program."""
         return {"entry_point": doc["entry_point"], "prompt": doc["prompt"]}
 
     def reply(self, case: Case, agent: str) -> Reply:
@@ -46,18 +46,18 @@ class HumanEval(DatasetTask):
         return Code(case.public.get("entry_point"))
 
     def hidden(self, doc: Mapping[str, Any]) -> Facts:
-        """The program's beginning, its tests, and the name of the function."""
+        """The beginning of the program, its tests, and the name of the function."""
         return {name: doc[name] for name in ("prompt", "test", "entry_point")}
 
     def canonical(self, case: Case, action: Action) -> str:
-        """The whole program, prompt and completion, as `same_program` writes it: one for a body and the function."""
+        """The normal form of the whole program, the same for a completion and for the whole function."""
         code, name = str(action), case.public.get("entry_point")
         if name is None or len(code) > MAX_PROGRAM:
             return same_program(code)
         return same_program(assemble(case.public["prompt"], code, name))
 
     def measures(self) -> dict[str, Measure]:
-        """Whether the tests pass."""
+        """`passed`: 1 if the tests pass, else 0."""
 
         def passed(action: Action, target: Mapping[str, Any]) -> float:
             from harness.sandbox import ProgramLimits, check

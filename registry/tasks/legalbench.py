@@ -13,7 +13,7 @@ from harness.authoring.documents.rows import Row
 from harness.errors import DataError, Place
 from harness.replies import canonical_label
 
-from ._options import listed
+from ._options import as_list
 
 MAX_LABELS = 40
 
@@ -22,9 +22,9 @@ MAX_LABELS = 40
 class LegalBench(DatasetTask):
     """LegalBench: legal questions answered by one of a few labels, mostly yes or no.
 
-    Rows have `text`, `answer`, and the labels in `answer_choices`; or the task declares them for all rows
-    (`answer: {form: label, labels: […]}`); or they are the answers that occur in the split, as for the hub's data, of
-    which `dataset_name` chooses one task. `task` is a label of results.
+    Rows have `text`, `answer`, and the labels in `answer_choices`. Otherwise the labels are those of
+    `answer: {form: label, labels: […]}`, or else all answers in the split, as for the hub's data, where `dataset_name`
+    chooses one task. `task` is a label of results.
     """
 
     dataset_path: str | None = "nguha/legalbench"
@@ -43,30 +43,30 @@ class LegalBench(DatasetTask):
     labels: dict[str, str] = field(default_factory=lambda: {"legal_task": "task"})
 
     def rows(self, split: str, seed: int) -> Iterable[tuple[Place, Row]]:
-        """The split's rows, with the labels that occur in it where neither the rows nor the task name any."""
-        found = iter(super().rows(split, seed))
-        first = next(found, None)
+        """Yield the split's rows; add all answers in it as labels, if neither rows nor task declare labels."""
+        rows = iter(super().rows(split, seed))
+        first = next(rows, None)
         if first is None or first[1].get("answer_choices") or (self.answer or {}).get("labels"):
-            return chain([first] if first else [], found)
-        every = [first, *found]
-        answers = [str(row.get("answer", "")).strip() for _, row in every]
+            return chain([first] if first else [], rows)
+        all_rows = [first, *rows]
+        answers = [str(row.get("answer", "")).strip() for _, row in all_rows]
         labels = sorted({canonical_label(answer): answer for answer in answers}.values())
         if len(labels) > MAX_LABELS:
             message = f"the split {split!r} has {len(labels)} different answers: no labels, but free answers"
             raise DataError(
                 message, hint="LegalBench's single-label tasks have a few; declare labels: […] if it has more."
             )
-        return [(place, {**row, "answer_choices": labels}) for place, row in every]
+        return [(place, {**row, "answer_choices": labels}) for place, row in all_rows]
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """The labels, and below the text which answers are allowed."""
+        """Add the labels, and list them below the text as allowed answers."""
         labels = doc.get("answer_choices") or (self.answer or {}).get("labels")
         if not labels:
             raise ValueError("no answer_choices in this row, though others have them")
-        labels = listed(labels)
+        labels = as_list(labels)
         allowed = ", ".join(labels)
-        given = str(doc["answer"]).strip()
-        same = next((label for label in labels if label.casefold() == given.casefold()), given)
+        answer = str(doc["answer"]).strip()
+        label = next((label for label in labels if label.casefold() == answer.casefold()), answer)
         question = f"{doc['text'].strip()}\n\nAllowed answers: {allowed}"
         task = doc.get("task", self.dataset_name or "–")
-        return {**doc, "question": question, "labels": labels, "answer": same, "task": task}
+        return {**doc, "question": question, "labels": labels, "answer": label, "task": task}

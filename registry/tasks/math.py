@@ -12,9 +12,9 @@ from harness.replies import Boxed
 
 @plugin
 class Math(DatasetTask):
-    """MATH: competition problems; an answer counts if it is mathematically the same (math-verify).
+    """MATH: competition problems; an answer is right if it is mathematically equal (math-verify).
 
-    Rows have `problem` (or `question`), `answer` or, if not, a `solution` with the answer in its last box; `level` and
+    Rows have `problem` (or `question`), and `answer` or else a `solution` with the answer in its last box; `level` and
     `subject` (or `type`) are labels.
     """
 
@@ -29,7 +29,7 @@ class Math(DatasetTask):
     grading = "slow"
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """One spelling for columns that have several."""
+        """Unify the names of columns."""
         answer = doc.get("answer")
         if answer in (None, "") and "boxed" in doc["solution"]:
             answer = Boxed().parse(doc["solution"]).action

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from harness.api import Range, plugin
 from harness.authoring.documents import DatasetTask
 
-from ._options import listed, split_options
+from ._options import as_list, split_options
 
 _LETTERS = "ABCDEFGHIJ"
 _CUE = "Let's think step by step."
@@ -16,13 +16,13 @@ _CUE = "Let's think step by step."
 
 @plugin
 class MMLUPro(DatasetTask):
-    """MMLU-Pro: multiple choice with up to ten options; five worked examples of the same subject stand before each.
+    """MMLU-Pro: multiple choice with up to ten options, after five worked examples of the same subject.
 
-    The prompt is lm-eval's `mmlu_pro` (version 3.1), byte for byte: header, options ("N/A" too, where a row is filled
-    up with it), cue, and worked examples in the order of the file.
+    The prompt is lm-eval's `mmlu_pro` (version 3.1), byte for byte: header, options (including "N/A", which fills up
+    some rows), cue, and worked examples in the order of the file.
 
-    Rows have `question`, `options` and `answer` (a letter), or the options within the question and `gold_answer`;
-    examples have `cot_content`. `category` is a label. With files that hold no examples say `num_fewshot: 0`.
+    Rows have `question`, `options` and `answer` (a letter), or `gold_answer` and the options within the question;
+    examples have `cot_content`. `category` is a label. For files without examples set `num_fewshot: 0`.
     """
 
     dataset_path: str | None = "TIGER-Lab/MMLU-Pro"
@@ -47,18 +47,18 @@ class MMLUPro(DatasetTask):
     labels: dict[str, str] = field(default_factory=lambda: {"category": "category"})
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any]:
-        """Options as a list, out of the question where they stand in it; the right answer's index."""
+        """Add options as a list, taken out of the question if necessary, and the index of the right one."""
         letter = str(doc["answer"] if "answer" in doc else doc["gold_answer"]).strip().upper()
         answer = _LETTERS.index(letter)
         if "options" in doc:
-            options = [option.strip() for option in listed(doc["options"])][: len(_LETTERS)]
+            options = [option.strip() for option in as_list(doc["options"])][: len(_LETTERS)]
             return {**doc, "options": options, "answer": answer}
-        found = split_options(doc["question"])
-        if found is None:
+        parts = split_options(doc["question"])
+        if parts is None:
             raise ValueError("no options, neither as a column nor within the question")
-        return {**doc, "question": found[0], "options": found[1], "answer": answer}
+        return {**doc, "question": parts[0], "options": parts[1], "answer": answer}
 
-    def solved(self, doc: Any, options: Any) -> str:
-        """The worked solution, if the row has one; its first words are the question's last."""
+    def solution(self, doc: Any, options: Any) -> str:
+        """The row's worked solution, if it has one, without the cue that ends the question."""
         worked = str(doc.get("cot_content") or "").replace(f"A: {_CUE} ", "")
-        return worked or f"The answer is ({super().solved(doc, options)})."
+        return worked or f"The answer is ({super().solution(doc, options)})."

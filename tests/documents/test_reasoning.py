@@ -286,5 +286,5 @@ def test_arithmetic_through_the_front_door(tmp_path: Path) -> None:
         "arithmetic", Mock(text="The answer is 1"), overrides=["task.size=20"], output_path=tmp_path / "m"
     )
     assert 0 <= sum(numbers(wrong.scores, "score")) < 10
-    with pytest.raises(ValueError, match=r"operators are any of \+ - \*"):
+    with pytest.raises(ValueError, match=r"operators must be any of \+ - \*"):
         BUILTIN.load("tasks", "arithmetic")(operators="/")

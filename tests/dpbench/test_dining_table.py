@@ -88,7 +88,7 @@ def test_deadlock_is_every_agent_holding_one_fork() -> None:
     assert play(laid(2), "R R").deadlock
     assert not play(laid(5), "L L L L -").deadlock
     assert not laid(3).deadlock
-    freed = play(laid(3), "L L L").freed()
+    freed = play(laid(3), "L L L").break_deadlock()
     assert shown(freed) == ". . ." and not freed.deadlock
 
 

@@ -149,7 +149,7 @@ def test_the_default_is_three_users_and_three_items_of_five_dimensions() -> None
 
 
 def test_one_vector_an_agent_cannot_be_matched() -> None:
-    with pytest.raises(PluginError, match=r"items: 1 vector.*\n.*at least 2"):
+    with pytest.raises(PluginError, match=r"1 vector per agent.*\n.*items: 2"):
         case(task("collaborative_filtering", items=1), 0)
 
 
@@ -187,7 +187,8 @@ def test_every_number_of_items_has_the_independent_answer(name: str) -> None:
             expected = SOLUTIONS[name](shards(of), dict(of.public["known"]))
             expected = expected if result.segmented(of.public["known"]) else [expected] * agents
             texts = {
-                agent: result.reply(of, agent).parse(result.written(expected[i])) for i, agent in enumerate(of.agents)
+                agent: result.reply(of, agent).parse(result.answer_text(expected[i]))
+                for i, agent in enumerate(of.agents)
             }
             assert result.grade(of, Outcome({agent: text.action for agent, text in texts.items()}))["success"] == 1
 
@@ -352,7 +353,7 @@ def test_a_right_answer_is_right_however_it_is_written(name: str, how: str) -> N
         for agent, truth in zip(of.agents, of.target, strict=True):
             numbers = respelled(truth, rounded(result.digits, how, float), int_key)
             quoted = respelled(truth, rounded(result.digits, how, str), int_key)
-            plain = result.written(truth)
+            plain = result.answer_text(truth)
             texts = (repr(numbers), repr(quoted), plain, f"```json\n{plain}\n```", f"'{plain}'", json.dumps(plain))
             for text in texts:
                 answers = {agent: result.reply(of, agent).parse(text).action}

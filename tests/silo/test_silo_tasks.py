@@ -45,7 +45,7 @@ def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str) -
             played = case(result, seed)
             expected = SOLUTIONS[name](shards(played), dict(played.public["known"]))
             answers = expected if result.segmented(played.public["known"]) else [expected] * agents
-            written = [result.reply(played, agent).parse(result.written(answer)).action
+            written = [result.reply(played, agent).parse(result.answer_text(answer)).action
                        for agent, answer in zip(played.agents, answers, strict=True)]  # fmt: skip
             grade = result.grade(played, Outcome(dict(zip(played.agents, written, strict=True))))
             assert (grade["success"], grade["partial"]) == (1, 1), (name, agents, seed)
@@ -60,7 +60,7 @@ def test_one_agent_with_the_whole_input_has_the_same_answer(name: str) -> None:
         expected = joined(parts.target) if result.segmented(parts.public["known"]) else parts.target[0]
         assert whole.target == [expected]
         [solved] = result.answers(shards(whole), parts.public["known"])
-        assert result.written(solved) == result.written(expected), "the answer depends on how the input is cut"
+        assert result.answer_text(solved) == result.answer_text(expected), "the answer depends on how the input is cut"
 
 
 @pytest.mark.parametrize("name", NAMES)

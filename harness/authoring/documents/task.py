@@ -237,7 +237,7 @@ class DatasetTask(QuestionTask):
             bare = {"bare": asked} if question != asked else {}  # what tells questions apart
             labels = {label: str(template(doc)).strip() for label, template in self._labels.items()}
             case = self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
-            return replace(case, public={**case.public, **bare, **self.shown(doc)})
+            return replace(case, public={**case.public, **bare, **self.public(doc)})
         except (PluginError, DataError) as error:
             raise DataError(error.message, place=error.place or place, hint=error.hint) from None
 
@@ -253,7 +253,7 @@ class DatasetTask(QuestionTask):
         public = {"question": question, "choices": list(options) if options is not None else None}
         return Case(name, ("Agent-0",), public, target={"answers": list(targets), **more}, labels=labels)
 
-    def shown(self, doc: Mapping[str, Any]) -> Facts:
+    def public(self, doc: Mapping[str, Any]) -> Facts:
         """What a reply form may need to know of the row."""
         return {}
 
@@ -390,9 +390,9 @@ class DatasetTask(QuestionTask):
         """An example's question, and how it stands before another."""
         options = self._options(doc)
         asked = self._asked(doc, options)
-        return asked, f"{asked}{self.target_delimiter}{self.solved(doc, options)}{self.fewshot_delimiter}"
+        return asked, f"{asked}{self.target_delimiter}{self.solution(doc, options)}{self.fewshot_delimiter}"
 
-    def solved(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
+    def solution(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
         """An example's answer as it is shown."""
         targets = self._targets(doc, options)
         if not targets:

@@ -34,8 +34,8 @@ def _solutions(module: str, shards: tuple[str, ...], public: str) -> Sequence[st
     task = problem(module)
     answers = task.answers([_value(shard) for shard in shards], json.loads(public))
     if task.segmented(json.loads(public)):
-        return [task.written(answer) for answer in answers]
-    return [task.written(answers[0])] * len(shards)
+        return [task.answer_text(answer) for answer in answers]
+    return [task.answer_text(answers[0])] * len(shards)
 
 
 @lru_cache(maxsize=4096)

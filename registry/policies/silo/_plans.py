@@ -183,7 +183,7 @@ class Flag(Plan):
         if self.received_answer():
             return self.received_answer()
         answer = me.local()
-        if answer != problem(me.context["module"]).written(True):
+        if answer != problem(me.context["module"]).answer_text(True):
             return []
         return [*(send(i, message(answer=answer)) for i in range(me.n) if i != me.id), submit(answer)]
 

@@ -1,10 +1,9 @@
 """The published graphs from the data set `disco-eth/AgentsNet`, or from files in its form.
 
-The hub could not be read when this was written, so the reader is tolerant. It expects one row per graph
-(further rows with the same graph, one for each task say, are left out) with these fields, of which only the
-edges must be there:
+This reader was written without access to the hub, so it is tolerant. It expects one row per graph (further rows with
+the same graph, such as one for each task, are left out) with these fields, of which only the edges are required:
 
-| fact | field, the first that is there | form |
+| fact | fields, in order of precedence | form |
 |---|---|---|
 | edges | edges, edge_list, links, edge_index, adjacency, adjacency_list; also in `graph` | see below |
 | names | names, agent_names, agents, nodes | list or node → name; of objects their name, label or id |
@@ -12,8 +11,8 @@ edges must be there:
 | sample | sample, graph_index, index, i | whole number |
 | all three | graph_id, id, name, instance_id, or the file's name | `ws_8_0`: family, size, sample |
 
-Edges are pairs, {"source", "target"} objects, two rows of node ids, or node → neighbors. Any field may hold JSON
-text. Without names, names are drawn as for seeded graphs.
+Edges are pairs, {"source", "target"} objects, two rows of node ids, or node → neighbors. Any field may be JSON
+text. Without names the names are drawn as for seeded graphs.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from typing import Any
 
 from harness.api import derive_seed
 from harness.authoring.documents.rows import READERS, read_files
-from harness.authoring.networks import Network, draw_names, named
+from harness.authoring.networks import Network, adjacency_of, draw_names
 from harness.errors import DataError, Place, SetupError
 
 Row = Mapping[str, Any]
@@ -59,42 +58,42 @@ _CODED = re.compile(
 
 
 def networks(dataset_path: str, data_dir: str | None, family: str, size: int, samples: int) -> Iterator[Network]:
-    """The first `samples` graphs of `family` with `size` agents.
+    """Yield the first `samples` graphs of `family` with `size` agents.
 
     Raises:
         SetupError: if a package is missing or the hub cannot be reached.
-        DataError: if there are no rows to read, a row is no graph, or there is no such graph.
+        DataError: if there are no rows, a row is not a graph, or there is no such graph.
     """
     where = data_dir or dataset_path
     rows = _local(Path(data_dir).expanduser()) if data_dir else _hub(dataset_path)
-    there: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     seen: set[object] = set()
     for number, (place, row) in enumerate(rows):
         try:
             network = network_of(row, number, Path(place.file).stem)
         except (TypeError, ValueError, KeyError, IndexError, RecursionError) as error:
             raise DataError(
-                f"a row is no graph ({error}); its fields are {', '.join(map(str, row))}",
+                f"a row is not a graph ({error}); its fields are {', '.join(map(str, row))}",
                 place=place,
-                hint="`registry/tasks/agentsnet/_dataset.py` says which fields are read.",
+                hint="`registry/tasks/agentsnet/_dataset.py` lists the fields.",
             ) from error
-        same = network.family, tuple(network.adjacency.items())
-        if same not in seen:
-            seen.add(same)
+        key = network.family, tuple(network.adjacency.items())
+        if key not in seen:
+            seen.add(key)
             kind = network.family, len(network.adjacency)
-            there[kind] += 1
-            if kind == (family, size) and there[kind] <= samples:
+            counts[kind] += 1
+            if kind == (family, size) and counts[kind] <= samples:
                 yield network
-    if not there[family, size]:
-        kinds = ", ".join(f"{name} {n}" for name, n in sorted(there))
+    if not counts[family, size]:
+        kinds = ", ".join(f"{name} {n}" for name, n in sorted(counts))
         raise DataError(f"{where} has no {family} graph of {size} agents", hint=f"There are: {kinds or 'no graphs'}.")
 
 
 def network_of(row: Row, number: int, stem: str = "") -> Network:
-    """The network in one row. Its number and its file's stem stand in for an id that is not there.
+    """Return the network in one row. The row's number and its file's stem replace a missing id.
 
     Raises:
-        TypeError, ValueError, KeyError, IndexError or RecursionError: if the row is no graph.
+        TypeError, ValueError, KeyError, IndexError or RecursionError: if the row is not a graph.
     """
     graph = _value(row, ("graph",))
     inner = graph if isinstance(graph, Mapping) else {}
@@ -109,11 +108,11 @@ def network_of(row: Row, number: int, stem: str = "") -> Network:
     ids = list(names) or sorted({node for pair in pairs for node in pair}, key=lambda node: (len(node), node))
     rng = random.Random(derive_seed("agentsnet", family, sample, len(ids)))
     agents = list(names.values()) or draw_names(rng, len(ids))
-    place = {name: i for i, name in enumerate(agents)} | {node: i for i, node in enumerate(ids)}
-    edges = list({frozenset((place[u], place[v])): (place[u], place[v]) for u, v in pairs}.values())
+    index = {name: i for i, name in enumerate(agents)} | {node: i for i, node in enumerate(ids)}
+    edges = list({frozenset((index[u], index[v])): (index[u], index[v]) for u, v in pairs}.values())
     if not edges or len(set(agents)) < len(agents) or any(u == v for u, v in edges):
-        raise ValueError("it has no edges, an edge from an agent to itself, or two agents of one name")
-    return Network(f"{family}-{len(ids)}-{sample}", family, sample, named(agents, edges))
+        raise ValueError("it has no edges, an edge from an agent to itself, or two agents with one name")
+    return Network(f"{family}-{len(ids)}-{sample}", family, sample, adjacency_of(agents, edges))
 
 
 def _first(*values: Any) -> Any:
@@ -121,27 +120,27 @@ def _first(*values: Any) -> Any:
 
 
 def _value(row: Row, fields: Iterable[str]) -> Any:
-    """The first field that is there, decoded if it is JSON text."""
+    """Return the first field with a value, decoded if it is JSON text."""
     value = next((row[field] for field in fields if row.get(field) is not None), None)
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         return json.loads(value)
     return value
 
 
-def _names(listed: Any) -> dict[str, str]:
-    """Node id → name. A plain list names the nodes 0, 1, … ."""
-    if listed is None:
+def _names(names: Any) -> dict[str, str]:
+    """Return node id → name. A plain list names the nodes 0, 1, …"""
+    if names is None:
         return {}
-    if isinstance(listed, Mapping):
-        return {str(node): str(name) for node, name in listed.items()}
+    if isinstance(names, Mapping):
+        return {str(node): str(name) for node, name in names.items()}
     nodes = {}
-    for i, node in enumerate(listed):
+    for i, node in enumerate(names):
         if isinstance(node, Mapping):
-            given = _first(node.get("id"), i)
-            nodes[str(given)] = str(_first(node.get("name"), node.get("label"), given))
+            node_id = _first(node.get("id"), i)
+            nodes[str(node_id)] = str(_first(node.get("name"), node.get("label"), node_id))
         else:
             nodes[str(i)] = str(node)
-    # a list of bare numbers lists the nodes, it does not name them
+    # A list of bare numbers has node ids, not names.
     return {} if all(re.fullmatch(r"\d+", name) for name in nodes.values()) else nodes
 
 
@@ -171,7 +170,7 @@ def _hub(dataset_path: str) -> Iterator[tuple[Place, Row]]:
     except Exception as error:  # the package raises dozens of kinds
         raise SetupError(
             f"the data set {dataset_path} cannot be loaded: {error}",
-            hint="Give a folder with its files as data_dir, or say `source: published`: the same graphs, made here.",
+            hint="Set data_dir to a folder with its files, or use `source: published`: the same graphs, generated.",
         ) from error
     for split, rows in splits.items():
         for number, row in enumerate(rows, start=1):
@@ -180,19 +179,19 @@ def _hub(dataset_path: str) -> Iterator[tuple[Place, Row]]:
 
 def _local(folder: Path) -> Iterator[tuple[Place, Row]]:
     files = [folder] if folder.is_file() else sorted(folder.rglob("*")) if folder.is_dir() else []
-    known = [file for file in files if file.suffix in READERS]
-    if not known:
+    readable = [file for file in files if file.suffix in READERS]
+    if not readable:
         raise DataError(
             "there is nothing to read", place=Place(str(folder)), hint=f"Looked for {', '.join(READERS)} files."
         )
-    return read_files(known, {**READERS, ".json": _json})
+    return read_files(readable, {**READERS, ".json": _json})
 
 
 def _json(file: Path) -> Iterator[tuple[int, Any]]:
-    """Rows in a list, under `data`, or by their id; or one row alone."""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    if isinstance(found, Mapping) and isinstance(found.get("data"), list):
-        found = found["data"]
-    if isinstance(found, Mapping) and not any(key in found for key in (*_EDGES, "graph")):
-        found = [{"id": key, **value} if isinstance(value, Mapping) else value for key, value in found.items()]
-    yield from enumerate(found if isinstance(found, list) else [found], 1)
+    """Yield (number, row) of a list, of the list `data`, of a mapping id → row, or of a single row."""
+    value = json.loads(file.read_text(encoding="utf-8"))
+    if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+        value = value["data"]
+    if isinstance(value, Mapping) and not any(key in value for key in (*_EDGES, "graph")):
+        value = [{"id": key, **row} if isinstance(row, Mapping) else row for key, row in value.items()]
+    yield from enumerate(value if isinstance(value, list) else [value], 1)

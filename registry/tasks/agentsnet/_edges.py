@@ -1,4 +1,4 @@
-"""A user's own network from an edge list: one pair of agents a line, by comma or blanks."""
+"""A network from an edge list: one pair of agents per line, separated by a comma or blanks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.api import derive_seed
-from harness.authoring.networks import Network, draw_names, named
+from harness.authoring.networks import Network, adjacency_of, draw_names
 from harness.errors import DataError, Place
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}
@@ -17,19 +17,19 @@ _NUMBER = re.compile(r"\d+")
 
 
 def read(path: str, seed: int, header: bool | None = None) -> Network:
-    """The network in the file at `path`.
+    """Return the network in the file at `path`.
 
-    Blank lines and lines that begin with # are skipped; an edge that is there twice counts once. Agents appear in the
-    order in which the file names them. If all of them are whole numbers they get drawn names, else the file's own.
+    Blank lines and lines that start with # are skipped; a repeated edge counts once. Agents are in order of appearance.
+    If all of them are integers they get drawn names, else those of the file.
 
     Args:
         path: the file.
-        seed: what the drawn names depend on.
-        header: whether the first line names the columns; None to look. Then it does if it is source,target · from,to ·
-            u,v · node1,node2 · a,b above a list of numbered agents, where no edge can have such names.
+        seed: the seed of drawn names.
+        header: whether the first line names the columns; None to guess. The guess is yes if it is source,target ·
+            from,to · u,v · node1,node2 · a,b above a list of numbered agents.
 
     Raises:
-        DataError: if the file cannot be read, with file and line if a line is no pair, or may be a header or an edge.
+        DataError: if the file cannot be read, with file and line if a line is not a pair, or may be header or edge.
     """
     rows = list(_rows(path))
     if rows and (
@@ -42,31 +42,31 @@ def read(path: str, seed: int, header: bool | None = None) -> Network:
         u, v = (nodes.setdefault(name, len(nodes)) for name in _pair(place, fields))
         edges.setdefault(frozenset((u, v)), (u, v))
     if not edges:
-        raise DataError("the edge list has no edges", place=Place(path), hint="Write one pair of agents a line.")
+        raise DataError("the edge list has no edges", place=Place(path), hint="Write one pair of agents per line.")
     agents = list(nodes)
     if all(map(_NUMBER.fullmatch, agents)):
         agents = draw_names(random.Random(derive_seed("agentsnet", "edges", seed)), len(nodes))
-    return Network(Path(path).stem, Path(path).stem, 0, named(agents, edges.values()))
+    return Network(Path(path).stem, Path(path).stem, 0, adjacency_of(agents, edges.values()))
 
 
-def summary(network: Network, shown: int = 4) -> str:
-    """The size of a network and its first edges, in a line: what its reader can compare with the file.
+def summary(network: Network, count: int = 4) -> str:
+    """Return the size of a network and its first `count` edges, in one line, to compare with the file.
 
-    >>> summary(Network("office", "office", 0, named(["Ann", "Bo", "Cy"], [(0, 1), (1, 2)])))
+    >>> summary(Network("office", "office", 0, adjacency_of(["Ann", "Bo", "Cy"], [(0, 1), (1, 2)])))
     '3 agents, 2 edges: Ann–Bo, Bo–Cy'
     """
     edges: dict[frozenset[str], str] = {}
     for u, neighbors in network.adjacency.items():
         for v in neighbors:
             edges.setdefault(frozenset((u, v)), f"{u}–{v}")
-    first = ", ".join([*edges.values()][:shown]) + (", …" if len(edges) > shown else "")
+    first = ", ".join([*edges.values()][:count]) + (", …" if len(edges) > count else "")
     return f"{len(network.adjacency)} agents, {len(edges)} edge{'s' * (len(edges) > 1)}: {first}"
 
 
 def _is_header(place: Place, fields: list[str], others: list[str]) -> bool:
-    """Whether the first line cannot be an edge.
+    """Return whether the first line cannot be an edge.
 
-    Names that occur nowhere else prove nothing: they may be those of two agents with no other neighbor.
+    Names that occur nowhere else prove nothing: two agents may have no other neighbor.
     """
     words = tuple(name.casefold() for name in fields)
     if len(words) != 2 or any(name in others for name in fields) or all(map(_NUMBER.fullmatch, words)):
@@ -75,7 +75,7 @@ def _is_header(place: Place, fields: list[str], others: list[str]) -> bool:
     if words in _HEADERS and numbered:
         return True
     if words in _HEADERS or numbered:
-        hint = "Say `header: true` if it names the columns, `header: false` if it is the first edge."
+        hint = "Set `header: true` if it names the columns, `header: false` if it is the first edge."
         message = f"the first line may be a header or an edge: {', '.join(fields)[:80]}"
         raise DataError(message, place=place, hint=hint)
     return False
@@ -103,5 +103,5 @@ def _pair(place: Place, fields: list[str]) -> tuple[str, str]:
     elif "none" in (name.casefold() for name in fields):
         problem = "an agent cannot be called None, which is an answer in matching"
     if problem:
-        raise DataError(problem, place=place, hint="Write one pair of agents a line, such as `Emma,Alan` or `0 1`.")
+        raise DataError(problem, place=place, hint="Write one pair of agents per line, such as `Emma,Alan` or `0 1`.")
     return fields[0], fields[1]

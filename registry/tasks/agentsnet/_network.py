@@ -1,4 +1,4 @@
-"""What the five tasks of AgentsNet share: where networks come from, the round budget, the published suites."""
+"""The base of AgentsNet's five tasks: sources of networks, the round budget, the published suites."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 from harness.api import Case, Range
-from harness.authoring.networks import FAMILIES, Family, Network, NetworkTask, draw_names, named, seeded
+from harness.authoring.networks import FAMILIES, Family, Network, NetworkTask, adjacency_of, draw_names, seeded
 from harness.errors import PluginError
 
 from . import _dataset, _edges
 
 FINAL_ANSWER = "### Final Answer ###"
-"""What announces the final answer (Section 4, "Final Response")."""
+"""The line that announces the final answer (Section 4, "Final Response")."""
 
 
 @dataclass(kw_only=True)
@@ -24,18 +24,18 @@ class AgentsNetTask(NetworkTask):
 
     Attributes:
         graphs: the family of networks. AgentsNet has small_world, scale_free and delaunay.
-        size: how many agents.
-        samples: how many networks.
-        source: "published" are the paper's own (27 of 4, 8 and 16 agents; 81 of 20 to 100), the same for every
-            seed; "seeded" are new ones of any family and size; "dataset" are read from the data set;
-            "edges" is the one network in the file `edges`, whatever `graphs`, `size` and `samples` say.
-        edges: an edge list, one pair of agents a line.
-        header: whether the first line of `edges` names the columns; without it that is looked for, and what may be a
-            header and an edge is refused.
-        scoring: "paper" follows Appendix B, see each task's grades; "reference" is AgentsNet's own code: `solved` is a
-            `score` of 1, one invalid answer makes a coloring 0, a set that covers not all is its coverage, and a vertex
-            cover without coordinators has no number (its runs broke off and seem to have been dropped).
-        dataset_path: where `datasets` finds the data set.
+        size: the number of agents.
+        samples: the number of networks.
+        source: "published": the paper's networks (27 of 4, 8 and 16 agents; 81 of 20 to 100), the same for every seed.
+            "seeded": new ones of any family and size. "dataset": those of the data set. "edges": the one network in the
+            file `edges`; `graphs`, `size` and `samples` have no effect.
+        edges: the path of an edge list, one pair of agents per line.
+        header: whether the first line of `edges` names the columns; None to guess, with an error if it may be either.
+        scoring: "paper" follows Appendix B, see each task's grades. "reference" follows AgentsNet's own code: `solved`
+            is a `score` of 1, one invalid answer makes a coloring 0, an incomplete vertex cover scores its coverage,
+            and a vertex cover without coordinators has no number (such runs crashed there and seem to have been
+            dropped).
+        dataset_path: the name of the data set on the hub.
         data_dir: a folder with the data set's files, to read offline.
     """
 
@@ -50,7 +50,7 @@ class AgentsNetTask(NetworkTask):
     data_dir: str | None = None
 
     def networks(self, seed: int) -> Iterable[Network]:
-        """The paper's, seeded ones, those of the data set, or the user's own.
+        """Yield the networks of `source`.
 
         Raises:
             PluginError: if there are no such published networks, or `edges` is missing.
@@ -66,21 +66,21 @@ class AgentsNetTask(NetworkTask):
 
     def _own(self, seed: int) -> Network:
         if self.edges is None:
-            raise PluginError("source: edges needs a file", hint="Give the path of an edge list as `edges: my.csv`.")
+            raise PluginError("source: edges needs a file", hint="Set the path of an edge list: `edges: my.csv`.")
         return _edges.read(self.edges, seed, self.header)
 
     def inputs(self, seed: int) -> tuple[str, ...]:
-        """The network that was read from `edges`."""
+        """A summary of the network that was read from `edges`."""
         return (f"{self.edges}: {_edges.summary(self._own(seed))}",) if self.source == "edges" else ()
 
     def rounds(self, case: Case) -> int:
-        """The paper's round budget (Section 5.1, and Section 5.2 for more than 16 agents).
+        """Return the paper's round budget (Section 5.1, and Section 5.2 for more than 16 agents).
 
-        2D + 1 messages for a network of diameter D, so that everybody can ask everybody and hear back; for the
-        local problems 4, 5 and 6 for up to 4, 8 and 16 agents.
+        It is 2D + 1 for a network of diameter D, so that all agents can ask all others and get an answer. For the local
+        problems it is 4, 5 and 6 for up to 4, 8 and 16 agents.
 
         Raises:
-            DataError: if the network is not connected, so that it has no diameter.
+            DataError: if the network is not connected.
         """
         n = len(case.agents)
         if n > 16 or self.is_global:
@@ -108,7 +108,7 @@ def _draws(sizes: tuple[int, ...]) -> dict[tuple[str, int], list[tuple[int, list
 
 
 def published(family: Family, size: int, samples: int) -> Iterator[Network]:
-    """The graphs of the paper's two suites.
+    """Yield graphs of the paper's two suites.
 
     Raises:
         PluginError: for a family, size or number of samples that the paper does not have.
@@ -119,7 +119,7 @@ def published(family: Family, size: int, samples: int) -> Iterator[Network]:
         raise PluginError(
             f"the published suites have no {samples} {family} graphs of {size} agents",
             hint=f"They have 3 samples of {', '.join(PUBLISHED)} with {sizes} agents each. "
-            "For anything else say `source: seeded`.",
+            "For other networks use `source: seeded`.",
         )
     for sample, (seed, agents) in enumerate(_draws(suite)[family, size][:samples]):
-        yield Network(f"{family}-{size}-{sample}", family, sample, named(agents, FAMILIES[family](size, seed)))
+        yield Network(f"{family}-{size}-{sample}", family, sample, adjacency_of(agents, FAMILIES[family](size, seed)))

@@ -16,16 +16,16 @@ from ._network import FINAL_ANSWER, AgentsNetTask
 class Coloring(AgentsNetTask):
     """AgentsNet coloring: neighbors must choose different groups out of Δ + 1.
 
-    `score` is the share of edges whose two ends gave valid, different answers (1 without edges if all answers
-    are valid, else 0). `solved` needs every edge so and every answer valid. `scoring: reference`: one answer that is
-    not valid makes the score 0.
+    `score` is the share of edges whose two ends gave valid, different answers (without edges 1 if all answers are
+    valid, else 0). `solved` is 1 if all edges and answers are such. With `scoring: reference` one invalid answer makes
+    the score 0.
     """
 
     problem = "coloring"
     grades = ("solved", "score")
 
     def context(self, case: Case, agent: str) -> Facts:
-        """The shared facts, and `groups`: how many groups there are."""
+        """The facts of all network tasks, and `groups`: the number of groups."""
         return {**super().context(case, agent), "groups": case.public["max_degree"] + 1}
 
     def reply(self, case: Case, agent: str) -> Choice:
@@ -33,7 +33,7 @@ class Coloring(AgentsNetTask):
         return Choice(_groups(case.public["max_degree"] + 1), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """`solved` and `score`; None if nobody is scored."""
+        """Return `solved` and `score`; None if no agent is scored."""
         team = honest(self, case, outcome)
         if not team.agents:
             return {"solved": None, "score": None}

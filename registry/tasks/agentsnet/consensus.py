@@ -27,7 +27,7 @@ class Consensus(AgentsNetTask):
         return Choice(("0", "1"), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """`solved` and `score`; None if nobody is scored."""
+        """Return `solved` and `score`; None if no agent is scored."""
         team = honest(self, case, outcome)
         if not team.agents:
             return {"solved": None, "score": None}

@@ -13,7 +13,7 @@ from ._network import FINAL_ANSWER, AgentsNetTask
 
 @plugin
 class LeaderElection(AgentsNetTask):
-    """AgentsNet leader election: exactly one agent must say that it is the leader.
+    """AgentsNet leader election: exactly one agent must answer that it is the leader.
 
     `solved` and `score` are the same: 1 if all answers are valid and exactly one is Yes, else 0.
     """
@@ -27,7 +27,7 @@ class LeaderElection(AgentsNetTask):
         return Choice(("Yes", "No"), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """`solved` and `score`; None if nobody is scored."""
+        """Return `solved` and `score`; None if no agent is scored."""
         team = honest(self, case, outcome)
         if not team.agents:
             return {"solved": None, "score": None}

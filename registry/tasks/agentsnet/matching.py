@@ -10,19 +10,19 @@ from harness.replies import Choice
 
 from ._network import FINAL_ANSWER, AgentsNetTask
 
-NOBODY = "None"
+NO_PARTNER = "None"
 
 
 @plugin
 class Matching(AgentsNetTask):
-    """AgentsNet matching: neighbors must pair up until no two neighbors are left alone.
+    """AgentsNet matching: neighbors must pair up until no two neighbors remain single.
 
-    `score` is 1 - I/n, I being the agents whose answer is inconsistent: it is missing or invalid, or it names a
-    neighbor who does not name them, or it is None while a neighbor also says None. `solved` is I = 0.
+    `score` is 1 - I/n, where I counts the agents with an inconsistent answer: it is missing or invalid, or names a
+    neighbor that does not name the agent, or is None although a neighbor's answer is None too. `solved` is 1 if I = 0.
 
-    With byzantine agents the paper does not say what naming one of them is worth. `solved` and `score` count it as
-    consistent if that agent named the agent back; `solved_honest` and `score_honest` never do. Without such agents
-    the two readings are the same.
+    The paper does not say how to grade an answer that names a byzantine agent. For `solved` and `score` it is
+    consistent if that agent names the other one too; for `solved_honest` and `score_honest` it never is. Without
+    byzantine agents both readings agree.
     """
 
     problem = "matching"
@@ -30,24 +30,24 @@ class Matching(AgentsNetTask):
 
     def reply(self, case: Case, agent: str) -> Choice:
         """A neighbor, in graph order, or None."""
-        return Choice((*topology_of(case)[agent], NOBODY), FINAL_ANSWER)
+        return Choice((*topology_of(case)[agent], NO_PARTNER), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """The four grades; None if nobody is scored."""
+        """Return the four grades; None if no agent is scored."""
         team = honest(self, case, outcome)
         if not team.agents:
             return dict.fromkeys(self.grades)
-        everybody = {agent: valid(self, case, outcome, agent) for agent in case.agents}
+        all_answers = {agent: valid(self, case, outcome, agent) for agent in case.agents}
         peers = team.neighbors()
 
         def inconsistent(agent: str, answers: Mapping[str, str | None]) -> bool:
             choice = team.answers[agent]
-            if choice == NOBODY:
-                return any(team.answers[peer] == NOBODY for peer in peers[agent])
+            if choice == NO_PARTNER:
+                return any(team.answers[peer] == NO_PARTNER for peer in peers[agent])
             return choice is None or answers.get(choice) != agent
 
         grades: dict[str, float | None] = {}
-        for suffix, answers in (("", everybody), ("_honest", team.answers)):
+        for suffix, answers in (("", all_answers), ("_honest", team.answers)):
             wrong = sum(inconsistent(agent, answers) for agent in team.agents)
             grades |= {f"solved{suffix}": float(wrong == 0), f"score{suffix}": 1 - wrong / len(team.agents)}
         return grades

@@ -15,11 +15,11 @@ from ._network import FINAL_ANSWER, AgentsNetTask
 class VertexCover(AgentsNetTask):
     """AgentsNet vertex cover: the coordinators must touch every edge, and each must be needed for that.
 
-    `score` is coverage · (1 - N/C): the share of edges with a coordinator, C coordinators of whom N have only
-    coordinators as neighbors. Without coordinators, where the paper's formula is undefined, it is 0 (1 if there
-    are no edges). `solved` needs a minimal cover and every answer valid. `scoring: reference`: N counts in a
-    cover only, `solved` is a score of 1, an agent without an answer is no coordinator, and without coordinators there
-    are no grades.
+    `score` is coverage · (1 - N/C), where coverage is the share of edges with a coordinator, and N of the C
+    coordinators have only coordinators as neighbors. Without coordinators, where the paper's formula is undefined, it
+    is 0 (1 if there are no edges). `solved` is 1 if the cover is minimal and all answers are valid. With `scoring:
+    reference` N counts only in a complete cover, `solved` is a score of 1, an agent without an answer is not a
+    coordinator, and without coordinators there are no grades.
     """
 
     problem = "vertex_cover"
@@ -30,7 +30,7 @@ class VertexCover(AgentsNetTask):
         return Choice(("Yes", "No"), FINAL_ANSWER)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """`solved` and `score`; None if nobody is scored."""
+        """Return `solved` and `score`; None if no agent is scored."""
         team = honest(self, case, outcome)
         if not team.agents:
             return {"solved": None, "score": None}

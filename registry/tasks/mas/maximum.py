@@ -11,7 +11,7 @@ from ._mas import MasTask
 
 @plugin
 class Maximum(MasTask):
-    """Distributed maximum: everybody submits the largest of all numbers; loosely coupled."""
+    """Distributed maximum: every agent submits the largest of all numbers."""
 
     problem = "maximum"
     level = "loose"
@@ -31,6 +31,6 @@ class Maximum(MasTask):
     )
     sliced = False
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[list[int]]:
-        """The same for all."""
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[list[int]]:
+        """The maximum, for every agent."""
         return [[max(map(max, shards))]] * len(shards)

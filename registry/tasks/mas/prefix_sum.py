@@ -12,7 +12,7 @@ from ._mas import MasTask
 
 @plugin
 class PrefixSum(MasTask):
-    """Distributed prefix sum: agent i submits the running sums of the whole sequence at its own K places."""
+    """Distributed prefix sum: agent i submits the prefix sums of the whole sequence at its own K places."""
 
     problem = "prefix_sum"
     level = "medium"
@@ -34,12 +34,12 @@ class PrefixSum(MasTask):
     )
     from_input = False
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[list[int]]:
-        """Running sums, each part beginning with the sum of those before it."""
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[list[int]]:
+        """Prefix sums of the whole sequence, in parts as long as the shards."""
         sums = list(accumulate(chain.from_iterable(shards)))
         ends = list(accumulate(len(shard) for shard in shards))
         return [sums[end - len(shard) : end] for end, shard in zip(ends, shards, strict=True)]
 
-    def needs(self, agent: int, shards: Sequence[Sequence[int]], known: Facts) -> Sequence[int]:
-        """Its own and those before it."""
+    def needs(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
+        """The agent's own shard and those before it."""
         return [(2 << agent) - 1]

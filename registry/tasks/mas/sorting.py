@@ -12,7 +12,7 @@ from ._mas import MasTask
 
 @plugin
 class Sorting(MasTask):
-    """Distributed sorting: agent i submits the i-th K numbers of all numbers in ascending order."""
+    """Distributed sorting: agent i submits the i-th slice of K numbers of all numbers in ascending order."""
 
     problem = "sorting"
     level = "tight"
@@ -31,14 +31,14 @@ class Sorting(MasTask):
         "    return all(len(y) == K for y in ys) and [x for y in ys for x in y] == everything"
     )
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[list[int]]:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[list[int]]:
         """The sorted union in slices of K."""
         ordered = sorted(chain.from_iterable(shards))
         k = len(ordered) // len(shards)
         return [ordered[i * k : (i + 1) * k] for i in range(len(shards))]
 
-    def check(self, shards: Sequence[Sequence[int]], given: Sequence[list[int] | None]) -> bool:
-        """CHECK: every submission has the length of a list, and one after the other they are the sorted union."""
-        submitted = [answer or [] for answer in given]
-        right_lengths = [len(answer) for answer in submitted] == [len(shard) for shard in shards]
-        return right_lengths and list(chain(*submitted)) == sorted(chain(*shards))
+    def check(self, shards: Sequence[Sequence[int]], answers: Sequence[list[int] | None]) -> bool:
+        """CHECK: submissions have the lengths of the lists, and joined they are the sorted union."""
+        lists = [answer or [] for answer in answers]
+        right_lengths = [len(answer) for answer in lists] == [len(shard) for shard in shards]
+        return right_lengths and list(chain(*lists)) == sorted(chain(*shards))

@@ -9,10 +9,10 @@ from typing import Literal
 def edge_shards(
     rng: random.Random, n: int, draws: int, nodes: int, simple: Literal["undirected", "directed"] | None = None
 ) -> list[list[list[int]]]:
-    """`draws` uniform pairs [u, v] of the nodes 0 to `nodes` - 1 for each of `n` agents, self-loops dropped.
+    """Return `draws` uniform pairs [u, v] of the nodes 0 to `nodes` - 1 for each of `n` agents, without self-loops.
 
-    `simple` drops, from the shards of all, every edge that was drawn before too; "undirected" takes [u, v] and [v, u]
-    for one edge. So a shard has at most `draws` edges.
+    `simple` also drops every edge that was drawn before for any agent; "undirected" counts [u, v] and [v, u]
+    as one edge. So a shard has at most `draws` edges.
     """
     seen: set[tuple[int, ...]] = set()
     shards: list[list[list[int]]] = []

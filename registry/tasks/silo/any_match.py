@@ -16,7 +16,7 @@ PARTS = ["auth", "cache", "database", "gateway", "scheduler", "storage"]
 class AnyMatch(ShardedTask):
     """I-04 Any Match: whether any log line contains ERROR.
 
-    One line of one agent does in every second instance on average, none in the others.
+    One line of one agent does in every second instance on average; none does in the others.
     """
 
     items: Items = 15
@@ -32,7 +32,7 @@ class AnyMatch(ShardedTask):
     form = TRUTH
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
-        """Log lines of three levels, with probability 1/2 one of them of the level ERROR."""
+        """Log lines of three levels; with probability 1/2 one has the level ERROR."""
 
         def line(level: str) -> str:
             return f"{level} {rng.choice(PARTS)}: request {rng.randint(1000, 9999)} took {rng.randint(1, 900)} ms"
@@ -42,13 +42,13 @@ class AnyMatch(ShardedTask):
             shards[rng.randrange(n)][rng.randrange(self.items)] = line("ERROR")
         return shards, {}
 
-    def solve(self, shards: Sequence[Sequence[str]], known: Facts) -> bool:
+    def solve(self, shards: Sequence[Sequence[str]], public: Facts) -> bool:
         """True if there is a match."""
         return bool(_holders(shards))
 
-    def needs(self, agent: int, shards: Sequence[Sequence[str]], known: Facts) -> Sequence[int]:
-        """Any one holder of a match, itself perhaps; all if nobody holds one."""
-        return [1 << i for i in _holders(shards)] or super().needs(agent, shards, known)
+    def needs(self, agent: int, shards: Sequence[Sequence[str]], public: Facts) -> Sequence[int]:
+        """Any agent with a match, possibly itself; all agents if there is no match."""
+        return [1 << i for i in _holders(shards)] or super().needs(agent, shards, public)
 
 
 def _holders(shards: Sequence[Sequence[str]]) -> list[int]:

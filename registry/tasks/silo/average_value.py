@@ -32,6 +32,6 @@ class AverageValue(ShardedTask):
         """Numbers from 0 to 100 with two decimals."""
         return [[rng.randint(0, 10_000) / 100 for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[float]], known: Facts) -> float:
+    def solve(self, shards: Sequence[Sequence[float]], public: Facts) -> float:
         """The mean over all elements, whatever the lengths of the shards."""
         return fsum(x for shard in shards for x in shard) / sum(map(len, shards))

@@ -15,9 +15,9 @@ from ._edges import edge_shards
 
 @plugin
 class BfsDistance(ShardedTask):
-    """III-24 BFS Distance: how many edges every node of a graph is from node 0, −1 where no path leads.
+    """III-24 BFS Distance: the distance of every node of a graph from node 0 in edges; −1 without a path.
 
-    8·N nodes and k draws of an undirected edge an agent; self-loops and edges drawn before are dropped.
+    8·N nodes and k draws of an undirected edge per agent; self-loops and repeated edges are dropped.
     """
 
     items: Items = 16
@@ -38,16 +38,18 @@ class BfsDistance(ShardedTask):
         """Uniform pairs, every edge once."""
         return edge_shards(rng, n, self.items, 8 * n, "undirected"), {"nodes": 8 * n}
 
-    def solve(self, shards: Sequence[Sequence[Sequence[int]]], known: Facts) -> dict[str, int]:
-        """Breadth-first search, one ring of nodes after the other."""
-        near: list[list[int]] = [[] for _ in range(known["nodes"])]
+    def solve(self, shards: Sequence[Sequence[Sequence[int]]], public: Facts) -> dict[str, int]:
+        """Breadth-first search, one ring of nodes after another."""
+        neighbors: list[list[int]] = [[] for _ in range(public["nodes"])]
         for u, v in chain.from_iterable(shards):
-            near[u].append(v)
-            near[v].append(u)
+            neighbors[u].append(v)
+            neighbors[v].append(u)
         distance = {0: 0}
         ring = [0]
         while ring:
-            new = dict.fromkeys((v for u in ring for v in near[u] if v not in distance), distance[ring[0]] + 1)
-            distance |= new
-            ring = list(new)
-        return {str(node): distance.get(node, -1) for node in range(known["nodes"])}
+            next_ring = dict.fromkeys(
+                (v for u in ring for v in neighbors[u] if v not in distance), distance[ring[0]] + 1
+            )
+            distance |= next_ring
+            ring = list(next_ring)
+        return {str(node): distance.get(node, -1) for node in range(public["nodes"])}

@@ -33,6 +33,6 @@ class ChecksumXor(ShardedTask):
         """Bytes."""
         return [[rng.randrange(256) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
         """The exclusive or."""
         return reduce(xor, (x for shard in shards for x in shard), 0)

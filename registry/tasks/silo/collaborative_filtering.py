@@ -19,7 +19,7 @@ class CollaborativeFiltering(ShardedTask):
     """III-27 Collab. Filtering: the three best matches of a user and an item by the product of their vectors.
 
     An agent holds k vectors of 5 numbers from −1 to 1 with two decimals: half of them users (one more if k is odd),
-    the rest items. The third and the fourth best score differ; equal scores above are ordered by number.
+    the rest items. The third and the fourth best score differ; equal scores before them are ordered by number.
     """
 
     items: Items = 6
@@ -42,7 +42,7 @@ class CollaborativeFiltering(ShardedTask):
         """Uniform vectors, drawn again while the third and the fourth score are equal."""
         users, items = (self.items + 1) // 2, self.items // 2
         if not items:
-            raise PluginError("items: 1 vector an agent leaves no item to match", hint="Give at least 2 `items`.")
+            raise PluginError("1 vector per agent leaves no item to match", hint="Set `items: 2` or more.")
 
         def rows(agent: int, count: int) -> list[dict[str, Any]]:
             ids = range(agent * count, (agent + 1) * count)
@@ -54,13 +54,13 @@ class CollaborativeFiltering(ShardedTask):
             if len(best) < 4 or best[2][0] != best[3][0]:
                 return shards, {}
 
-    def solve(self, shards: Sequence[dict[str, Any]], known: Facts) -> list[list[float]]:
-        """The first of all matches in order."""
+    def solve(self, shards: Sequence[dict[str, Any]], public: Facts) -> list[list[float]]:
+        """The best matches in order."""
         return [[user, item, -minus / 10_000] for minus, user, item in _matches(shards, 3)]
 
 
 def _matches(shards: Sequence[dict[str, Any]], count: int) -> list[tuple[int, int, int]]:
-    """The best, as (minus the score in ten-thousandths, which is exact; user; item)."""
+    """Return the best matches as (minus the score in ten-thousandths, which is exact; user; item)."""
     users, items = (
         [(row["id"], [round(100 * x) for x in row["vector"]]) for shard in shards for row in shard[kind]]
         for kind in ("users", "items")

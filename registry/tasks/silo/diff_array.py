@@ -13,7 +13,7 @@ from harness.replies.answer import INTEGERS
 
 @plugin
 class DiffArray(ShardedTask):
-    """II-17 Diff Array: each element of the whole sequence, but the first, minus the one before it.
+    """II-17 Diff Array: each element of the whole sequence, except the first, minus the one before it.
 
     Integers from 1 to 100. The first element has no difference, so there are N·k − 1 of them.
     """
@@ -36,6 +36,6 @@ class DiffArray(ShardedTask):
         """Uniform integers."""
         return [[rng.randint(1, 100) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[int]:
-        """Differences of neighbors."""
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[int]:
+        """Differences of consecutive elements."""
         return [after - before for before, after in pairwise(chain.from_iterable(shards))]

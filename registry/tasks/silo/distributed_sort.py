@@ -23,8 +23,8 @@ class DistributedSort(ShardedTask):
     """III-21 Distributed Sort: all elements in ascending order, duplicates kept. Integers from 1 to 1,000.
 
     Attributes:
-        sort_output: "global", everybody submits the complete sorted sequence (Appendix B.2); "segment", agent i submits
-            chunk i of it. The input is the same.
+        sort_output: "global", every agent submits the complete sorted sequence (Appendix B.2); "segment", agent i
+            submits chunk i of it. The input is the same for both.
     """
 
     items: Items = 20
@@ -43,19 +43,19 @@ class DistributedSort(ShardedTask):
         """Uniform integers."""
         return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {"output": self.sort_output}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[int] | list[list[int]]:
-        """Sorted; in chunks as long as the shards where everybody answers for its own."""
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[int] | list[list[int]]:
+        """The sorted sequence; in chunks as long as the shards if agents submit their own."""
         ordered = sorted(chain.from_iterable(shards))
         rest = iter(ordered)
-        return [[next(rest) for _ in shard] for shard in shards] if self.segmented(known) else ordered
+        return [[next(rest) for _ in shard] for shard in shards] if self.segmented(public) else ordered
 
-    def segmented(self, known: Facts) -> bool:
-        """As `sort_output` says."""
-        return bool(known["output"] == "segment")
+    def segmented(self, public: Facts) -> bool:
+        """Whether `sort_output` is "segment"."""
+        return bool(public["output"] == "segment")
 
     def context(self, case: Case, agent: str) -> Facts:
-        """As for every sharded task; who holds the whole input is asked for the whole sequence in any case."""
-        told = super().context(case, agent)
+        """The context of sharded tasks. An agent with the whole input always submits the whole sequence."""
+        context = super().context(case, agent)
         if self.whole or not self.segmented(case.public["known"]):
-            return told
-        return {**told, "task": told["task"].replace(_WHOLE, _CHUNK.format(items=self.items))}
+            return context
+        return {**context, "task": context["task"].replace(_WHOLE, _CHUNK.format(items=self.items))}

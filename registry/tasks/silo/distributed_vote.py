@@ -16,10 +16,10 @@ NAMES = ["Alice", "Bob", "Carol", "Dave"]
 
 @plugin
 class DistributedVote(ShardedTask):
-    """I-03 Distributed Vote: the candidate with the most votes, who has more than half of all.
+    """I-03 Distributed Vote: the candidate with the most votes, which are more than half of all.
 
-    The winner has the votes at even places of every shard and its share of the others (hardened: from 3 agents on,
-    more than half of the shards have another strict winner; the paper's inputs are solved by any shard alone).
+    The winner has the votes at even places of every shard, and a random share of the others. So any shard alone gives
+    the answer. Hardened: with 3 agents or more, more than half of the shards have another strict winner.
     """
 
     items: Items = 25
@@ -39,9 +39,9 @@ class DistributedVote(ShardedTask):
         winner, misled = rng.choice(NAMES), set[int]()
         others = [name for name in NAMES if name != winner]
         if self.domain == "hardened" and n > 2:
-            if self.items < 8:  # else the few shards that the winner wins may have too few votes for the others
+            if self.items < 8:  # the other shards may have too few votes for the winner to win overall
                 message = f"a hardened vote needs at least 8 votes a shard; items is {self.items}"
-                raise PluginError(message, hint="Give `items: 8` or more, or `domain: paper`.")
+                raise PluginError(message, hint="Set `items: 8` or more, or `domain: paper`.")
             misled = set(rng.sample(range(n), n // 2 + 1))
         while True:
             shards = [[winner if j % 2 == 0 else rng.choice(NAMES) for j in range(self.items)] for _ in range(n)]
@@ -52,6 +52,6 @@ class DistributedVote(ShardedTask):
             if 2 * sum(shard.count(winner) for shard in shards) > n * self.items:
                 return shards, {}
 
-    def solve(self, shards: Sequence[Sequence[str]], known: Facts) -> str:
+    def solve(self, shards: Sequence[Sequence[str]], public: Facts) -> str:
         """The most common name."""
         return Counter(name for shard in shards for name in shard).most_common(1)[0][0]

@@ -12,9 +12,9 @@ from harness.replies.answer import INTEGER
 
 @plugin
 class GlobalDistinct(ShardedTask):
-    """III-26 Global Distinct: how many different values there are.
+    """III-26 Global Distinct: the number of different values.
 
-    Draws from 0 to ⌊N·k/2⌋ − 1, so that most values occur more than once and with more than one agent.
+    Draws from 0 to ⌊N·k/2⌋ − 1, so most values occur more than once and with more than one agent.
     """
 
     items: Items = 30
@@ -35,6 +35,6 @@ class GlobalDistinct(ShardedTask):
         values = max(1, n * self.items // 2)
         return [[rng.randrange(values) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
         """The size of the union."""
         return len(set().union(*shards))

@@ -14,7 +14,7 @@ from harness.replies.answer import INTEGER
 class GlobalMaximum(ShardedTask):
     """I-01 Global Maximum: the largest of all integers.
 
-    Integers from −1,000 to 1,000 (hardened: −10^6 to 10^6: at large N the paper's maximum is nearly always 1,000).
+    Integers from −1,000 to 1,000. Hardened: −10^6 to 10^6, because at large N the maximum is nearly always 1,000.
     """
 
     items: Items = 20
@@ -34,6 +34,6 @@ class GlobalMaximum(ShardedTask):
         bound = 1000 if self.domain == "paper" else 10**6
         return [[rng.randint(-bound, bound) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
         """The maximum."""
         return max(map(max, shards))

@@ -15,9 +15,9 @@ from ._edges import edge_shards
 
 @plugin
 class GraphComponents(ShardedTask):
-    """III-23 Graph Components: how many connected components a graph has whose edges are distributed.
+    """III-23 Graph Components: the number of connected components of a graph with distributed edges.
 
-    10·N nodes and k draws of an edge an agent; self-loops are dropped, the same edge may be drawn more than once.
+    10·N nodes and k draws of an edge per agent; self-loops are dropped, edges may repeat.
     """
 
     items: Items = 20
@@ -38,18 +38,18 @@ class GraphComponents(ShardedTask):
         """Uniform pairs."""
         return edge_shards(rng, n, self.items, 10 * n), {"nodes": 10 * n}
 
-    def solve(self, shards: Sequence[Sequence[Sequence[int]]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[Sequence[int]]], public: Facts) -> int:
         """Union-find with path halving: every edge between two components leaves one fewer."""
-        above = list(range(known["nodes"]))
+        parent = list(range(public["nodes"]))
 
         def root(node: int) -> int:
-            while above[node] != node:
-                above[node] = node = above[above[node]]
+            while parent[node] != node:
+                parent[node] = node = parent[parent[node]]
             return node
 
-        components = len(above)
+        components = len(parent)
         for u, v in chain.from_iterable(shards):
             a, b = root(u), root(v)
             components -= a != b
-            above[a] = b
+            parent[a] = b
         return components

@@ -15,7 +15,7 @@ _CENTROIDS = 3
 
 @plugin
 class KMeansIteration(ShardedTask):
-    """III-25 K-Means Iteration: the centroids after one step of Lloyd's algorithm, from three that all are told.
+    """III-25 K-Means Iteration: the centroids after one step of Lloyd's algorithm, from three known ones.
 
     Points and centroids are uniform in the square from 0 to 100, with two decimals.
     """
@@ -44,9 +44,9 @@ class KMeansIteration(ShardedTask):
 
         return [points(self.items) for _ in range(n)], {"centroids": points(_CENTROIDS)}
 
-    def solve(self, shards: Sequence[Sequence[Sequence[float]]], known: Facts) -> list[list[float]]:
-        """In whole hundredths, so that equal distances are equal and sums exact."""
-        old = [(round(100 * x), round(100 * y)) for x, y in known["centroids"]]
+    def solve(self, shards: Sequence[Sequence[Sequence[float]]], public: Facts) -> list[list[float]]:
+        """The new centroids, computed in whole hundredths, so that distances and sums are exact."""
+        old = [(round(100 * x), round(100 * y)) for x, y in public["centroids"]]
         clusters: list[list[tuple[int, int]]] = [[] for _ in old]
         for point in chain.from_iterable(shards):
             x, y = (round(100 * value) for value in point)

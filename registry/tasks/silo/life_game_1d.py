@@ -12,7 +12,7 @@ from harness.replies.answer import INTEGERS
 
 @plugin
 class LifeGame1D(ShardedTask):
-    """II-14 1D Life Game: the own cells of a cellular automaton after five steps."""
+    """II-14 1D Life Game: the agent's own cells of a cellular automaton after five steps."""
 
     items: Items = 10
 
@@ -34,15 +34,15 @@ class LifeGame1D(ShardedTask):
         """Uniform bits; five steps."""
         return [[rng.randrange(2) for _ in range(self.items)] for _ in range(n)], {"steps": 5}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[list[int]]:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[list[int]]:
         """Synchronous steps between two fixed zeros."""
         cells, k = [cell for shard in shards for cell in shard], len(shards[0])
-        for _ in range(known["steps"]):
+        for _ in range(public["steps"]):
             row = [0, *cells, 0]
             cells = [int(sum(row[j : j + 3]) == 1) for j in range(len(cells))]
         return [cells[i : i + k] for i in range(0, len(cells), k)]
 
-    def needs(self, agent: int, shards: Sequence[Sequence[int]], known: Facts) -> Sequence[int]:
-        """Agents that hold cells at most `steps` away: those within ⌈steps / k⌉ of it."""
-        reach = -(-known["steps"] // len(shards[agent]))
+    def needs(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
+        """Agents with cells at most `steps` away: those within ⌈steps / k⌉ of this one."""
+        reach = -(-public["steps"] // len(shards[agent]))
         return [sum(1 << i for i in range(len(shards)) if abs(i - agent) <= reach)]

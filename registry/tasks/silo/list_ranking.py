@@ -13,9 +13,9 @@ from harness.replies.answer import TABLE, AnswerForm
 
 @plugin
 class ListRanking(ShardedTask):
-    """II-18 List Ranking: how far every node of one linked list is from its head.
+    """II-18 List Ranking: the distance of every node of one linked list from its head.
 
-    The nodes 0 to N·k − 1 form one list in random order and are dealt out at random; nobody is told the head.
+    The nodes 0 to N·k − 1 form one list in random order and are distributed at random. The head is not given.
     """
 
     items: Items = 8
@@ -33,19 +33,19 @@ class ListRanking(ShardedTask):
     credit = "entries"
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:
-        """A random list, cut up at random."""
+        """A random list, distributed at random."""
         size = n * self.items
         order = rng.sample(range(size), size)
         nodes = [{"id": a, "next": b} for a, b in zip(order, [*order[1:], -1], strict=True)]
         rng.shuffle(nodes)
         return [nodes[i : i + self.items] for i in range(0, size, self.items)], {"nodes": size}
 
-    def solve(self, shards: Sequence[Sequence[dict[str, int]]], known: Facts) -> dict[str, int]:
-        """From the one node nobody points to, along the links."""
-        after = {node["id"]: node["next"] for node in chain.from_iterable(shards)}
-        (at,) = after.keys() - after.values()
+    def solve(self, shards: Sequence[Sequence[dict[str, int]]], public: Facts) -> dict[str, int]:
+        """Follow the links from the one node without a predecessor."""
+        successor = {node["id"]: node["next"] for node in chain.from_iterable(shards)}
+        (node,) = successor.keys() - successor.values()
         ranks: dict[str, int] = {}
-        while at != -1:
-            ranks[str(at)] = len(ranks)
-            at = after[at]
+        while node != -1:
+            ranks[str(node)] = len(ranks)
+            node = successor[node]
         return ranks

@@ -14,10 +14,10 @@ from harness.replies.answer import TABLE, AnswerForm
 
 @plugin
 class LoadBalance(ShardedTask):
-    """III-29 Load Balance: variance, largest and smallest load after tasks are dealt out anew, longest first.
+    """III-29 Load Balance: variance, largest and smallest load after tasks are reassigned, longest first.
 
-    N·k tasks; those whose number is divisible by 10 are heavy, 50 to 100 long, and all with agent 0, the others 1 to 10
-    long and with the other agents in turn. A single agent holds all.
+    N·k tasks. Those with a number divisible by 10 are heavy, 50 to 100 long, and all with agent 0. The others are 1 to
+    10 long and with the other agents in turn. A single agent has all.
     """
 
     items: Items = 20
@@ -46,9 +46,9 @@ class LoadBalance(ShardedTask):
         light = [task for task in tasks if task["id"] % 10]
         return [tasks[::10], *(light[i :: n - 1] for i in range(n - 1))], {"tasks": size, "workers": n}
 
-    def solve(self, shards: Sequence[Sequence[dict[str, int]]], known: Facts) -> dict[str, float]:
-        """A heap of loads; the variance from whole sums."""
-        n = known["workers"]
+    def solve(self, shards: Sequence[Sequence[dict[str, int]]], public: Facts) -> dict[str, float]:
+        """Assign tasks with a heap of loads; compute the variance from integers."""
+        n = public["workers"]
         loads = [(0, agent) for agent in range(n)]
         for minus, _ in sorted((-task["dur"], task["id"]) for task in chain.from_iterable(shards)):
             load, agent = loads[0]

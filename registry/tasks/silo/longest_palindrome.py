@@ -16,8 +16,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 class LongestPalindrome(ShardedTask):
     """II-13 Longest Palindrome: the length of the longest palindrome in the whole text.
 
-    A palindrome of 7 letters lies somewhere in random text (hardened: 5 to 15 letters, in every second instance on
-    average across a boundary between agents; the paper's longest is nearly always 7).
+    A palindrome of 7 letters is somewhere in random text, and nearly always the longest. Hardened: it has 5 to 15
+    letters, and in every second instance on average it crosses a boundary between agents.
     """
 
     items: Items = 15
@@ -34,7 +34,7 @@ class LongestPalindrome(ShardedTask):
     form = INTEGER
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[str], Facts]:
-        """Lower-case letters with one palindrome planted, as long as there is room for it."""
+        """Lower-case letters with one planted palindrome, cut to the length of the text."""
         k, hardened = self.items, self.domain == "hardened"
         size = min(rng.randint(5, 15) if hardened else 7, n * k)
         starts = range(n * k - size + 1)
@@ -49,11 +49,11 @@ class LongestPalindrome(ShardedTask):
         text[start : start + size] = half + half[::-1][size % 2 :]
         return ["".join(text[i * k : (i + 1) * k]) for i in range(n)], {}
 
-    def solve(self, shards: Sequence[str], known: Facts) -> int:
-        """The longest expansion around any of the 2L − 1 centres."""
+    def solve(self, shards: Sequence[str], public: Facts) -> int:
+        """The longest expansion around any of the 2L − 1 centers."""
         text, longest = "".join(shards), 0
-        for centre in range(2 * len(text) - 1):
-            left, right = centre // 2, (centre + 1) // 2
+        for center in range(2 * len(text) - 1):
+            left, right = center // 2, (center + 1) // 2
             while left >= 0 and right < len(text) and text[left] == text[right]:
                 left, right = left - 1, right + 1
             longest = max(longest, right - left - 1)

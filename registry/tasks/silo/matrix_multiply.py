@@ -41,7 +41,7 @@ class MatrixMultiply(ShardedTask):
 
         return [{"rows": lists(), "columns": lists()} for _ in range(n)], {"dim": dim}
 
-    def solve(self, shards: Sequence[dict[str, list[list[int]]]], known: Facts) -> list[list[int]]:
+    def solve(self, shards: Sequence[dict[str, list[list[int]]]], public: Facts) -> list[list[int]]:
         """Rows times columns."""
         columns = [column for shard in shards for column in shard["columns"]]
         return [[sum(map(mul, row, column)) for column in columns] for shard in shards for row in shard["rows"]]

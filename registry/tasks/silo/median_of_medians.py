@@ -13,9 +13,9 @@ from harness.replies.answer import INTEGER
 
 @plugin
 class MedianOfMedians(ShardedTask):
-    """III-22 Median of Medians: the median of all integers, the upper of the two middle ones if their number is even.
+    """III-22 Median of Medians: the exact median of all integers; of an even number of them the upper median.
 
-    Integers from 1 to 1,000. In spite of its name the task asks for the true median.
+    Integers from 1 to 1,000. Despite its name the task asks for the true median.
     """
 
     items: Items = 25
@@ -36,7 +36,7 @@ class MedianOfMedians(ShardedTask):
         """Uniform integers."""
         return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
         """The element in the middle."""
         ordered = sorted(chain.from_iterable(shards))
         return ordered[len(ordered) // 2]

@@ -15,8 +15,8 @@ from harness.replies.answer import INTEGERS
 class MergeNeighbors(ShardedTask):
     """II-19 Merge Neighbors: the sorted sequence with equal neighbors merged into one.
 
-    Integers from 1 to 50, sorted before they are dealt out (hardened: 1 to 10·N: with many agents the paper's sequence
-    nearly always holds every number from 1 to 50).
+    Integers from 1 to 50, sorted and then distributed. Hardened: 1 to 10·N, because with many agents the paper's
+    sequence nearly always has every number from 1 to 50.
     """
 
     items: Items = 15
@@ -39,6 +39,6 @@ class MergeNeighbors(ShardedTask):
         ordered = sorted(rng.randint(1, bound) for _ in range(size))
         return [ordered[i : i + self.items] for i in range(0, size, self.items)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[int]:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[int]:
         """One of each run."""
         return [value for value, _ in groupby(chain.from_iterable(shards))]

@@ -34,7 +34,7 @@ class MovingAverage(ShardedTask):
         """Integers from 1 to 100."""
         return [[rng.randint(1, 100) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[float]:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[float]:
         """L − 2 means for L elements."""
         x = [item for shard in shards for item in shard]
         return [(before + here + after) / 3 for before, here, after in zip(x, x[1:], x[2:], strict=False)]

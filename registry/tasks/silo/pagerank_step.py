@@ -20,8 +20,8 @@ _DAMPING = 0.85
 class PagerankStep(ShardedTask):
     """III-28 PageRank Step: the rank of every node after one iteration from equal ranks.
 
-    8·N nodes and k draws of a directed edge an agent; self-loops and edges drawn before are dropped. What nodes
-    without outgoing edges would pass on is lost.
+    8·N nodes and k draws of a directed edge per agent; self-loops and repeated edges are dropped. The rank
+    of nodes without outgoing edges is lost.
     """
 
     items: Items = 16
@@ -45,9 +45,9 @@ class PagerankStep(ShardedTask):
         """Uniform pairs, every edge once."""
         return edge_shards(rng, n, self.items, 8 * n, "directed"), {"nodes": 8 * n, "damping": _DAMPING}
 
-    def solve(self, shards: Sequence[Sequence[Sequence[int]]], known: Facts) -> dict[str, float]:
+    def solve(self, shards: Sequence[Sequence[Sequence[int]]], public: Facts) -> dict[str, float]:
         """One sparse product of matrix and vector."""
-        edges, nodes, damping = list(chain.from_iterable(shards)), known["nodes"], known["damping"]
+        edges, nodes, damping = list(chain.from_iterable(shards)), public["nodes"], public["damping"]
         outgoing = Counter(u for u, _ in edges)
         incoming = dict.fromkeys(range(nodes), 0.0)
         for u, v in edges:

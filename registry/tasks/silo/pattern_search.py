@@ -12,7 +12,7 @@ from harness.replies.answer import INTEGER
 
 @plugin
 class PatternSearch(ShardedTask):
-    """II-15 Pattern Search: how many disjoint subsequences A…B…C a scan from left to right finds."""
+    """II-15 Pattern Search: the number of disjoint subsequences A…B…C in a scan from left to right."""
 
     items: Items = 20
 
@@ -33,8 +33,8 @@ class PatternSearch(ShardedTask):
         """Uniform letters of A, B, C, D, X, Y and Z."""
         return ["".join(rng.choices("ABCDXYZ", k=self.items)) for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[str], known: Facts) -> int:
-        """An automaton that waits for one letter of the pattern after the other."""
+    def solve(self, shards: Sequence[str], public: Facts) -> int:
+        """An automaton that waits for one letter of the pattern after another."""
         matched = 0
         for letter in "".join(shards):
             matched += letter == "ABC"[matched % 3]

@@ -17,8 +17,8 @@ _CHARACTERS = string.ascii_letters + string.digits + "_"
 class PipelineHash(ShardedTask):
     """II-20 Pipeline Hash: hashes of the agent's own blocks, each chained to the block before it.
 
-    Blocks of 12 to 40 letters, digits and underscores. Their sums stay below 4,900 and so hashes below 8,192: the two
-    divisions by 10,000 belong to the definition but change nothing.
+    Blocks of 12 to 40 letters, digits and underscores. Their sums stay below 4,900 and hashes below 8,192, so the two
+    reductions modulo 10,000 belong to the definition but change nothing.
     """
 
     items: Items = 5
@@ -42,7 +42,7 @@ class PipelineHash(ShardedTask):
         return [["".join(rng.choices(_CHARACTERS, k=rng.randint(12, 40))) for _ in range(self.items)]
                 for _ in range(n)], {}  # fmt: skip
 
-    def solve(self, shards: Sequence[Sequence[str]], known: Facts) -> list[list[int]]:
+    def solve(self, shards: Sequence[Sequence[str]], public: Facts) -> list[list[int]]:
         """One pass over all blocks."""
         hashes: list[list[int]] = []
         previous = 0
@@ -53,6 +53,6 @@ class PipelineHash(ShardedTask):
                 hashes[-1].append(previous)
         return hashes
 
-    def needs(self, agent: int, shards: Sequence[Sequence[str]], known: Facts) -> Sequence[int]:
-        """All of lower number."""
+    def needs(self, agent: int, shards: Sequence[Sequence[str]], public: Facts) -> Sequence[int]:
+        """The agent's own shard and those before it."""
         return [(2 << agent) - 1]

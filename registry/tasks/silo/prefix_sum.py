@@ -33,14 +33,14 @@ class PrefixSum(ShardedTask):
         """Integers from 1 to 50."""
         return [[rng.randint(1, 50) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[list[int]]:
-        """Running sums, each shard beginning with the sum of those before it."""
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[list[int]]:
+        """Prefix sums of the whole sequence, in parts as long as the shards."""
         sums, before = [], 0
         for shard in shards:
             sums.append([before + s for s in accumulate(shard)])
             before += sum(shard)
         return sums
 
-    def needs(self, agent: int, shards: Sequence[Sequence[int]], known: Facts) -> Sequence[int]:
-        """All of lower number."""
+    def needs(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
+        """The agent's own shard and those before it."""
         return [(2 << agent) - 1]

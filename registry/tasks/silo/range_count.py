@@ -12,7 +12,7 @@ from harness.replies.answer import INTEGER
 
 @plugin
 class RangeCount(ShardedTask):
-    """I-05 Range Count: how many integers lie between two bounds, both included."""
+    """I-05 Range Count: the number of integers between two bounds, both included."""
 
     items: Items = 30
 
@@ -31,6 +31,6 @@ class RangeCount(ShardedTask):
         """Integers from 0 to 1,000; the bounds are 100 and 500."""
         return [[rng.randint(0, 1000) for _ in range(self.items)] for _ in range(n)], {"low": 100, "high": 500}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
         """The number of elements within the bounds."""
-        return sum(known["low"] <= x <= known["high"] for shard in shards for x in shard)
+        return sum(public["low"] <= x <= public["high"] for shard in shards for x in shard)

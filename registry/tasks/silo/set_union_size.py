@@ -12,7 +12,7 @@ from harness.replies.answer import INTEGER
 
 @plugin
 class SetUnionSize(ShardedTask):
-    """I-08 Set Union Size: how many different integers there are."""
+    """I-08 Set Union Size: the number of different integers."""
 
     items: Items = 30
 
@@ -32,6 +32,6 @@ class SetUnionSize(ShardedTask):
         size = max(1, n * self.items // 2)
         return [[rng.randrange(size) for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
         """The size of the union."""
         return len(set().union(*shards))

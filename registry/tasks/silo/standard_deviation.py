@@ -33,8 +33,8 @@ class StandardDeviation(ShardedTask):
         """Numbers from 0 to 100 with two decimals."""
         return [[rng.randint(0, 10_000) / 100 for _ in range(self.items)] for _ in range(n)], {}
 
-    def solve(self, shards: Sequence[Sequence[float]], known: Facts) -> float:
-        """First the mean, then the root of the mean squared distance from it; 0 for a single number."""
+    def solve(self, shards: Sequence[Sequence[float]], public: Facts) -> float:
+        """The root of the mean squared distance from the mean; 0 for a single number."""
         numbers = [x for shard in shards for x in shard]
         mean = fsum(numbers) / len(numbers)
         return sqrt(fsum((x - mean) ** 2 for x in numbers) / len(numbers))

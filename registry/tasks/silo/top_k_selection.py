@@ -31,6 +31,6 @@ class TopKSelection(ShardedTask):
         """Integers from 1 to 1,000."""
         return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {"top": 10}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> list[int]:
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> list[int]:
         """The `top` largest, in descending order."""
-        return heapq.nlargest(known["top"], (x for shard in shards for x in shard))
+        return heapq.nlargest(public["top"], (x for shard in shards for x in shard))

@@ -13,9 +13,9 @@ from harness.replies.answer import INTEGER
 
 @plugin
 class TrappingRain(ShardedTask):
-    """II-16 Trapping Rain: how much water stays on the whole elevation map.
+    """II-16 Trapping Rain: the amount of water that stays on the whole elevation map.
 
-    Heights from 0 to 10: about every third column is a peak of 6 to 10 units, and valleys of 0 to 5 lie between.
+    Heights from 0 to 10: about every third column is a peak of 6 to 10 units; the others have 0 to 5.
     """
 
     items: Items = 10
@@ -33,12 +33,12 @@ class TrappingRain(ShardedTask):
     form = INTEGER
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
-        """A peak with probability 1/3, else a part of a valley."""
+        """A peak with probability 1/3, else a low column."""
         heights = [rng.randint(6, 10) if rng.random() < 1 / 3 else rng.randint(0, 5) for _ in range(n * self.items)]
         return [heights[i : i + self.items] for i in range(0, len(heights), self.items)], {}
 
-    def solve(self, shards: Sequence[Sequence[int]], known: Facts) -> int:
-        """The sum over columns of the lower of the maxima on either side, itself included, less the height."""
+    def solve(self, shards: Sequence[Sequence[int]], public: Facts) -> int:
+        """The sum over columns of the lower of both running maxima, minus the height."""
         heights = [height for shard in shards for height in shard]
         left, right = accumulate(heights, max), reversed(list(accumulate(reversed(heights), max)))
         return sum(min(walls) - height for height, *walls in zip(heights, left, right, strict=True))

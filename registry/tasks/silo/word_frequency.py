@@ -14,10 +14,10 @@ FRUITS = ["apple", "banana", "cherry", "date", "elderberry", "fig", "grape", "ki
 
 @plugin
 class WordFrequency(ShardedTask):
-    """I-02 Word Frequency: how often one word occurs in all lists of words.
+    """I-02 Word Frequency: the number of occurrences of one word in all lists of words.
 
-    Seven fruits, every tenth word of a shard an apple, which is counted (hardened: seven of eight fruits, any of the
-    eight counted, so that there may be none at all).
+    Random words of seven fruits; every tenth word of a shard is "apple", which is counted. Hardened: seven of eight
+    fruits, and any of the eight is counted, so the answer may be 0.
     """
 
     items: Items = 30
@@ -34,7 +34,7 @@ class WordFrequency(ShardedTask):
     credit = "number"
 
     def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
-        """Uniform words of seven; apples forced at every tenth place of a shard in the paper's domain."""
+        """Uniform words of seven; in the paper's domain every tenth word of a shard is an apple."""
         paper = self.domain == "paper"
         fruits = FRUITS[:7] if paper else rng.sample(FRUITS, 7)
         shards = [[rng.choice(fruits) for _ in range(self.items)] for _ in range(n)]
@@ -44,6 +44,6 @@ class WordFrequency(ShardedTask):
             shard[9::10] = ["apple"] * len(shard[9::10])
         return shards, {"word": "apple"}
 
-    def solve(self, shards: Sequence[Sequence[str]], known: Facts) -> int:
+    def solve(self, shards: Sequence[Sequence[str]], public: Facts) -> int:
         """The number of words equal to `word`."""
-        return sum(shard.count(known["word"]) for shard in shards)
+        return sum(shard.count(public["word"]) for shard in shards)

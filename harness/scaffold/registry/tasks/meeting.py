@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from harness.api import Case, Facts, Outcome, Range, Reply, plugin
-from harness.authoring.networks import Network, NetworkTask, complete, named
+from harness.authoring.networks import Network, NetworkTask, adjacency_of, complete
 from harness.replies import Choice
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -35,7 +35,7 @@ class Meeting(NetworkTask):
     def networks(self, seed: int) -> Iterable[Network]:
         """Everyone can write to everyone; one network for each of the calendars."""
         people = NAMES[: self.people]
-        everyone = named(people, complete(len(people), seed))
+        everyone = adjacency_of(people, complete(len(people), seed))
         return (Network(f"calendar{i}", "complete", i, everyone) for i in range(self.cases_made))
 
     def case(self, network: Network, seed: int) -> Case:
