@@ -146,10 +146,9 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
     except Exception as error:
         yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
         return
-    groups = {group.name: group for group in condition.groups}
     contexts_seen: dict[str, Mapping[str, Any]] = {}
     for turn in played.turns():
-        prompts = groups[roles[turn.agent]].prompts
+        prompts = condition.group_of(case, turn.agent).prompts
         before = contexts_seen.get(turn.agent)
         new = before is not turn.context
         contexts_seen[turn.agent] = turn.context

@@ -61,9 +61,9 @@ class _Estimator:
 
     def length(self, condition: Condition, case: Case) -> _Length:
         """What the case, with its groups seated, asks of models."""
-        policies = {group.name for group in condition.groups if group.policy is not None and self.plan.engines}
-        agents = condition.protocol.possible_agents(case) if policies else ()
-        spared = frozenset(agent for agent in agents if case.roles.get(agent, "default") in policies)
+        has_policies = self.plan.engines and any(group.policy is not None for group in condition.groups)
+        agents = condition.protocol.possible_agents(case) if has_policies else ()
+        spared = frozenset(agent for agent in agents if condition.group_of(case, agent).policy is not None)
         shape = condition.protocol.shape(condition.task, case)
         key = (id(condition.protocol), shape, spared, condition.limits)
         if shape is not None and key in self._lengths:
@@ -83,10 +83,9 @@ class _Estimator:
     def input_tokens(self, condition: Condition, case: Case, length: _Length) -> float:
         """Mean input tokens a turn. What agents know from the start is this case's own, the rest any such case's."""
         contexts = _contexts(condition, case)
-        groups = {group.name: group for group in condition.groups}
         total = count = 0
         for agent, turns in length.turns.items():
-            prompts = groups[case.roles.get(agent, "default")].prompts
+            prompts = condition.group_of(case, agent).prompts
             thread = 0
             for i, turn in enumerate(turns):
                 if turn.fresh:

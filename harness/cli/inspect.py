@@ -126,7 +126,7 @@ def show(options: argparse.Namespace) -> int:
     cases = {case.id: case for case in condition.task.cases(resolved.limit, resolved.seed)}
     case = condition.assign_groups(_pick(options.case, cases, "case"), resolved.seed)
     agent = _pick(options.agent, {s: s for s in condition.protocol.possible_agents(case)}, "agent")
-    group = next(g for g in condition.groups if g.name == case.roles.get(agent, "default"))
+    group = condition.group_of(case, agent)
     print(f"# condition {condition.id} · case {case.id} · agent {agent} · prompts {group.prompts.name}")
     played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition, case), resolved.seed)
     turns = [turn for turn in played.turns() if turn.agent == agent]

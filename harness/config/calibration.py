@@ -108,8 +108,7 @@ def _panel(plan: Plan, condition: Condition) -> dict[str, Group]:
     """Agent of the panel → its group."""
     assert isinstance(condition.protocol, CalibratedProtocol)
     case = condition.assign_groups(next(iter(condition.task.cases(1, plan.seed))), plan.seed)
-    groups = {group.name: group for group in condition.groups}
-    return {agent: groups[case.roles.get(agent, "default")] for agent in condition.protocol.members(case)}
+    return {agent: condition.group_of(case, agent) for agent in condition.protocol.members(case)}
 
 
 def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:

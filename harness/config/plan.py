@@ -70,6 +70,11 @@ class Condition:
         """Whether a player here uses the ground truth: the right answer of its case."""
         return any(group.ground_truth_label for group in self.groups)
 
+    def group_of(self, case: api.Case, agent: str) -> Group:
+        """The group that an agent of `case`, with its groups assigned, belongs to."""
+        name = case.roles.get(agent, "default")
+        return next(group for group in self.groups if group.name == name)
+
     def assign_groups(self, case: api.Case, seed: int) -> api.Case:
         """`case` with its agents dealt to groups: the same ones for a seed, whatever the problem or protocol.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from harness import storage
 from harness.api import Case, Episode, Facts, Move, Outcome, derive_seed
 from harness.authoring.informed import seed_of
-from harness.config.plan import Condition, Group, Plan, episode_id
+from harness.config.plan import Condition, Plan, episode_id
 from harness.engine_api import Engine, WritesLog
 from harness.engines.budget import Usage
 from harness.engines.cache import Cache
@@ -398,24 +398,20 @@ class _OpenEpisode:
         if usage := run.usage.unjournaled():
             line["asked"] = usage
         if run.pending or move.error_kind in storage.PASSING:
-            group = self._group(move.agent)
+            group = self.condition.group_of(self.case, move.agent)
             gate = run.gates[group.model or "model"] if group.policy is None else None
             if gate is not None and not gate.lenient:  # else failures are results like others
                 line["engine"] = [group.model or "model", gate.answered]
         run.record(line)
 
     def _player(self, agent: str, seed: int) -> Player:
-        group = self._group(agent)
+        group = self.condition.group_of(self.case, agent)
         if group.policy is not None:
             hint = seed_of(self.run.plan.seed, self.condition.task, self.case, self.repeat)
             return PolicyPlayer(functools.partial(group.make_policy, agent, self.case, hint), seed)
         engine = self.run.engines[group.model or "model"]
         constrained = self.condition.constrained
         return ModelPlayer(engine, group.prompts, group.sampling, constrained, self.id, agent, seed)
-
-    def _group(self, agent: str) -> Group:
-        role = self.case.roles.get(agent, "default")
-        return next(group for group in self.condition.groups if group.name == role)
 
 
 def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> storage.Line:
