@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Final, TypedDict
 
 from harness.api import Completion, Move, Range, Turn
 from harness.errors import EngineFatalError
@@ -40,17 +40,6 @@ class EpisodeLimits:
 
     def __bool__(self) -> bool:
         return any(getattr(self, f.name) is not None for f in fields(self))
-
-
-def read_limits(entry: Mapping[str, Any] | None) -> EpisodeLimits:
-    """The limits of a spec's `limits:`, with swept values inserted.
-
-    Raises `ValueError(name, found)` for a value that is no whole number from 1 on.
-    """
-    for name, value in (entry or {}).items():
-        if type(value) is not int or not 1 <= value <= LARGEST:
-            raise ValueError(name, value)
-    return EpisodeLimits(**(entry or {}))
 
 
 class TurnQuota:

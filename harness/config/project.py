@@ -291,32 +291,33 @@ def _note_digests(modules: Iterable[types.ModuleType]) -> None:
 
 
 def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type[Any]:
+    """The plugin class of a module. Raises `PluginError` where it is none that a spec can use."""
+
+    def refusal(what: str, hint: str | None = None) -> PluginError:
+        return PluginError(f"{kind.singular} {name!r}: {what}", place=Place(str(file)), hint=hint)
+
     tagged = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and value.__module__ == module.__name__ and "__harness_plugin__" in vars(value)
     ]
-    place = Place(str(file))
     if len(tagged) != 1:
         hint = "A plugin file has exactly one class tagged @plugin; helpers live in files that start with '_'."
-        raise PluginError(f"{kind.singular} {name!r}: found {len(tagged)} tagged classes", place=place, hint=hint)
-    if not issubclass(tagged[0], kind.base):
-        message = f"{kind.singular} {name!r}: class {tagged[0].__name__} is no {kind.base.__name__}"
-        raise PluginError(message, place=place, hint=f"Derive it from harness.api.{kind.base.__name__}.")
+        raise refusal(f"found {len(tagged)} tagged classes", hint)
+    cls, base = tagged[0], kind.base.__name__
+    if not issubclass(cls, kind.base):
+        raise refusal(f"class {cls.__name__} is no {base}", f"Derive it from harness.api.{base}.")
     try:
-        unusable = list(parameters.unusable(tagged[0]))
+        unusable = list(parameters.unusable(cls))
     except (NameError, TypeError, SyntaxError) as error:  # an annotation of what is imported for type checkers only
-        message = f"{kind.singular} {name!r}: the types of its parameters cannot be read: {error}"
-        raise PluginError(message, place=place, hint="Import what they name where the file runs.") from None
+        hint = "Import what they name where the file runs."
+        raise refusal(f"the types of its parameters cannot be read: {error}", hint) from None
     for parameter, spelled in unusable:
-        message = f"{kind.singular} {name!r}: no YAML can write its parameter {parameter!r}, {spelled}"
         hint = "Keys are text or whole numbers; sets hold text, numbers, and tuples or frozensets of them."
-        raise PluginError(message, place=place, hint=hint)
-    abstract = getattr(tagged[0], "__abstractmethods__", None)
-    if abstract:
-        message = f"{kind.singular} {name!r}: class {tagged[0].__name__} lacks {', '.join(sorted(abstract))}"
-        raise PluginError(message, place=place)
-    return tagged[0]
+        raise refusal(f"no YAML can write its parameter {parameter!r}, {spelled}", hint)
+    if abstract := getattr(cls, "__abstractmethods__", None):
+        raise refusal(f"class {cls.__name__} lacks {', '.join(sorted(abstract))}")
+    return cls
 
 
 def _describe_yaml(name: str, file: Path) -> Listed:

@@ -16,7 +16,7 @@ from typing import Any
 from harness import api, parameters
 from harness.authoring.informed import WORD, InformedPolicy
 from harness.authoring.worlds import facts_of
-from harness.config.limits import EpisodeLimits, read_limits
+from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
 from harness.config.prompts import PromptSet
@@ -145,12 +145,12 @@ class _Resolver:
         return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"
 
     def limits(self, variant: Variant) -> EpisodeLimits:
-        try:
-            return read_limits(variant.data.get("limits"))
-        except ValueError as error:
-            name, value = error.args
-            message = f"{name} must be a whole number from 1 to 10^18 − 1, found {value!r:.40}"
-            raise SpecError(message, place=self.spec.place("limits", name)) from None
+        entry = variant.data.get("limits") or {}
+        for name, value in entry.items():
+            if type(value) is not int or not 1 <= value <= LARGEST:
+                message = f"{name} must be a whole number from 1 to 10^18 − 1, found {value!r:.40}"
+                raise SpecError(message, place=self.spec.place("limits", name))
+        return EpisodeLimits(**entry)
 
     def groups(self, variant: Variant) -> Iterator[Group]:
         agents: dict[str, Any] = {"default": "model"}

@@ -29,6 +29,10 @@ MAX_INT = 2**63 - 1
 _PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
 
 
+def _at(mark: yaml.Mark | None, file: str) -> Place:
+    return Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+
+
 class _Loader(yaml.SafeLoader):
     """The safe loader, reading 1e-3 as a number, as people mean it; it stops at `MAX_NODES` values.
 
@@ -43,15 +47,13 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self.composed += 1
         if self.composed > MAX_NODES:
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise SpecError(
-                f"holds more than {MAX_NODES:,} keys and values", place=Place(self.file, mark.line + 1, mark.column + 1)
-            )
+            place = _at(self.peek_event().start_mark, self.file)  # type: ignore[no-untyped-call]
+            raise SpecError(f"holds more than {MAX_NODES:,} keys and values", place=place)
         node: yaml.Node | None = super().compose_node(parent, index)
         return node
 
     def at(self, node: yaml.Node) -> Place:
-        return Place(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+        return _at(node.start_mark, self.file)
 
     def build(self, node: yaml.Node, path: ValuePath) -> Any:
         self.nodes += 1
@@ -153,8 +155,7 @@ def parse(text: str, file: str) -> Document:
         node = loader.get_single_node()
         data = loader.build(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+        place = _at(error.problem_mark or error.context_mark, file)
         raise SpecError(f"broken YAML: {error.problem or error.context}", place=place) from None
     except yaml.reader.ReaderError as error:  # raised before there is a loader that could say where
         before = text[: error.position]
@@ -165,8 +166,7 @@ def parse(text: str, file: str) -> Document:
     except yaml.YAMLError as error:
         raise SpecError(f"broken YAML: {str(error).splitlines()[0]}", place=Place(file)) from None
     except RecursionError:
-        mark = loader.get_mark() if loader is not None else None  # how far it was read
-        place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+        place = _at(loader.get_mark() if loader is not None else None, file)  # how far it was read
         raise SpecError(f"nested deeper than {MAX_DEPTH} levels", place=place) from None
     finally:
         if loader is not None:

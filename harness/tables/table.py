@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
+
+T = TypeVar("T")
 
 SCHEMA: Final = 1
 """Version of every JSON document that `harness.tables` writes."""
@@ -38,11 +40,16 @@ def text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
+def _of_metric(setting: T | Mapping[str, T], metric: str | None, default: T) -> T:
+    """A setting for one metric: it is the same for all, or names metrics."""
+    if isinstance(setting, Mapping):
+        return default if metric is None else setting.get(metric, default)
+    return setting
+
+
 def error_of(error: Errors, metric: str | None) -> ErrorKind | None:
     """The kind of error that a metric's numbers show."""
-    if isinstance(error, Mapping):
-        return None if metric is None else error.get(metric)
-    return error
+    return _of_metric(error, metric, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +126,11 @@ class Table:
 
     def decimals(self, metric: str | None) -> int:
         """How many decimals a metric's numbers are shown with."""
-        if isinstance(self.digits, Mapping):
-            return DIGITS if metric is None else self.digits.get(metric, DIGITS)
-        return self.digits
+        return _of_metric(self.digits, metric, DIGITS)
 
     def unit_of(self, metric: str | None) -> Unit | None:
         """The unit that a metric's numbers are shown in."""
-        if isinstance(self.unit, Mapping):
-            return None if metric is None else self.unit.get(metric)
-        return self.unit
+        return _of_metric(self.unit, metric, None)
 
     @property
     def kinds(self) -> set[str | None]:
