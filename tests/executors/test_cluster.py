@@ -89,7 +89,6 @@ def test_a_workers_death_changes_nothing(tmp_path: Path, calm: Path, capfd: pyte
     done = run(folder, Dice(latency=0.05), on_score=killing(folder, lambda count: [0] if count >= 4 else []))
     assert results(folder) == results(calm)
     assert len(done.meta["executor"]["lost"]) == 1 and "worker 0" in done.meta["executor"]["lost"][0]
-    assert {worker["worker"] for worker in done.meta["executor"]["workers"]} >= {0, 1, 2}
     assert recorded(folder) == recorded(calm), "a recorded move was asked again"
     assert capfd.readouterr().out == ""
     assert not list(folder.glob(".lock-*"))
