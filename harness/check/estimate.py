@@ -42,11 +42,11 @@ class Estimate:
 class _Length:
     """What one case asks of models where all agents are idle.
 
-    `turns` are those of up to four agents, `later` the tokens of those within a conversation: (id of the prompt set,
-    agent, number of the turn) → tokens.
+    `count` is the number of turns, `turns` are those of up to four agents, `later` the tokens of those within a
+    conversation: (id of the prompt set, agent, number of the turn) → tokens.
     """
 
-    asked: int
+    count: int
     calls: int
     turns: Mapping[str, Sequence[Turn]]
     later: dict[tuple[int, str, int], int] = field(default_factory=dict)
@@ -124,9 +124,9 @@ def estimate(plan: Plan) -> Estimate:
                     # One case stands for its condition: rendering all would take as long as a run.
                     per_turn[condition.id] = estimator.input_tokens(condition, seated, length)
                 episodes += plan.repeats
-                turns += plan.repeats * length.asked
+                turns += plan.repeats * length.count
                 calls += plan.repeats * length.calls
-                tokens += int(plan.repeats * length.asked * per_turn[condition.id])
+                tokens += int(plan.repeats * length.count * per_turn[condition.id])
     return Estimate(len(plan.conditions), episodes, turns, calls, tokens, turns * reply)
 
 
@@ -153,12 +153,12 @@ def _contexts(condition: Condition, case: Case) -> Mapping[str, Facts]:
 def _within(limits: EpisodeLimits, turns: Sequence[Turn]) -> tuple[list[Turn], int]:
     """The turns that limits of calls leave where no agent is asked again, and the most calls that they allow."""
     agent, episode = limits.calls_per_agent or LARGEST, limits.calls_per_episode or LARGEST
-    calls_wanted: Counter[str] = Counter()
-    calls_made: Counter[str] = Counter()
+    demand: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     allowed: list[Turn] = []
     for turn in turns:
-        calls_wanted[turn.agent] += 1 + turn.parse_retries
-        if calls_made[turn.agent] < agent and len(allowed) < episode:
-            calls_made[turn.agent] += 1
+        demand[turn.agent] += 1 + turn.parse_retries
+        if calls[turn.agent] < agent and len(allowed) < episode:
+            calls[turn.agent] += 1
             allowed.append(turn)
-    return allowed, min(episode, sum(min(agent, calls) for calls in calls_wanted.values()))
+    return allowed, min(episode, sum(min(agent, most) for most in demand.values()))

