@@ -291,6 +291,9 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
         yield path, f"{name} must be {_kinds(expected)}, found {_kind(value)}"
     elif rule in ("minItems", "minLength", "minProperties") and expected == 1:
         yield path, f"{name} must not be empty"
+    elif rule == "uniqueItems":
+        repeated = next(item for i, item in enumerate(value) if item in value[:i])
+        yield path, f"{name} has {repeated!r} twice"
     elif rule in ("minItems", "maxItems"):
         word = "least" if rule == "minItems" else "most"
         yield path, f"{name} must have at {word} {expected} entries, found {len(value)}"

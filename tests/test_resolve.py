@@ -110,8 +110,8 @@ def test_who_sits_where_can_be_swept(project: Project) -> None:
     ("agents", "says"),
     [
         ({"o": {"count": 1, "share": 0.5}}, "count and share"),
-        ({"o": {"agents": ["S0", "S0"]}}, "'S0' is named twice"),
-        ({"o": {"agents": "S0"}}, "agents is a list of agents' names, found 'S0'"),
+        ({"o": {"agents": ["S0", "S0"]}}, "'agents' has 'S0' twice"),
+        ({"o": {"agents": "S0"}}, "'agents' must be a list, found text 'S0'"),
         ({"default": {"model": "model", "count": 1}}, "default has the agents in no other group"),
         ({"o": {"agents": ["S0"]}, "p": {"agents": ["S0"]}}, "no free agent 'S0'"),
         ({"o": {"count": 9}}, "wants 9 agents; 2 are free"),

@@ -315,8 +315,8 @@ def test_groups_of_agents(tmp_path: Path) -> None:
     ("overrides", "says"),
     [
         (("agents={other: {model: model}}",), "needs share:, count: or agents:"),
-        (("agents={other: {share: 1.5}}",), "share must be between 0 and 1, found 1.5"),
-        (("agents={other: {count: x}}",), "count must be an integer ≥ 0, found 'x'"),
+        (("agents={other: {share: 1.5}}",), "'share' must be ≤ 1, found 1.5"),
+        (("agents={other: {count: x}}",), "'count' must be an integer, found text 'x'"),
         (("agents={other: {count: 1, model: gtp}}",), "there is no model 'gtp'"),
         (("agents={other: {count: 1, model: model, policy: coin}}",), "either a model or a policy"),
         (("task.agents=0", "matrix={}"), "'agents' must be ≥ 1, found 0"),

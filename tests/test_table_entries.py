@@ -96,7 +96,7 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns"),
         ({**SOLVED, 4: "x"}, "unknown key '4'. There are:"),
         ({**SOLVED, "rows": []}, "'rows' must not be empty"),
-        ({**SOLVED, "rows": ["model", "model"]}, "'rows': ['model', 'model'] has non-unique elements"),
+        ({**SOLVED, "rows": ["model", "model"]}, "'rows' has 'model' twice"),
         (
             {**SOLVED, "error": "sd"},
             "'error' must be sem or std or wilson or t or a mapping or empty, found text 'sd'. Did you mean std?",

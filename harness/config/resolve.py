@@ -20,6 +20,7 @@ from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan
 from harness.config.project import KINDS, Project
 from harness.config.prompts import PromptSet
+from harness.config.schema import GroupSize
 from harness.config.spec import Spec, Variant, raise_all
 from harness.engine_api import Engine
 from harness.engines.sampling import normalise
@@ -153,44 +154,31 @@ class _Resolver:
         return EpisodeLimits(**entry)
 
     def groups(self, variant: Variant) -> Iterator[Group]:
-        agents: dict[str, Any] = {"default": "model"}
-        agents.update(variant.data.get("agents") or {})
+        agents: dict[str, Any] = {"default": "model", **(variant.data.get("agents") or {})}
         for name, value in agents.items():
             body: dict[str, Any] = {"model": value} if isinstance(value, str) else (value or {})
             place = functools.partial(self.spec.place, "agents", name)
-            sizes = [key for key in ("share", "count", "agents") if key in body]
-            if name == "default" and sizes:
-                message = f"default has the agents in no other group; it takes no {sizes[0]}:"
-                raise SpecError(message, place=place(sizes[0]))
-            if name != "default" and not sizes:
+            sizes = {key: body[key] for key in ("share", "count", "agents") if key in body}
+            keys = [*sizes]
+            if name == "default" and keys:
+                message = f"default has the agents in no other group; it takes no {keys[0]}:"
+                raise SpecError(message, place=place(keys[0]))
+            if name != "default" and not keys:
                 raise SpecError(f"group {name!r} needs share:, count: or agents:", place=place())
-            if len(sizes) > 1:
-                raise SpecError(f"group {name!r} has {' and '.join(sorted(sizes))}; give one", place=place(sizes[1]))
-            share, count = body.get("share"), body.get("count")
-            if not isinstance(share, int | float | None) or (share is not None and not 0 <= share <= 1):
-                raise SpecError(f"share must be between 0 and 1, found {share!r}", place=place("share"))
-            if not isinstance(count, int | None) or (count is not None and count < 0):
-                raise SpecError(f"count must be an integer ≥ 0, found {count!r}", place=place("count"))
+            if len(keys) > 1:
+                raise SpecError(f"group {name!r} has {' and '.join(sorted(keys))}; give one", place=place(keys[1]))
+            wrong = parameters.problems(sizes, GroupSize)  # the matrix has put its values in by now
+            raise_all(SpecError(f"group {name!r}: {what}", place=place(*path)) for path, what in wrong)
+            members = tuple(sizes["agents"]) if "agents" in sizes else None
             model, policy = self.player(body, variant, place)
-            own = "prompts" in body
-            prompts = self.prompts(
-                body["prompts"] if own else variant.data["prompts"],
-                place("prompts") if own else self.spec.place("prompts"),
-            )
-            sampling: dict[str, Any] = {}
+            at = place("prompts") if "prompts" in body else self.spec.place("prompts")
+            prompts = self.prompts(body.get("prompts", variant.data["prompts"]), at)
             key = "generation_kwargs"
-            sampling.update(_words(variant.data.get(key) or {}, self.spec.place(key)))
-            sampling.update(_words(body.get(key) or {}, place(key)))
-            named = body.get("agents", [])
-            if not isinstance(named, list) or not all(isinstance(agent, str) for agent in named):
-                raise SpecError(f"agents is a list of agents' names, found {named!r:.80}", place=place("agents"))
-            agents_named = tuple(named) if "agents" in body else None
-            for i, agent in enumerate(named):
-                if agent in named[:i]:
-                    raise SpecError(f"group {name!r}: agent {agent!r} is named twice", place=place("agents", i))
-            scored = bool(body.get("scored", True))
-            at = place(*sizes)
-            yield Group(name, prompts, model, policy, sampling, share, count, agents_named, scored, at)
+            sampling = _words(variant.data.get(key) or {}, self.spec.place(key)) | _words(
+                body.get(key) or {}, place(key)
+            )
+            scored, share, count = bool(body.get("scored", True)), sizes.get("share"), sizes.get("count")
+            yield Group(name, prompts, model, policy, sampling, share, count, members, scored, place(*keys))
 
     def player(
         self, body: Mapping[str, Any], variant: Variant, place: PlaceOf

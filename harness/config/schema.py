@@ -37,6 +37,14 @@ class GroupEntry(TypedDict, total=False):
     generation_kwargs: dict[str, Any]
 
 
+class GroupSize(TypedDict, total=False):
+    """Which agents a group has, once the matrix's values are inserted: one of these."""
+
+    share: Annotated[float, Range(ge=0, le=1)]
+    count: Annotated[int, Range(ge=0)]
+    agents: Annotated[list[str], Keywords(uniqueItems=True)]
+
+
 class FitEntry(TypedDict, total=False):
     """What `harness fit` changes."""
 
