@@ -23,19 +23,7 @@ from harness.config.spec import Spec, load, parse, raise_all
 from harness.engine_api import Engine
 from harness.errors import DataError, SetupError, SpecError, StorageError, near
 from harness.executors import await_workers, choose_executor
-from harness.runtime.manifest import (
-    META,
-    SPEC,
-    as_json,
-    begin,
-    check_journals,
-    check_replay,
-    ended,
-    graded_again,
-    identity,
-    read_meta,
-    reported,
-)
+from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import BudgetReachedError, run
 from harness.runtime.scoring import rescore
@@ -72,18 +60,20 @@ class Run:
     def load(cls, folder: Path | str, project: Project | None = None) -> Run:
         """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
         folder = run_folder(folder)
-        if not (folder / META).is_file():
+        if not (folder / manifest.META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
         project = project or find()
-        meta = read_meta(folder / META)
+        meta = manifest.read_meta(folder / manifest.META)
         if not (folder / "scores.jsonl").is_file():
             end = meta.get("stopped")
             why = f": {end['by']} {end['at']} ended it with {end['episodes']} of {end['of']} episodes" if end else ""
             hint = "Give the same eval command again to go on."
             raise DataError(f"the run in {folder} is not finished{why}", hint=hint)
-        if not (folder / SPEC).is_file():
-            raise DataError(f"the run in {folder} has lost its {SPEC}", hint="Give the same eval command again.")
-        resolved = load(str(folder / SPEC), project)
+        if not (folder / manifest.SPEC).is_file():
+            raise DataError(
+                f"the run in {folder} has lost its {manifest.SPEC}", hint="Give the same eval command again."
+            )
+        resolved = load(str(folder / manifest.SPEC), project)
         scores = load_scores(folder / "scores.jsonl")
         return cls(folder, meta, resolved, scores, resolve.metrics(resolved, project))
 
@@ -200,10 +190,12 @@ def default_folder(plan: Plan, overwrite: bool = False) -> Path:
     (`results/<spec>-<model>-1f2e3d4c`), unless that run is to be overwritten.
     """
     plain = plain_folder(plan)
-    if overwrite or not (plain / META).is_file():
+    if overwrite or not (plain / manifest.META).is_file():
         return plain
-    own = {key: value for key, value in identity(plan).items() if key != "calibration"}
-    there = {key: value for key, value in read_meta(plain / META)["identity"].items() if key != "calibration"}
+    own, there = (
+        {key: value for key, value in identity.items() if key != "calibration"}
+        for identity in (manifest.identity(plan), manifest.read_meta(plain / manifest.META)["identity"])
+    )
     if there == own:
         return plain
     digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:8]
@@ -224,7 +216,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
     executor.check(plan, options)
     surveyed = survey(plan)
     _check(plan, surveyed.labels)
-    check_replay(plan)
+    manifest.check_replay(plan)
     adopted = load_parameters(plan)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -234,7 +226,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        meta = begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite)
+        meta = manifest.begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite)
         reports: dict[str, Facts] = {}
         total = len(surveyed.ids)
         notify: OnScore = on_score or (lambda score, total: None)
@@ -244,13 +236,13 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
                 scores = rescore(plan, folder, options.sandbox)
         except BaseException as end:  # Ctrl-C too
-            now = ended(reported(meta, reports, executor.report()), "stopped", folder)
+            now = manifest.ended(manifest.reported(meta, reports, executor.report()), "stopped", folder)
             if isinstance(end, BudgetReachedError):
                 now["stopped"] = end.stopped
             with contextlib.suppress(StorageError):  # the reason for the end matters more
-                storage.write_atomically(folder / META, as_json(now))
+                storage.write_atomically(folder / manifest.META, manifest.as_json(now))
             raise
-        meta = reported(meta, reports, executor.report())
+        meta = manifest.reported(meta, reports, executor.report())
         return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
     finally:
         lock.release()
@@ -276,11 +268,11 @@ def finish(done: Run) -> Run:
 
     lines = "".join(json.dumps(score.to_json(), default=str) + "\n" for score in done.scores)
     storage.write_atomically(done.folder / "scores.jsonl", lines)
-    storage.write_atomically(done.folder / "results.json", as_json(done.rows))
+    storage.write_atomically(done.folder / "results.json", manifest.as_json(done.rows))
     text = "\n\n".join(render(table, "markdown") for table in done.tables)
     storage.write_atomically(done.folder / "tables.md", text + "\n")
-    meta = ended(done.meta, "finished", done.folder)
-    storage.write_atomically(done.folder / META, as_json(meta))
+    meta = manifest.ended(done.meta, "finished", done.folder)
+    storage.write_atomically(done.folder / manifest.META, manifest.as_json(meta))
     return replace(done, meta=meta)
 
 
@@ -308,10 +300,10 @@ def rescored(
     project = project or find()
     before = Run.load(folder, project)
     folder = before.folder
-    check_journals(before.meta, folder)
+    manifest.check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)
-    meta = graded_again(before.meta, plan, survey(plan).cases, folder)
+    meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
     return finish(replace(before, meta=meta, scores=rescore(plan, folder, sandbox)))
 
 

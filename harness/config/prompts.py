@@ -63,10 +63,7 @@ class PromptSet:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over names and contents of every template that the set can use."""
-        sha = hashlib.sha256()
-        for name, file in sorted(self.files.items()):
-            sha.update(f"{name}\0".encode() + file.read_bytes() + b"\0")
-        return sha.hexdigest()
+        return self._digest(self.files)
 
     def digest_of(self, templates: Iterable[str]) -> str:
         """SHA-256 over some templates, as far as the set has them, and what they include. Raises `PromptError`."""
@@ -77,6 +74,9 @@ class PromptSet:
             if name not in names:
                 names.add(name)
                 waiting += [other for other in self._read(name).includes if other in self.files]
+        return self._digest(names)
+
+    def _digest(self, names: Iterable[str]) -> str:
         sha = hashlib.sha256()
         for name in sorted(names):
             sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
@@ -94,16 +94,13 @@ class PromptSet:
         except jinja2.TemplateSyntaxError as error:
             place = Place(error.filename or template, error.lineno, 1)
             raise PromptError(f"template does not compile: {error.message}", place=place) from None
-        except jinja2.UndefinedError as error:
-            names = ", ".join(sorted(variables))
-            raise PromptError(
-                f"{error.message}", place=self._line_of(error, template), hint=f"Variables here: {names}."
-            ) from None
-        except TemplateLimitError as error:
-            raise PromptError(f"template fails: {error}", place=self._line_of(error, template), hint=HINT) from None
         except Exception as error:  # whatever an expression in a template does: a division, a security error …
-            message = f"template fails: {type(error).__name__}: {error}"
-            raise PromptError(message, place=self._line_of(error, template)) from None
+            what, hint = f"template fails: {type(error).__name__}: {error}", None
+            if isinstance(error, jinja2.UndefinedError):
+                what, hint = str(error.message), f"Variables here: {', '.join(sorted(variables))}."
+            elif isinstance(error, TemplateLimitError):
+                what, hint = f"template fails: {error}", HINT
+            raise PromptError(what, place=self._line_of(error, template), hint=hint) from None
 
     def unknown(self, template: str, names: set[str], via: tuple[str, ...] = ()) -> list[tuple[str, Place]]:
         """Variables that `template`, or what it includes, reads and that is not among `names`: also in

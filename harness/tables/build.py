@@ -42,7 +42,7 @@ def build(
         scores: the episodes; those that failed are counted and never averaged.
         metrics: name → metric, for every name in `table.cells`.
         published: published tables, among them those that `table.published` names; empty: show none.
-        prices: model → price, for `table.costs`; a model without one has no cost.
+        prices: model → price, for the costs among `table.derived`; a model without one has no cost.
 
     Raises:
         SpecError: for a metric, a label or a published table that does not exist.
