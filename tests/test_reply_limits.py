@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.api import Case, Protocol, Task, Turn
-from harness.authoring.sharded import ShardedTask, shown
+from harness.authoring.sharded import ShardedTask, shard_text
 from harness.config import project, resolve, spec
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
@@ -48,7 +48,7 @@ def test_the_longest_right_answer_fits(name: str) -> None:
     limit = plan.sampling.get("max_tokens")
     for protocol, task, case in largest(plan):
         answer = max(map(task.answer_text, case.target), key=len)
-        everything = " ".join(shown(case.private[agent]["shard"]) for agent in case.agents)
+        everything = " ".join(shard_text(case.private[agent]["shard"]) for agent in case.agents)
         form = first_turn(protocol, task, case).reply
         assert isinstance(form, Calls | Commands)
         pattern = re.compile(dict(form.constraint())["regex"])

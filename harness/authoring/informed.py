@@ -55,7 +55,7 @@ def seed_of(seed: int, task: Task, case: Case, repeat: int) -> int:
     return derive_seed(seed, "simulated", case.id, question, repeat)
 
 
-def named(label: str) -> str:
+def model_name(label: str) -> str:
     """The name of simulated players in tables.
 
     >>> named("weak experts"), named("")

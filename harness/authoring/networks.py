@@ -173,27 +173,27 @@ def diameter(adjacency: Adjacency) -> int:
     Raises:
         DataError: if the network is not connected.
     """
-    heard = {agent: 1 << i for i, agent in enumerate(adjacency)}
-    everybody = (1 << len(heard)) - 1
-    waiting, rounds = [agent for agent in heard if heard[agent] != everybody], 0
+    known = {agent: 1 << i for i, agent in enumerate(adjacency)}
+    all_agents = (1 << len(known)) - 1
+    waiting, rounds = [agent for agent in known if known[agent] != all_agents], 0
     while waiting:
         fresh = {}
         for agent in waiting:
-            fresh[agent] = heard[agent]
+            fresh[agent] = known[agent]
             for neighbor in adjacency[agent]:
-                fresh[agent] |= heard[neighbor]
-        if all(heard[agent] == now for agent, now in fresh.items()):
+                fresh[agent] |= known[neighbor]
+        if all(known[agent] == now for agent, now in fresh.items()):
             raise DataError(disconnected("the network", parts(adjacency)))
-        heard |= fresh
-        waiting, rounds = [agent for agent in waiting if heard[agent] != everybody], rounds + 1
+        known |= fresh
+        waiting, rounds = [agent for agent in waiting if known[agent] != all_agents], rounds + 1
     return rounds
 
 
 def disconnected(what: str, pieces: Iterable[Collection[str]]) -> str:
     """Says into which parts `what` falls."""
     sizes = sorted(map(len, pieces), reverse=True)
-    listed = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
-    return f"{what} is not connected: it falls into {len(sizes)} parts of {listed} agents"
+    largest = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
+    return f"{what} is not connected: it falls into {len(sizes)} parts of {largest} agents"
 
 
 # ------------------------------------------------------------------------------------------- tasks

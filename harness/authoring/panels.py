@@ -127,11 +127,11 @@ class Panel(Protocol):
     def read(self, task: Task, case: Case, move: Move) -> Opinion:
         """Read the move of such a turn."""
         answer, confidence, malformed = split_confidence(move.action)
-        found = candidate(task, case, answer)
-        if found is None:
+        key = candidate(task, case, answer)
+        if key is None:
             return Opinion(move.agent, None, None, text=move.text or "")
         text = move.text if move.text is not None else _in_words(answer, confidence)
-        return Opinion(move.agent, answer, found, confidence, malformed, text)
+        return Opinion(move.agent, answer, key, confidence, malformed, text)
 
     def candidate(self, task: Task, case: Case, text: str) -> str | None:
         """The answer that the task's own reply form finds in a text, as `Opinion.candidate`; None if it finds none."""
@@ -259,21 +259,21 @@ def majority(
     rng: random.Random | None = None,
 ) -> Count:
     """The answer with the largest weight. What is no answer (`candidate`) is no vote."""
-    behind: dict[str, float] = {}
-    ways: dict[str, dict[str, float]] = {}
-    written: dict[str, Action] = {}
+    totals: dict[str, float] = {}
+    spellings: dict[str, dict[str, float]] = {}
+    action_of: dict[str, Action] = {}
     for action, weight in zip(answers, weights or [1.0] * len(answers), strict=True):
         key = candidate(task, case, action)
         if key is not None:
-            behind[key] = behind.get(key, 0.0) + weight
-            way = repr(action)
-            ways.setdefault(key, {})[way] = ways.get(key, {}).get(way, 0.0) + weight
-            written.setdefault(way, action)
-    most = max(behind.values(), default=0.0)
-    ahead = [key for key, weight in behind.items() if math.isclose(weight, most) and most > 0]
-    tied = len(ahead) > 1
-    if not ahead or (tied and ties == "none"):
-        return Count(None, behind, tied)
-    chosen = rng.choice(ahead) if tied and ties == "random" and rng is not None else ahead[0]
-    way = max(ways[chosen], key=lambda way: ways[chosen][way])
-    return Count(written[way], behind, tied)
+            totals[key] = totals.get(key, 0.0) + weight
+            spelling = repr(action)
+            spellings.setdefault(key, {})[spelling] = spellings.get(key, {}).get(spelling, 0.0) + weight
+            action_of.setdefault(spelling, action)
+    largest = max(totals.values(), default=0.0)
+    leaders = [key for key, weight in totals.items() if math.isclose(weight, largest) and largest > 0]
+    tied = len(leaders) > 1
+    if not leaders or (tied and ties == "none"):
+        return Count(None, totals, tied)
+    winner = rng.choice(leaders) if tied and ties == "random" and rng is not None else leaders[0]
+    spelling = max(spellings[winner], key=lambda spelling: spellings[winner][spelling])
+    return Count(action_of[spelling], totals, tied)

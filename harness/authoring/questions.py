@@ -52,15 +52,15 @@ def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str,
     history: Sequence[Sequence[Action]] = outcome.facts.get("history") or ()
     if not history:
         return dict.fromkeys(GRADES)
-    known: dict[str, bool] = {}
+    verdicts: dict[str, bool] = {}
 
     def is_right(action: Action) -> bool:
         if action is None:
             return False
         key = repr(action)
-        if key not in known:
-            known[key] = right(action)
-        return known[key]
+        if key not in verdicts:
+            verdicts[key] = right(action)
+        return verdicts[key]
 
     marks = [[is_right(action) for action in answers] for answers in history]
     pairs = [pair for one, two in itertools.pairwise(marks) for pair in zip(one, two, strict=False)]

@@ -90,25 +90,25 @@ class ShardedTask(QuestionTask):
         """
 
     @abstractmethod
-    def solve(self, shards: Sequence[Any], known: Facts) -> Any:
+    def solve(self, shards: Sequence[Any], public: Facts) -> Any:
         """The right answer, unrounded; with `segments` a list of one per shard. It depends on its arguments alone."""
 
-    def needs(self, agent: int, shards: Sequence[Any], known: Facts) -> Sequence[int]:
+    def needs(self, agent: int, shards: Sequence[Any], public: Facts) -> Sequence[int]:
         """The agents whose data decide this agent's answer, as bits by number; any one of several sets is enough. All
         by default.
         """
         return [(1 << len(shards)) - 1]
 
-    def segmented(self, known: Facts) -> bool:
+    def segmented(self, public: Facts) -> bool:
         """Whether every agent answers for its own part."""
         return self.segments
 
     # -------------------------------------------------------------------------------------- shared
 
-    def answers(self, shards: Sequence[Any], known: Facts) -> Sequence[Any]:
+    def answers(self, shards: Sequence[Any], public: Facts) -> Sequence[Any]:
         """The right answer of each agent, unrounded."""
-        solved = self.solve(shards, known)
-        return solved if self.segmented(known) else [solved] * len(shards)
+        solution = self.solve(shards, public)
+        return solution if self.segmented(public) else [solution] * len(shards)
 
     def answer_text(self, answer: Any) -> str:
         """An answer as an agent would write it: JSON, rounded to `digits`."""
@@ -134,16 +134,16 @@ class ShardedTask(QuestionTask):
     def _case(self, sample: int, seed: int) -> Case:
         n = self.agents
         rng = random.Random(derive_seed(*self.source(), seed, sample))
-        shards, known = self.draw(rng, n)
-        answers = self.answers(shards, known)
+        shards, public = self.draw(rng, n)
+        answers = self.answers(shards, public)
         if self.whole:
-            answers = [joined(answers) if self.segmented(known) else answers[0]]
+            answers = [joined(answers) if self.segmented(public) else answers[0]]
             shards = [joined(shards)]
         agents = tuple(f"Agent-{i}" for i in range(len(shards)))
         return Case(
             id=f"{self.problem}-n{n}-{sample}",
             agents=agents,
-            public={"known": known},
+            public={"known": public},
             private={agent: {"shard": shard} for agent, shard in zip(agents, shards, strict=True)},
             target=answers,
             labels={**self.labels(shards), "agents": n, "sample": sample, "alone": self.whole},
@@ -153,8 +153,8 @@ class ShardedTask(QuestionTask):
         """`name` and `id` of the agent, `n` agents, the `task` in words, the own `shard` as JSON text, the `problem`
         (the name of its file), its `module` (where scripted agents find how it is solved) and the numbers that are
         `known` to all, which prompts tell as part of the task."""
-        known, (words, digits) = case.public["known"], (self.form.words, self.digits)
-        told = {"n": self.agents, "items": self.items, **known}
+        public, (words, digits) = case.public["known"], (self.form.words, self.digits)
+        values = {"n": self.agents, "items": self.items, **public}
         precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
         return {
             "name": agent,
@@ -162,9 +162,9 @@ class ShardedTask(QuestionTask):
             "n": len(case.agents),
             "problem": type(self).__module__.rpartition(".")[2],
             "module": type(self).__module__,
-            "task": f"{self._question().format(**told)}\nForm of the answer: {words}{precision}.",
-            "shard": shown(case.private[agent]["shard"]),
-            "known": known,
+            "task": f"{self._question().format(**values)}\nForm of the answer: {words}{precision}.",
+            "shard": shard_text(case.private[agent]["shard"]),
+            "known": public,
         }
 
     def _question(self) -> str:
@@ -195,17 +195,19 @@ class ShardedTask(QuestionTask):
         """
         # Who has the whole input can have a panel answer for it: then the panel's answer counts.
         alone = len(case.agents) == 1 and outcome.facts.get("history") is not None
-        given = [outcome.group if alone else outcome.answers.get(agent) for agent in case.agents]
-        right = [answer is not None and same(answer, truth, self.digits) for answer, truth in self._marked(case, given)]
+        answers = [outcome.group if alone else outcome.answers.get(agent) for agent in case.agents]
+        right = [
+            answer is not None and same(answer, truth, self.digits) for answer, truth in self._marked(case, answers)
+        ]
         partial = [
             1.0 if ok else 0.0 if answer is None else credit_for(self.credit, answer, truth, self.digits)
-            for ok, (answer, truth) in zip(right, self._marked(case, given), strict=True)
+            for ok, (answer, truth) in zip(right, self._marked(case, answers), strict=True)
         ]
-        texts = [len(shown(case.private[agent]["shard"])) for agent in case.agents]
+        texts = [len(shard_text(case.private[agent]["shard"])) for agent in case.agents]
         return {
             "success": sum(right) / len(right),
             "partial": sum(partial) / len(partial),
-            **self._failures(case, outcome.facts.get("knew"), given, right),
+            **self._failures(case, outcome.facts.get("knew"), answers, right),
             "data_characters": sum(texts) / len(texts),
             **(self._panel(case, outcome) if self.alone else {}),
         }
@@ -219,34 +221,34 @@ class ShardedTask(QuestionTask):
 
     def informed(self, case: Case, knew: Mapping[str, str]) -> dict[int, bool]:
         """Agent → whether it could know all it needed when it submitted (`knew`: agent → bits, hexadecimal)."""
-        known, shards = case.public["known"], [case.private[agent]["shard"] for agent in case.agents]
+        public, shards = case.public["known"], [case.private[agent]["shard"] for agent in case.agents]
         return {
-            i: any(need & ~int(knew[agent], 16) == 0 for need in self.needs(i, shards, known))
+            i: any(need & ~int(knew[agent], 16) == 0 for need in self.needs(i, shards, public))
             for i, agent in enumerate(case.agents)
             if agent in knew
         }
 
     def _failures(
-        self, case: Case, knew: Mapping[str, str] | None, given: Sequence[Action], right: Sequence[bool]
+        self, case: Case, knew: Mapping[str, str] | None, answers: Sequence[Action], right: Sequence[bool]
     ) -> dict[str, float | None]:
         if knew is None:
             return dict.fromkeys(("premature", "consensus", "computation", "timeout"))
-        known = case.public["known"]
+        public = case.public["known"]
         informed = {} if all(right) else self.informed(case, knew)
         distinct = {
             "" if ok else json.dumps(_rounded(answer, self.digits), sort_keys=True)
-            for answer, ok in zip(given, right, strict=True)
+            for answer, ok in zip(answers, right, strict=True)
             if answer is not None
         }
         return {
             "premature": float(not all(informed.values())),
-            "consensus": None if self.segmented(known) else float(len(distinct) > 1),
+            "consensus": None if self.segmented(public) else float(len(distinct) > 1),
             "computation": float(any(informed[i] and not right[i] for i in informed)),
-            "timeout": float(None in given),
+            "timeout": float(None in answers),
         }
 
 
-def shown(shard: Any) -> str:
+def shard_text(shard: Any) -> str:
     """A shard as agents see it: JSON."""
     return json.dumps(shard, ensure_ascii=False)
 

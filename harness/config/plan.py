@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api
-from harness.authoring.informed import InformedPolicy, named
+from harness.authoring.informed import InformedPolicy, model_name
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
@@ -41,7 +41,7 @@ class Group:
     def ground_truth_label(self) -> str | None:
         """What tables call players here that use the ground truth; None if no player does."""
         player = self.policy() if self.policy is not None else None
-        return named(player.label) if isinstance(player, InformedPolicy) else None
+        return model_name(player.label) if isinstance(player, InformedPolicy) else None
 
     def make_policy(self, agent: str, case: api.Case, seed: int) -> api.Policy:
         """A policy of the group, as it is when a case begins; `seed` is for policies that know the case."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.api import Action, Case, Turn
-from harness.authoring.informed import InformedPolicy, named, seed_of
+from harness.authoring.informed import InformedPolicy, model_name, seed_of
 from harness.cli import main
 from harness.config import resolve, spec
 from harness.config.plan import Group, Plan
@@ -278,7 +278,7 @@ def test_what_a_panel_is_calibrated_on_says_nothing_of_what_it_will_answer() -> 
 
 
 def test_names() -> None:
-    assert named("") == "simulated" and named("GPT-9") == "simulated (GPT-9)"
+    assert model_name("") == "simulated" and model_name("GPT-9") == "simulated (GPT-9)"
 
 
 def test_prompts_are_shown_as_simulated_players_fill_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

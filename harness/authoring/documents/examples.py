@@ -15,7 +15,7 @@ Choose = Callable[[int, Doc, str], Sequence[str]]
 
 
 def chooser(
-    wanted: int,
+    count: int,
     config: Mapping[str, Any],
     split: str | None,
     docs: Callable[[str], Iterable[tuple[Place, dict[str, Any]]]],
@@ -34,43 +34,43 @@ def chooser(
         PluginError: for a configuration that cannot be.
         DataError: if there are too few rows, then or when a question is asked.
     """
-    if not wanted:
+    if not count:
         return lambda seed, doc, asked: ()
     for key in config.keys() - {"sampler", "samples", "same"}:
         hint = near(key, ["sampler", "samples", "same"])
         raise PluginError(f"fewshot_config has no {key!r}", hint=hint, at=("fewshot_config",))
-    sampler, same, given = config.get("sampler", "default"), config.get("same"), config.get("samples")
+    sampler, same, samples = config.get("sampler", "default"), config.get("same"), config.get("samples")
     if sampler not in ("default", "first_n"):
         hint = near(str(sampler), ["default", "first_n"])
         raise PluginError(f"there is no sampler {sampler!r}", hint=hint, at=("fewshot_config",))
-    if given is not None and not (isinstance(given, list) and all(isinstance(row, Mapping) for row in given)):
+    if samples is not None and not (isinstance(samples, list) and all(isinstance(row, Mapping) for row in samples)):
         raise PluginError("fewshot_config: samples is a list of rows", at=("fewshot_config",))
-    if given is None and split is None:
+    if samples is None and split is None:
         hint = "Give fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
         raise PluginError("num_fewshot needs rows to take examples from", hint=hint, at=("num_fewshot",))
-    rows = ((Place("fewshot_config"), dict(row)) for row in given) if given is not None else docs(str(split))
+    rows = ((Place("fewshot_config"), dict(row)) for row in samples) if samples is not None else docs(str(split))
     # Of the first rows one more is enough, in case one of them is the question.
-    few = wanted + 1 if sampler == "first_n" and same is None else None
-    solved: dict[Any, list[tuple[str, str]]] = {}
-    for _, doc in itertools.islice(rows, few):
-        solved.setdefault(_alike(doc, same), []).append(shot(doc))
+    row_limit = count + 1 if sampler == "first_n" and same is None else None
+    groups: dict[Any, list[tuple[str, str]]] = {}
+    for _, doc in itertools.islice(rows, row_limit):
+        groups.setdefault(_group_key(doc, same), []).append(shot(doc))
 
     def choose(seed: int, doc: Mapping[str, Any], asked: str) -> Sequence[str]:
-        group = solved.get(_alike(doc, same), [])
-        drawn = min(wanted + 1, len(group))
-        places = range(drawn) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), drawn)
+        group = groups.get(_group_key(doc, same), [])
+        size = min(count + 1, len(group))
+        places = range(size) if sampler == "first_n" else random.Random(seed).sample(range(len(group)), size)
         itself = " ".join(asked.split())
-        chosen = [group[i][1] for i in places if " ".join(group[i][0].split()) != itself][:wanted]
-        if len(chosen) < wanted:
-            where = "fewshot_config" if given is not None else split
+        examples = [group[i][1] for i in places if " ".join(group[i][0].split()) != itself][:count]
+        if len(examples) < count:
+            where = "fewshot_config" if samples is not None else split
             which = f" with the {same} {doc.get(str(same))!r}" if same else ""
-            raise DataError(f"{wanted} examples are wanted, and {where} has {len(chosen)} others{which}")
-        return chosen
+            raise DataError(f"{count} examples are wanted, and {where} has {len(examples)} others{which}")
+        return examples
 
     return choose
 
 
-def _alike(doc: Mapping[str, Any], column: Any) -> str:
+def _group_key(doc: Mapping[str, Any], column: Any) -> str:
     """The value in which examples and question must agree; nothing if there is no such wish."""
     if column is None:
         return ""

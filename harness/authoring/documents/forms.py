@@ -56,30 +56,30 @@ class Form:
 
 def form_of(answer: Mapping[str, Any]) -> Form:
     """The form that a task's `answer:` declares. Raises `PluginError` for one there is not, and for its parameters."""
-    given = dict(answer)
-    name = str(given.pop("form", ""))
+    settings = dict(answer)
+    name = str(settings.pop("form", ""))
     if name not in FORMS:
         what = f"there is no answer form {name!r}" if name else "answer has no form"
         raise PluginError(what, hint=near(name, FORMS), at=("answer", "form") if name else ("answer",))
-    maker, settings = FORMS[name]
-    wanted = inspect.signature(maker).parameters
-    known = [parameter for parameter in wanted if parameter != "choices"]
-    for key in given:
-        if key not in known:
-            raise PluginError(f"the answer form {name} has no {key!r}", hint=near(key, known), at=("answer", key))
+    maker, defaults = FORMS[name]
+    parameters = inspect.signature(maker).parameters
+    names = [parameter for parameter in parameters if parameter != "choices"]
+    for key in settings:
+        if key not in names:
+            raise PluginError(f"the answer form {name} has no {key!r}", hint=near(key, names), at=("answer", key))
 
-    check_types(f"the answer form {name}", maker, given, ("answer",))
+    check_types(f"the answer form {name}", maker, settings, ("answer",))
 
     def make(choices: Sequence[str] | None) -> Reply:
-        more = {"choices": choices} if "choices" in wanted else {}
-        return maker(**more, **given)
+        more = {"choices": choices} if "choices" in parameters else {}
+        return maker(**more, **settings)
 
     try:
-        if "choices" not in wanted:
+        if "choices" not in parameters:
             make(None)
     except (TypeError, ValueError) as error:
         raise PluginError(f"the answer form {name}: {error}", at=("answer",)) from None
-    return Form(name, make, **settings)
+    return Form(name, make, **defaults)
 
 
 _INVALID = "[invalid]"
@@ -116,12 +116,14 @@ def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     answer: dict[str, Any] = {"form": "text"}
     if len(filter_list) > 1:
-        names = ", ".join(str(one.get("name", "?")) for one in filter_list if isinstance(one, Mapping))
+        names = ", ".join(
+            str(filter_spec.get("name", "?")) for filter_spec in filter_list if isinstance(filter_spec, Mapping)
+        )
         hint = "Keep one of them; a spec that extends this one can have another."
         raise PluginError(f"filter_list has {len(filter_list)} filters: {names}", hint=hint, at=("filter_list",))
-    for one in filter_list:
-        _check_keys("filter_list", one, ("name", "filter"), ("filter_list", 0))
-        steps = one.get("filter", ())
+    for filter_spec in filter_list:
+        _check_keys("filter_list", filter_spec, ("name", "filter"), ("filter_list", 0))
+        steps = filter_spec.get("filter", ())
         if not isinstance(steps, list | tuple) or not all(isinstance(step, Mapping) for step in steps):
             raise PluginError("filter_list: a filter is a list of steps with a function", at=("filter_list",))
         if sum(step.get("function") == "regex" for step in steps) > 1:
@@ -138,8 +140,8 @@ def _step(step: Mapping[str, Any], at: tuple[str | int, ...]) -> dict[str, Any]:
         hint = f"{near(str(function), FILTERS)} Majority votes are the protocol's: single, vote."
         raise PluginError(f"filter_list: the filter {function!r} is not known here", hint=hint, at=(*at, "function"))
     maker = FILTERS[function]
-    known = list(inspect.signature(maker).parameters)
-    _check_keys(f"the filter {function}", step, ("function", *known), at)
+    parameters = list(inspect.signature(maker).parameters)
+    _check_keys(f"the filter {function}", step, ("function", *parameters), at)
     settings = {key: value for key, value in step.items() if key != "function"}
     check_types(f"the filter {function}", maker, settings, at)
     try:
@@ -148,10 +150,10 @@ def _step(step: Mapping[str, Any], at: tuple[str | int, ...]) -> dict[str, Any]:
         raise PluginError(f"the filter {function}: {error.message}", hint=error.hint, at=at) from None
 
 
-def _check_keys(what: str, given: Mapping[str, Any], known: Sequence[str], at: tuple[str | int, ...]) -> None:
-    for key in given:
-        if key not in known:
-            raise PluginError(f"{what} has no {key!r}", hint=near(str(key), known), at=(*at, key))
+def _check_keys(what: str, mapping: Mapping[str, Any], keys: Sequence[str], at: tuple[str | int, ...]) -> None:
+    for key in mapping:
+        if key not in keys:
+            raise PluginError(f"{what} has no {key!r}", hint=near(str(key), keys), at=(*at, key))
 
 
 def _right_letter(reply: Reply, text: str) -> str:
@@ -166,12 +168,12 @@ def _right_letter(reply: Reply, text: str) -> str:
 
 def _right_label(reply: Reply, text: str) -> str:
     labels = reply.labels if isinstance(reply, Label) else ()
-    found = next((label for label in labels if canonical_label(label) == canonical_label(text)), None)
-    if found is None and text.strip().isdecimal() and int(text) < len(labels):
-        found = labels[int(text)]
-    if found is None:
+    match = next((label for label in labels if canonical_label(label) == canonical_label(text)), None)
+    if match is None and text.strip().isdecimal() and int(text) < len(labels):
+        match = labels[int(text)]
+    if match is None:
         raise DataError(f"the right answer {text!r:.60} is none of the labels", hint=f"They are: {', '.join(labels)}.")
-    return found
+    return match
 
 
 def _right_number(reply: Reply, text: str) -> str:
@@ -190,11 +192,11 @@ def _letter(choices: Sequence[str] | None, options: int | None = None, work: boo
 
 
 def _label(choices: Sequence[str] | None, labels: list[str] | None = None) -> Reply:
-    found = labels or choices
-    if not found:
+    texts = labels or choices
+    if not texts:
         message = "the answer form label needs labels"
         raise PluginError(message, hint="Give labels: […], or doc_to_choice.", at=("answer",))
-    return Label(tuple(found))
+    return Label(tuple(texts))
 
 
 FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {

@@ -21,7 +21,7 @@ Grading = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number; the target's `answers` are those of which any one is right."""
 
 
-def _at_hand() -> None:
+def _nothing_needed() -> None:
     """Nothing is needed."""
 
 
@@ -39,32 +39,32 @@ class Measure:
     grade: Grading
     plain: Callable[[str], str] | None = None
     slow: bool = False
-    ready: Callable[[], None] = _at_hand
+    ready: Callable[[], None] = _nothing_needed
 
 
 IGNORED = ("aggregation", "higher_is_better")
 """Keys that lm-eval's lists have and that change nothing here: means are means, and tables say what is better."""
 
 
-def measures_of(listed: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]:
+def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]:
     """Name → measure. Raises `PluginError` for a metric or parameter there is not."""
-    found: dict[str, Measure] = {}
-    for i, entry in enumerate(listed):
-        given = {"metric": entry} if isinstance(entry, str) else dict(entry)
-        metric = str(given.pop("metric", ""))
-        name = str(given.pop("name", metric))
-        if name in found:
+    measures: dict[str, Measure] = {}
+    for i, entry in enumerate(metric_list):
+        settings = {"metric": entry} if isinstance(entry, str) else dict(entry)
+        metric = str(settings.pop("metric", ""))
+        name = str(settings.pop("name", metric))
+        if name in measures:
             raise PluginError(f"two metrics are called {name!r}; give one a name:", at=("metric_list", i))
-        if given.get("aggregation", "mean") != "mean":
-            message = f"aggregation {given['aggregation']!r} is not known here"
+        if settings.get("aggregation", "mean") != "mean":
+            message = f"aggregation {settings['aggregation']!r} is not known here"
             raise PluginError(message, hint="Results are means; tables aggregate.", at=("metric_list", i))
-        given = {key: value for key, value in given.items() if key not in IGNORED}
+        settings = {key: value for key, value in settings.items() if key not in IGNORED}
         if metric.startswith("hf:"):
-            found[name] = _evaluated(metric.removeprefix("hf:"), given)
+            measures[name] = _library_measure(metric.removeprefix("hf:"), settings)
         elif metric in MEASURES:
             try:
-                check_types(f"metric {metric}", MEASURES[metric], given, ("metric_list", i))
-                found[name] = MEASURES[metric](**given)
+                check_types(f"metric {metric}", MEASURES[metric], settings, ("metric_list", i))
+                measures[name] = MEASURES[metric](**settings)
             except (TypeError, ValueError) as error:
                 raise PluginError(f"metric {metric}: {error}", at=("metric_list", i)) from None
         else:
@@ -72,7 +72,7 @@ def measures_of(listed: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]
             if metric in ("acc_norm", "perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"):
                 hint = "It needs the likelihood of texts, which replies do not have; leave it out."
             raise PluginError(f"there is no metric {metric!r} for answers", hint=hint, at=("metric_list", i))
-    return found
+    return measures
 
 
 def _any(same: Callable[[str, str], bool]) -> Grading:
@@ -151,7 +151,7 @@ MEASURES: dict[str, Callable[..., Measure]] = {
 }
 
 
-def _evaluated(name: str, settings: Mapping[str, Any]) -> Measure:
+def _library_measure(name: str, settings: Mapping[str, Any]) -> Measure:
     """A metric of the `evaluate` library, or a local metric module (a file or folder), on one answer at a time."""
 
     loaded = _load(name)  # now: not after all calls are paid
@@ -160,13 +160,13 @@ def _evaluated(name: str, settings: Mapping[str, Any]) -> Measure:
         best = 0.0
         for right in target["answers"]:
             try:
-                made = loaded.compute(predictions=[str(answer)], references=[str(right)], **settings)
+                result = loaded.compute(predictions=[str(answer)], references=[str(right)], **settings)
             except Exception as error:  # whatever a metric's code does
                 raise PluginError(f"the metric hf:{name} fails: {type(error).__name__}: {error}") from error
-            numbers = [value for value in (made or {}).values() if isinstance(value, (int, float))]
+            numbers = [value for value in (result or {}).values() if isinstance(value, (int, float))]
             if not numbers:
-                raise PluginError(f"the metric hf:{name} gives no number but {json.dumps(made, default=str):.100}")
-            best = max(best, float(made.get(name, numbers[0])))
+                raise PluginError(f"the metric hf:{name} gives no number but {json.dumps(result, default=str):.100}")
+            best = max(best, float(result.get(name, numbers[0])))
         return best
 
     return Measure(measure, slow=True)

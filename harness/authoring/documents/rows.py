@@ -59,27 +59,33 @@ class Source:
 
     def files(self, split: str) -> list[Path]:
         """The split's local files. Raises `DataError` if there are none, or it is not clear which."""
-        own = self.dataset_path if self.dataset_path and Path(self.dataset_path).is_dir() else "."
-        folder = Path(self.data_dir or own).expanduser()
-        named = self.data_files
-        if isinstance(named, Mapping):
-            if split not in named:
-                raise DataError(f"data_files has no split {split!r}", hint=near(split, map(str, named)))
-            named = named[split]
-        if named:
-            return [file for name in ([named] if isinstance(named, str) else named) for file in _found(folder, name)]
+        default = self.dataset_path if self.dataset_path and Path(self.dataset_path).is_dir() else "."
+        folder = Path(self.data_dir or default).expanduser()
+        files = self.data_files
+        if isinstance(files, Mapping):
+            if split not in files:
+                raise DataError(f"data_files has no split {split!r}", hint=near(split, map(str, files)))
+            files = files[split]
+        if files:
+            return [
+                file
+                for name in ([files] if isinstance(files, str) else files)
+                for file in _matching_files(folder, name)
+            ]
         if folder.is_file():
             return [folder]
-        there = sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file()) if folder.is_dir() else []
+        candidates = (
+            sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file()) if folder.is_dir() else []
+        )
         if not folder.exists():
             hint = "Give a folder with the data set's files, or one file."
             raise DataError(f"file not found: {folder}", hint=hint)
-        if not there:
+        if not candidates:
             raise DataError("there is nothing to read", place=Place(str(folder)), hint=_KINDS)
-        return _of_split(split, there, folder)
+        return _of_split(split, candidates, folder)
 
 
-def _found(folder: Path, name: str) -> list[Path]:
+def _matching_files(folder: Path, name: str) -> list[Path]:
     path = Path(name).expanduser()
     path = path if path.is_absolute() else folder / path
     files = sorted(path.parent.glob(path.name)) if re.search(r"[*?\[]", path.name) else [path]
@@ -97,9 +103,9 @@ def _of_split(split: str, files: list[Path], folder: Path) -> list[Path]:
         lambda file: split in file.relative_to(folder).parts[:-1],
         lambda file: len(files) == 1,
     ):
-        found = [file for file in files if fits(file)]
-        if found:
-            return found
+        matches = [file for file in files if fits(file)]
+        if matches:
+            return matches
     names = ", ".join(str(file.relative_to(folder)) for file in files[:10])
     hint = f"Files there: {names}. Say which, e.g. data_files: {{{split}: {files[0].name}}}."
     raise DataError(f"no file for the split {split!r}", place=Place(str(folder)), hint=hint)
@@ -127,11 +133,11 @@ def read_files(files: Iterable[Path], readers: Mapping[str, Reader] | None = Non
 
 
 def _json(file: Path) -> Iterator[tuple[int, Any]]:
-    with file.open(encoding="utf-8-sig") as opened:
-        found = json.load(opened)
-    if isinstance(found, Mapping) and isinstance(found.get("data"), list):
-        found = found["data"]
-    yield from enumerate(found if isinstance(found, list) else [found], 1)
+    with file.open(encoding="utf-8-sig") as text:
+        value = json.load(text)
+    if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+        value = value["data"]
+    yield from enumerate(value if isinstance(value, list) else [value], 1)
 
 
 def _jsonl(file: Path) -> Iterator[tuple[int, Any]]:
@@ -191,14 +197,14 @@ def _hub(source: Source, split: str) -> Iterator[tuple[Place, Row]]:
         import datasets
     except ImportError as error:
         raise SetupError(f"the data set {source} needs the `datasets` package", hint=_INSTALL) from error
-    wanted = {key: value for key, value in source.kwargs.items() if key not in ("data_files", "data_dir")}
+    kwargs = {key: value for key, value in source.kwargs.items() if key not in ("data_files", "data_dir")}
     try:
-        found = datasets.load_dataset(source.dataset_path, source.dataset_name, split=split, **wanted)
+        rows = datasets.load_dataset(source.dataset_path, source.dataset_name, split=split, **kwargs)
     except Exception as error:  # the package raises dozens of kinds
-        named = f" ({source.dataset_name})" if source.dataset_name else ""
+        configuration = f" ({source.dataset_name})" if source.dataset_name else ""
         raise SetupError(
-            f"the data set {source.dataset_path}{named}, split {split}, cannot be loaded: {error}",
+            f"the data set {source.dataset_path}{configuration}, split {split}, cannot be loaded: {error}",
             hint="Without a connection: give a folder with its files, --data_dir FOLDER (or data_files in the spec).",
         ) from error
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(rows, 1):
         yield Place(f"{source.dataset_path}[{split}]", number, 1), row

@@ -114,11 +114,11 @@ class DatasetTask(QuestionTask):
             raise PluginError(
                 f"process_docs has no {min(unknown)!r}", hint="It has where: and set:.", at=("process_docs",)
             )
-        self._check_words()
+        self._check_mappings()
         self._labels = {name: DocTemplate(f"labels.{name}", source) for name, source in self.labels.items()}
         self._where = _template("process_docs.where", self.process_docs.get("where"))
-        made = self.process_docs.get("set", {})
-        self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in made.items()}
+        columns = self.process_docs.get("set", {})
+        self._set = {name: DocTemplate(f"process_docs.set.{name}", str(source)) for name, source in columns.items()}
         if self.doc_to_choice is None:
             self._form.reply(None)  # a form that needs choices says so now
         if self._target is None and self.doc_to_target is None and type(self).hidden is DatasetTask.hidden:
@@ -167,18 +167,20 @@ class DatasetTask(QuestionTask):
     def docs(self, split: str, seed: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:
         """The prepared rows of a split."""
         for place, row in self.rows(split, seed):
-            doc = self._prepared(place, row)
+            doc = self._prepare_row(place, row)
             if doc is not None:
                 yield place, doc
 
-    def _prepared(self, place: Place, row: Row) -> dict[str, Any] | None:
+    def _prepare_row(self, place: Place, row: Row) -> dict[str, Any] | None:
         try:
             doc = self.prepare(dict(row))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            there = ", ".join(map(str, row))
-            what = f"column {error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
-            message = f"{type(self).__name__} cannot read the row: {what}"
-            raise DataError(message, place=place, hint=f"Columns there are: {there}.") from None
+            columns = ", ".join(map(str, row))
+            problem = (
+                f"column {error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+            )
+            message = f"{type(self).__name__} cannot read the row: {problem}"
+            raise DataError(message, place=place, hint=f"Columns there are: {columns}.") from None
         if doc is None or (self._where is not None and not _true(self._where(doc))):
             return None
         return {**doc, **{name: template(doc) for name, template in self._set.items()}}
@@ -196,7 +198,7 @@ class DatasetTask(QuestionTask):
         """
         for measure in self._measures.values():
             measure.ready()  # what is not installed is told before anything is asked
-        shots = self._shots()
+        shots = self._choose_examples()
         seen: dict[str, Place] = {}
         for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split, seed), limit)):
             name = self._name(doc, number)
@@ -204,11 +206,11 @@ class DatasetTask(QuestionTask):
                 message = f"the id {name!r} stands at {seen[name]} already"
                 raise DataError(message, place=place, hint="Give doc_to_id a template that tells rows apart.")
             seen[name] = place
-            drawn = derive_seed("fewshot", seed, name)
-            yield self._case(name, doc, place, functools.partial(shots, drawn, doc))
+            shots_seed = derive_seed("fewshot", seed, name)
+            yield self._case(name, doc, place, functools.partial(shots, shots_seed, doc))
         if not seen:
-            what = "" if self._where is None else ", or `process_docs: where` leaves all of them out"
-            raise DataError(f"{self._source} has no rows in the split {self.split!r}{what}")
+            reason = "" if self._where is None else ", or `process_docs: where` leaves all of them out"
+            raise DataError(f"{self._source} has no rows in the split {self.split!r}{reason}")
 
     def example(self) -> Case:
         """The first row if the data are at hand, otherwise invented columns, so checks download nothing."""
@@ -221,27 +223,27 @@ class DatasetTask(QuestionTask):
         targets = [LETTERS[0] if self._form.letters else "1"]
         question = f"(columns of {self._source}: {', '.join(sorted(names))})"
         options = choices if self.doc_to_choice is not None else None
-        return self._made("example", question, options, targets, dict.fromkeys(self._labels, "–"), {})
+        return self._new_case("example", question, options, targets, dict.fromkeys(self._labels, "–"), {})
 
     def _name(self, doc: Mapping[str, Any], number: int) -> str:
         if self._id is not None:
             return str(self._id(doc)).strip()
-        found = next((doc[name] for name in ("id", "task_id", "question_id") if doc.get(name) is not None), number)
-        return str(found)
+        value = next((doc[name] for name in ("id", "task_id", "question_id") if doc.get(name) is not None), number)
+        return str(value)
 
     def _case(self, name: str, doc: dict[str, Any], place: Place, examples: Callable[[str], Iterable[str]]) -> Case:
         try:
             options = self._options(doc)
-            asked = self._asked(doc, options)
-            question = f"{self._description(doc)}{''.join(examples(asked))}{asked}"
-            bare = {"bare": asked} if question != asked else {}  # what tells questions apart
+            question = self._question(doc, options)
+            text = f"{self._description(doc)}{''.join(examples(question))}{question}"
+            bare = {"bare": question} if text != question else {}  # what tells questions apart
             labels = {label: str(template(doc)).strip() for label, template in self._labels.items()}
-            case = self._made(name, question, options, self._targets(doc, options), labels, self.hidden(doc))
+            case = self._new_case(name, text, options, self._targets(doc, options), labels, self.hidden(doc))
             return replace(case, public={**case.public, **bare, **self.public(doc)})
         except (PluginError, DataError) as error:
             raise DataError(error.message, place=error.place or place, hint=error.hint) from None
 
-    def _made(
+    def _new_case(
         self,
         name: str,
         question: str,
@@ -263,18 +265,18 @@ class DatasetTask(QuestionTask):
 
     # ------------------------------------------------------------------------------------- answers
 
-    def _asked(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
+    def _question(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
         """The question, with its options below where an answer is one of their letters and they are no letters."""
-        found = self._text(doc)
-        if found is None or not str(found).strip():
+        value = self._text(doc)
+        if value is None or not str(value).strip():
             raise DataError("the row has no question: doc_to_text is empty")
-        text = str(found)
+        text = str(value)
         if not self.list_choices or not self._form.letters:
             return text
         if options is None or [*options] == [*LETTERS[: len(options)]]:
             return text
-        listed = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
-        return text + ("" if text.endswith("\n") else "\n") + listed
+        options_text = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+        return text + ("" if text.endswith("\n") else "\n") + options_text
 
     def _options(self, doc: Mapping[str, Any]) -> list[str] | None:
         """The choices of a row; None where it has none."""
@@ -282,31 +284,31 @@ class DatasetTask(QuestionTask):
             return [str(choice) for choice in self.doc_to_choice]
         if self._choice is None:
             return None
-        found = self._choice.value(doc)
-        if isinstance(found, str):
-            found = read(found)
-        if isinstance(found, Mapping):
-            found = list(found.values())
-        if found is NOTHING or not isinstance(found, (list, tuple)) or not found:
+        value = self._choice.value(doc)
+        if isinstance(value, str):
+            value = read(value)
+        if isinstance(value, Mapping):
+            value = list(value.values())
+        if value is NOTHING or not isinstance(value, (list, tuple)) or not value:
             raise PluginError("doc_to_choice gives no list of options", at=("doc_to_choice",))
-        return [str(choice) for choice in found]
+        return [str(choice) for choice in value]
 
     def _targets(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> list[str]:
         """The right answers, any one of which will do; letters or texts as the form wants them."""
         if self._target is None:
-            return [] if self.doc_to_target is None else self._chosen(self.doc_to_target, options)
-        found = self._target.value(doc)
-        if found is None or found == "" or found == []:
+            return [] if self.doc_to_target is None else self._targets_from(self.doc_to_target, options)
+        value = self._target.value(doc)
+        if value is None or value == "" or value == []:
             raise DataError("the row has no right answer: doc_to_target is empty")
-        listed = found if isinstance(found, (list, tuple)) else [found]
-        return list(dict.fromkeys(target for one in listed for target in self._chosen(one, options)))
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return list(dict.fromkeys(target for item in values for target in self._targets_from(item, options)))
 
-    def _chosen(self, found: Any, options: Sequence[str] | None) -> list[str]:
-        if found is None:
+    def _targets_from(self, target: Any, options: Sequence[str] | None) -> list[str]:
+        if target is None:
             raise DataError("a right answer is empty")
-        if options is None or not (self._form.letters or text_in(found, options) or str(found).strip().isdecimal()):
-            return [self._form.right(self._form.reply(options), str(found))]
-        text = str(found).strip()
+        if options is None or not (self._form.letters or text_in(target, options) or str(target).strip().isdecimal()):
+            return [self._form.right(self._form.reply(options), str(target))]
+        text = str(target).strip()
         place = int(text) if text.isdecimal() and len(text) < 4 else -1  # a whole number is an index, as in lm-eval
         if not 0 <= place < len(options):
             place = (
@@ -351,46 +353,46 @@ class DatasetTask(QuestionTask):
         of readable ones. No answer scores 0. `GRADES`: what became of a panel's answers (`panel_grades`).
         """
         samples, history = outcome.facts.get("samples"), outcome.facts.get("history")
-        each = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
-        judged = [outcome.group] if samples is None or outcome.group is not None else each
-        known: dict[str, dict[str, float]] = {}
+        answers = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
+        final = [outcome.group] if samples is None or outcome.group is not None else answers
+        cache: dict[str, dict[str, float]] = {}
 
-        def of(action: Action) -> dict[str, float]:
+        def marks(action: Action) -> dict[str, float]:
             if action is None:
                 return dict.fromkeys(self._measures, 0.0)
             key = repr(action)
-            if key not in known:
-                known[key] = {
+            if key not in cache:
+                cache[key] = {
                     name: _mark(name, measure, action, case.target) for name, measure in self._measures.items()
                 }
-            return known[key]
+            return cache[key]
 
-        scored = [of(action) for action in judged]
         first = next(iter(self._measures))
-        graded: dict[str, float | None] = {
-            name: sum(one[name] for one in scored) / len(scored) if scored else None for name in self._measures
+        means: dict[str, float | None] = {
+            name: sum(marks(action)[name] for action in final) / len(final) if final else None
+            for name in self._measures
         }
         return {
-            **graded,
-            "score": graded[first],
-            "samples": len(each),
-            "correct": sum(of(action)[first] == 1 for action in each),
-            "answered": sum(action is not None for action in each) / len(each) if each else None,
-            **panel_grades(outcome, lambda action: of(action)[first] == 1),
+            **means,
+            "score": means[first],
+            "samples": len(answers),
+            "correct": sum(marks(action)[first] == 1 for action in answers),
+            "answered": sum(action is not None for action in answers) / len(answers) if answers else None,
+            **panel_grades(outcome, lambda action: marks(action)[first] == 1),
         }
 
     # ------------------------------------------------------------------------------------ examples
 
-    def _shots(self) -> Choose:
+    def _choose_examples(self) -> Choose:
         """What gives the examples before a question."""
         split = self.fewshot_split or self.training_split or self.validation_split
-        return chooser(self.num_fewshot, self.fewshot_config, split, self.docs, self._shot)
+        return chooser(self.num_fewshot, self.fewshot_config, split, self.docs, self._example_text)
 
-    def _shot(self, doc: dict[str, Any]) -> tuple[str, str]:
+    def _example_text(self, doc: dict[str, Any]) -> tuple[str, str]:
         """An example's question, and how it stands before another."""
         options = self._options(doc)
-        asked = self._asked(doc, options)
-        return asked, f"{asked}{self.target_delimiter}{self.solution(doc, options)}{self.fewshot_delimiter}"
+        question = self._question(doc, options)
+        return question, f"{question}{self.target_delimiter}{self.solution(doc, options)}{self.fewshot_delimiter}"
 
     def solution(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
         """An example's answer as it is shown."""
@@ -399,14 +401,14 @@ class DatasetTask(QuestionTask):
             raise PluginError("examples need a right answer: doc_to_target", at=("num_fewshot",))
         return targets[0]
 
-    def _check_words(self) -> None:
+    def _check_mappings(self) -> None:
         """What YAML can get wrong in mappings without a form of their own."""
-        where, made = self.process_docs.get("where"), self.process_docs.get("set", {})
-        if not isinstance(where, str | None) or not isinstance(made, Mapping):
+        where, columns = self.process_docs.get("where"), self.process_docs.get("set", {})
+        if not isinstance(where, str | None) or not isinstance(columns, Mapping):
             raise PluginError(
                 "process_docs: where is a template, set a mapping of columns to templates", at=("process_docs",)
             )
-        for parameter, templates in (("labels", self.labels), ("process_docs", made)):
+        for parameter, templates in (("labels", self.labels), ("process_docs", columns)):
             if len(templates) > MAX_TEMPLATES:
                 message = f"{parameter}: {len(templates):,} templates for each row; at most {MAX_TEMPLATES}"
                 raise PluginError(message, at=(parameter,))
@@ -427,9 +429,9 @@ def _mark(name: str, measure: Measure, action: Action, target: Mapping[str, Any]
     return guarded(f"metric {name}", measure, lambda: measure.grade(action, target), wrong)
 
 
-def text_in(found: Any, options: Sequence[str]) -> bool:
+def text_in(target: Any, options: Sequence[str]) -> bool:
     """Whether a right answer is one of the options' texts."""
-    return str(found).strip() in options
+    return str(target).strip() in options
 
 
 def _template(parameter: str, source: Any) -> DocTemplate | None:

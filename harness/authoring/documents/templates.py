@@ -44,7 +44,7 @@ class DocTemplate:
         """The column's value, or the rendered text. Raises `PluginError` naming the columns there are."""
         if self._is_column(doc):
             return doc[self.source]
-        return self._evaluated(self._template.render, doc)
+        return self._evaluate(self._template.render, doc)
 
     def value(self, doc: Mapping[str, Any]) -> Any:
         """Like a call, but a list stays a list, and nothing (null) stays `None`.
@@ -56,9 +56,9 @@ class DocTemplate:
             PluginError: as in a call.
         """
         if self._expression is None or self._is_column(doc):
-            found = self(doc)
-            return found if self._is_column(doc) else _listed(found)
-        value = self._evaluated(self._expression, doc)
+            result = self(doc)
+            return result if self._is_column(doc) else _as_list(result)
+        value = self._evaluate(self._expression, doc)
         if isinstance(value, (list, tuple, set, frozenset, Iterator)):
             return list(value)
         return None if value is None else self(doc)
@@ -67,48 +67,48 @@ class DocTemplate:
         if self.source in doc:
             return True
         if self._column and not self.columns and re.fullmatch(r"[^\W\d]\w*", self.source):
-            self._unknown(self.source, doc)
+            self._raise_unknown(self.source, doc)
         return False
 
-    def _evaluated(self, evaluate: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any]) -> Any:
+    def _evaluate(self, evaluate: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any]) -> Any:
         try:
             return _environment().evaluate(evaluate, doc)
         except jinja2.UndefinedError as error:
-            lacking = sorted(self.columns - doc.keys())
-            if lacking:
-                self._unknown(lacking[0], doc)
+            missing = sorted(self.columns - doc.keys())
+            if missing:
+                self._raise_unknown(missing[0], doc)
             raise PluginError(f"{self.parameter}: {error.message}", at=(self.parameter,)) from None
         except TemplateLimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # whatever an expression does: a division, a security error …
             raise PluginError(f"{self.parameter}: {type(error).__name__}: {error}", at=(self.parameter,)) from None
 
-    def _unknown(self, column: str, doc: Mapping[str, Any]) -> None:
-        there = near(column, map(str, doc)).replace("There are:", "Columns there are:")
+    def _raise_unknown(self, column: str, doc: Mapping[str, Any]) -> None:
+        hint = near(column, map(str, doc)).replace("There are:", "Columns there are:")
         raise PluginError(
-            f"{self.parameter} wants the column {column!r}, and the data has none", hint=there, at=(self.parameter,)
+            f"{self.parameter} wants the column {column!r}, and the data has none", hint=hint, at=(self.parameter,)
         )
 
 
 def _expression(tree: jinja2.nodes.Template, source: str) -> Callable[[Mapping[str, Any]], Any] | None:
     """What gives the value of a template that is a single expression; None for all others."""
     parts = [part for node in tree.body for part in getattr(node, "nodes", [node])]
-    written = _EXPRESSION.fullmatch(source)
-    if written is None or sum(not isinstance(part, jinja2.nodes.TemplateData) for part in parts) != 1:
+    match = _EXPRESSION.fullmatch(source)
+    if match is None or sum(not isinstance(part, jinja2.nodes.TemplateData) for part in parts) != 1:
         return None
-    return _environment().compile_expression(written[1], undefined_to_none=False)
+    return _environment().compile_expression(match[1], undefined_to_none=False)
 
 
-def _listed(text: str) -> Any:
-    found = read(text) if text[:1] == "[" and text[-1:] == "]" else None
-    return found if isinstance(found, list) else text
+def _as_list(text: str) -> Any:
+    value = read(text) if text[:1] == "[" and text[-1:] == "]" else None
+    return value if isinstance(value, list) else text
 
 
 @lru_cache(maxsize=1)
 def _environment() -> BoundedEnvironment:
-    made = BoundedEnvironment(autoescape=False, keep_trailing_newline=True)
-    made.add_filter("regex_replace", _regex_replace)
-    return made
+    environment = BoundedEnvironment(autoescape=False, keep_trailing_newline=True)
+    environment.add_filter("regex_replace", _regex_replace)
+    return environment
 
 
 def _regex_replace(text: str, pattern: str, replacement: str = "", count: int = 0) -> str:
