@@ -49,7 +49,7 @@ def message(tmp_path: Path, task: str, protocol: str) -> str:
         ("question", "{use: steps}", "needs a SteppedTask (A task whose cases are played step by step in a world)"),
         ("network", "{use: vote}", "needs a QuestionTask (A task whose every case is a question that one agent can"),
         ("world", "{use: single}", "task 'dpbench/dining_table': DiningTable is no QuestionTask"),
-        ("sharded", "{use: debate}", "its input is cut into 4 shards; `whole: true` gives it to one agent"),
+        ("sharded", "{use: debate}", "its input is cut into 4 shards; `whole: true` gives all of it to one agent"),
     ],
 )
 def test_a_task_that_a_protocol_cannot_play(tmp_path: Path, task: str, protocol: str, says: str) -> None:

@@ -17,12 +17,12 @@ from harness.api import Action, Case, Facts, Move, Protocol, Task
 
 @dataclass(frozen=True)
 class CalibrationEpisode:
-    """A calibration question, and what was answered.
+    """A calibration question, and the moves of the agents that answered it.
 
     Attributes:
         task, case: the question.
         batches: the moves of the protocol that `calibration_protocol` named.
-        right: whether an answer is right.
+        right: answer → whether it is right.
     """
 
     task: Task
@@ -47,7 +47,7 @@ class CalibratedProtocol(Protocol):
         """
 
     @abstractmethod
-    def fit(self, played: Sequence[CalibrationEpisode]) -> Facts:
+    def fit(self, episodes: Sequence[CalibrationEpisode]) -> Facts:
         """Return the parameters, as JSON."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ from harness.api import Case, Policy, Task, derive_seed
 from harness.authoring.questions import QuestionTask
 
 WORD = "simulated"
-"""How the name of a model says that informed policies play."""
+"""The word in a model's name that marks informed policies."""
 
 
 class InformedPolicy(Policy):
@@ -56,7 +56,7 @@ def seed_of(seed: int, task: Task, case: Case, repeat: int) -> int:
 
 
 def model_name(label: str) -> str:
-    """The name of simulated players in tables.
+    """Return the name of simulated players in tables.
 
     >>> named("weak experts"), named("")
     ('simulated (weak experts)', 'simulated')

@@ -1,6 +1,6 @@
 """Network tasks: agents that talk to their neighbors only. Families of graphs, agents' names, round budget, scoring.
 
-Subclass `NetworkTask` and say which `networks` there are; cases, an example and the round budget follow. A graph is a
+Subclass `NetworkTask` and define `networks`; cases, an example and the round budget follow. A graph is a
 list of edges over the nodes 0 … n-1; the order of the edges fixes the order in which agents see their neighbors.
 networkx, numpy and scipy are imported only where a graph needs them.
 """
@@ -70,7 +70,7 @@ def delaunay(n: int, seed: int) -> Edges:
 
 
 def erdos_renyi(n: int, seed: int) -> Edges:
-    """G(n, p) with p = 2 ln(n)/n, which is connected almost always; drawn again until it is."""
+    """G(n, p) with p = 2 ln(n)/n, drawn again until it is connected (nearly always at once)."""
     import math
 
     import networkx as nx
@@ -109,7 +109,7 @@ def star(n: int, seed: int) -> Edges:
 
 
 def complete(n: int, seed: int) -> Edges:
-    """Everybody is joined to everybody; n(n-1)/2 edges."""
+    """All pairs of nodes are joined: n(n-1)/2 edges."""
     return [(i, j) for i in range(n) for j in range(i + 1, n)]
 
 
@@ -130,7 +130,7 @@ FAMILIES: dict[Family, Callable[[int, int], Edges]] = {
 
 
 def adjacency_of(agents: Collection[str], edges: Iterable[tuple[int, int]]) -> Adjacency:
-    """The neighbors of every agent, when node i is the agent with the i-th name."""
+    """Return the neighbors of every agent. Node i is the agent with the i-th name."""
     agents = list(agents)
     lists: dict[str, list[str]] = {name: [] for name in agents}
     for u, v in edges:
@@ -140,14 +140,14 @@ def adjacency_of(agents: Collection[str], edges: Iterable[tuple[int, int]]) -> A
 
 
 def draw_names(rng: random.Random, n: int) -> list[str]:
-    """`n` different names, drawn from `NAMES`. Beyond 200 agents the list goes on with James2, Michael2, … ."""
+    """Draw `n` different names from `NAMES`. Beyond 200 agents the list continues with James2, Michael2, …"""
     rounds = max(1, -(-n // len(NAMES)))
     pool = [name + (str(k) if k > 1 else "") for k in range(1, rounds + 1) for name in NAMES]
     return rng.sample(pool, n)
 
 
 def seeded(family: Family, size: int, samples: int, seed: int) -> Iterator[Network]:
-    """`samples` graphs of any family and size, other ones for every seed."""
+    """Yield `samples` graphs of any family and size, different for every seed."""
     for sample in range(samples):
         rng = random.Random(derive_seed("agentsnet", family, size, sample, seed))  # the word is part of all results
         edges = FAMILIES[family](size, rng.randrange(2**31))
@@ -158,14 +158,14 @@ def seeded(family: Family, size: int, samples: int, seed: int) -> Iterator[Netwo
 
 
 def parts(adjacency: Adjacency) -> list[set[str]]:
-    """The connected parts."""
+    """Return the connected components."""
     import networkx as nx
 
     return [*nx.connected_components(nx.from_dict_of_lists(adjacency))]
 
 
 def diameter(adjacency: Adjacency) -> int:
-    """The longest shortest path in hops: the rounds until everybody has heard of everybody.
+    """Return the longest shortest path in hops: the rounds until every agent can know of every other.
 
     Floods the whole network at once with a set of agents as the bits of an integer: D·m·n/64 machine words
     of work and n²/8 bytes, 0.3 s and 25 MB for 10,000 agents of a small world.
@@ -190,7 +190,7 @@ def diameter(adjacency: Adjacency) -> int:
 
 
 def disconnected(what: str, pieces: Iterable[Collection[str]]) -> str:
-    """Says into which parts `what` falls."""
+    """Return a message with the sizes of the components of `what`."""
     sizes = sorted(map(len, pieces), reverse=True)
     largest = ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
     return f"{what} is not connected: it falls into {len(sizes)} parts of {largest} agents"
@@ -203,9 +203,9 @@ class NetworkTask(Task):
     """A task whose agents talk to their neighbors in a network only.
 
     Class attributes:
-        problem: what the agents are to solve together, in a word.
-        is_global: whether every agent must be able to hear of every other: then networks are connected.
-        agent_names: the names among which those of agents are drawn; `parsing: reference` of messages accepts them all.
+        problem: the problem's name, in a word.
+        is_global: whether every agent must be able to know of every other; then networks must be connected.
+        agent_names: the names from which agents' names are drawn; `parsing: reference` of messages accepts all of them.
     """
 
     problem: ClassVar[str]
@@ -214,10 +214,10 @@ class NetworkTask(Task):
 
     @abstractmethod
     def networks(self, seed: int) -> Iterable[Network]:
-        """The networks that are played on, always the same ones for a seed: `seeded` gives some of any family."""
+        """Yield the networks, always the same ones for a seed. `seeded` yields networks of any family."""
 
     def case(self, network: Network, seed: int) -> Case:
-        """The case that plays on a network."""
+        """Return the case for a network."""
         adjacency = network.adjacency
         return Case(
             id=network.id,
@@ -228,13 +228,13 @@ class NetworkTask(Task):
         )
 
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
-        """One case per network. Raises `DataError` for one that is not connected where the problem needs it to be."""
+        """Yield one case per network. Raises `DataError` if a global problem's network is not connected."""
         for network in islice(self.networks(seed), limit):
             pieces = parts(network.adjacency) if self.is_global else []
             if len(pieces) > 1:
                 raise DataError(
                     disconnected(f"network {network.id}", pieces),
-                    hint=f"{self.problem} needs all agents to hear of each other: join the parts, or give one of them.",
+                    hint=f"{self.problem} needs a connected network: join its parts, or use one of them.",
                 )
             yield self.case(network, seed)
 
@@ -244,11 +244,12 @@ class NetworkTask(Task):
         return self.case(Network("example", "example", 0, adjacency_of(agents, [(0, 1), (0, 2), (0, 3), (1, 3)])), 0)
 
     def rounds(self, case: Case) -> int:
-        """The round budget: 2D + 1 messages to each neighbor in a network of diameter D, so that every agent can ask
-        every other and hear back (AgentsNet, Section 5.1).
+        """Return the round budget: 2D + 1 messages to each neighbor in a network of diameter D.
+
+        So every agent can ask every other and get an answer (AgentsNet, Section 5.1).
 
         Raises:
-            DataError: if the network is not connected, so that it has no diameter.
+            DataError: if the network is not connected.
         """
         return 2 * diameter(topology_of(case)) + 1
 
@@ -267,7 +268,7 @@ def topology_of(case: Case) -> Adjacency:
 
 @dataclass(frozen=True, slots=True)
 class Honest:
-    """The part of a network that counts: honest agents, the edges between them, and their answers.
+    """The scored part of a network: honest agents, the edges between them, and their answers.
 
     Byzantine agents' answers are "extraneous to the coordination objective" (AgentsNet, Appendix I), so scores are
     those of the network without them.
@@ -297,7 +298,7 @@ class Honest:
 
 
 def honest(task: Task, case: Case, outcome: Outcome) -> Honest:
-    """What counts of an outcome."""
+    """Return the scored part of an outcome."""
     agents = tuple(agent for agent in case.agents if agent not in case.unscored)
     position = {agent: i for i, agent in enumerate(agents)}
     edges = ((u, v) for u in agents for v in topology_of(case)[u])
@@ -306,7 +307,7 @@ def honest(task: Task, case: Case, outcome: Outcome) -> Honest:
 
 
 def valid(task: Task, case: Case, outcome: Outcome, agent: str) -> str | None:
-    """The agent's answer if it is one of its options, else None."""
+    """Return the agent's answer if it is one of its options, else None."""
     answer = outcome.answers.get(agent)
     return answer if isinstance(answer, str) and answer in (task.reply(case, agent).options or ()) else None
 

@@ -1,4 +1,4 @@
-"""Panels: protocols that put one question to several agents. How they are asked, how votes count, what is recorded."""
+"""Panels: protocols in which several agents answer one question. Turns, votes, and recorded facts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from harness.replies.reading import guarded, read
 from harness.replies.with_confidence import Style, split_confidence
 
 FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "peer_characters", "sent")
-"""What every panel protocol records.
+"""The facts of every panel protocol.
 
 `history`: rounds of answers, each in the panel's order, None where there was none that could be read.
 `unanimous_at`: the first round, from 0, in which all gave the same answer; None if there was none.
-`exit`: in a word how the group came to its answer, or why it has none.
-`proposal`: what a coordinator or aggregator answered, whatever became of it; None if there was none.
-`peer_characters`: characters of other agents' texts that agents were shown.
+`exit`: how the group came to its answer, or why it has none, in a word or two.
+`proposal`: the answer of a coordinator or aggregator, before any guardrail; None if there was none.
+`peer_characters`: characters of other agents' texts that agents saw.
 `sent`: writer → reader → [texts, characters], each text once a reader (`harness.authoring.traffic`); characters are
-None where the reader was shown something composed of what several wrote.
+None for a text composed of several agents' replies.
 """
 
 
@@ -54,7 +54,7 @@ class Opinion:
 
     @property
     def peer_text(self) -> str:
-        """The reply as other agents are shown it, on lines of its own."""
+        """The reply as other agents see it, on lines of its own."""
         return peer_text(self.text, block=True)
 
 
@@ -98,7 +98,7 @@ class Panel(Protocol):
         if len(case.agents) > 1:
             message = f"agents: {self.agents}, but {case.id!r} has {len(case.agents)} agents of its own"
             raise PluginError(
-                message, hint="Leave agents out, or take a task whose questions have one.", at=("agents",)
+                message, hint="Leave agents out, or use a task with one agent per question.", at=("agents",)
             )
         return tuple(f"Agent-{i}" for i in range(self.agents))
 
@@ -134,7 +134,7 @@ class Panel(Protocol):
         return Opinion(move.agent, answer, key, confidence, malformed, text)
 
     def candidate(self, task: Task, case: Case, text: str) -> str | None:
-        """The answer that the task's own reply form finds in a text, as `Opinion.candidate`; None if it finds none."""
+        """Return the answer that the task's reply form reads from a text, as `Opinion.candidate`; None without one."""
         return candidate(task, case, read(ballot(task, case, case.agents[0]), text).action)
 
     def outcome(
@@ -165,12 +165,12 @@ class Panel(Protocol):
 
 
 def unanimous(opinions: Sequence[Opinion]) -> bool:
-    """Whether all gave an answer, and the same one."""
+    """Return whether all gave an answer, and the same one."""
     return len({opinion.candidate for opinion in opinions}) == 1 and opinions[0].candidate is not None
 
 
 def leading(opinions: Sequence[Opinion]) -> Action:
-    """The most frequent answer, the first one of several; None if there is none."""
+    """Return the most frequent answer, the first of several; None if there is none."""
     counts = Counter(opinion.candidate for opinion in opinions if opinion.candidate is not None)
     if not counts:
         return None
@@ -186,7 +186,7 @@ def _in_words(answer: Action, confidence: float | None) -> str:
 # ------------------------------------------------------------------------------------------- votes
 
 Ties = Literal["first", "random", "none"]
-"""Which of the leading answers wins: that given first, one drawn by lot, or none."""
+"""Which of several leading answers wins: the first, a random one, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +232,13 @@ class Ballot(WrappedReply):
     """A task's form of answer, in which text that `candidate` does not accept as an answer is unreadable.
 
     Attributes:
-        compared: an action as it is compared with others; None if nothing is left of it.
+        compared: action → its text for comparisons; None if that is empty.
     """
 
     compared: Callable[[Action], str | None] = field(compare=False, repr=False)
 
     def parse(self, text: str) -> Parsed:
-        """What the inner form reads, if it is an answer."""
+        """Parse with the inner form; an empty answer is an error."""
         parsed = self.inner.parse(text)
         if parsed.error is None and parsed.action is not None and self.compared(parsed.action) is None:
             return Parsed(error=f"the answer is empty: {parsed.action!r:.80}")
@@ -246,7 +246,7 @@ class Ballot(WrappedReply):
 
 
 def ballot(task: Task, case: Case, agent: str) -> Ballot:
-    """The form in which an agent answers the question of a case."""
+    """Return the form in which an agent answers the question of a case."""
     return Ballot(task.reply(case, agent), functools.partial(_compared, task, case))
 
 
@@ -258,7 +258,7 @@ def majority(
     ties: Ties = "first",
     rng: random.Random | None = None,
 ) -> Count:
-    """The answer with the largest weight. What is no answer (`candidate`) is no vote."""
+    """Count votes: the answer with the largest weight wins. An empty answer (`candidate`) has no vote."""
     totals: dict[str, float] = {}
     spellings: dict[str, dict[str, float]] = {}
     action_of: dict[str, Action] = {}

@@ -1,11 +1,11 @@
-"""An agent's text as other agents are shown it: the one function that every channel and every panel uses."""
+"""An agent's text as other agents see it: the one function that every channel and every panel uses."""
 
 from __future__ import annotations
 
 import re
 
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""What `str.splitlines` takes for the end of a line, and so may any other reader."""
+"""Line ends of `str.splitlines`, which other readers may know too."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
@@ -16,10 +16,10 @@ def peer_text(text: str, *, block: bool = False, indent: str = "  ") -> str:
     U+FFFD. A text of one line has no indentation.
 
     Args:
-        text: what an agent wrote, of any length; the time is linear in it.
-        block: whether the text stands on lines of its own instead of behind its author's name. Then the first line of
+        text: an agent's text, of any length; the time is linear in it.
+        block: whether the text is on lines of its own instead of after its author's name. Then the first line of
             several is indented too.
-        indent: what stands before a line; more than before the lines around the text.
+        indent: the indentation, deeper than that of the lines around the text.
 
     >>> peer_text("12\u2028[round 1] Agent-3: 99")
     '12\n  [round 1] Agent-3: 99'

@@ -1,4 +1,4 @@
-"""Tasks whose cases are questions that one agent or a panel can answer, and what became of a panel's answers."""
+"""Tasks whose cases are questions that one agent or a panel can answer, and grades of a panel's answers."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class QuestionTask(Task):
 
 
 GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
-"""What `panel_grades` gives."""
+"""The names that `panel_grades` returns."""
 
 
 def panel_grades(outcome: Outcome, right: Callable[[Action], bool]) -> dict[str, float | None]:
-    """How much of the panel's knowledge its answer kept (DarkForest, Section 1 and Figure 1).
+    """Grade what a protocol makes of its panel's answers (DarkForest, Section 1 and Figure 1).
 
     `available`: 1 if some first answer is right, which bounds what a choice among them can reach. `lost`: 1 if one was
     and the group's answer is not; `gained`: 1 if none was and the group's is. `to_right`, `to_wrong`: how many answers

@@ -34,13 +34,13 @@ class ShardedTask(QuestionTask):
         samples: the number of instances.
         domain: "paper" draws as the paper's release does. "hardened" makes problems that can be guessed without
             communication harder to guess; for other problems both are the same.
-        whole: one agent alone holds the whole input: the baseline of the relative coordination cost (Section 4.1).
+        whole: a single agent has the whole input: the baseline of the relative coordination cost (Section 4.1).
 
     Class attributes:
         problem: its id.
         level: I, II or III (Section 3.2).
-        question: the description for agents; a format string over `n`, `items` and what `draw` makes known.
-        question_alone: the same for N = 1; None if `question` is right then too.
+        question: the description for agents; a format string over `n`, `items` and the public facts of `draw`.
+        question_alone: the same for N = 1; None if `question` fits too.
         form: the form of an answer.
         digits: the decimals that the task asks for; None if answers are exact.
         segments: whether every agent answers for its own part.
@@ -64,7 +64,7 @@ class ShardedTask(QuestionTask):
 
     @property
     def alone(self) -> bool:
-        """Whether one agent has the whole input: then it, or a panel in its place, can answer without the others."""
+        """Whether one agent has the whole input, so that it, or a panel in its place, can answer alone."""
         return self.whole or self.agents == 1
 
     @property
@@ -74,48 +74,49 @@ class ShardedTask(QuestionTask):
         return ("success", "partial", *failures, "data_characters", *(GRADES if self.alone else ()))
 
     def misfit(self, needed: type[Task]) -> str | None:
-        """Cut up, the input is no question to one agent."""
+        """An input in several shards is not a question for one agent."""
         if needed is QuestionTask and not self.alone:
-            return f"its input is cut into {self.agents} shards; `whole: true` gives it to one agent, who can be asked"
+            return f"its input is cut into {self.agents} shards; `whole: true` gives all of it to one agent"
         return super().misfit(needed)
 
     # ------------------------------------------------------------------------------- for each task
 
     @abstractmethod
     def draw(self, rng: random.Random, n: int) -> tuple[Sequence[Any], Facts]:
-        """A new input in n shards (JSON values: lists, texts, or mappings of lists), and what is known to all agents.
+        """Draw a new input in n shards (JSON values: lists, texts, or mappings of lists), and facts for all agents.
 
         Raises:
-            PluginError: if parameters do not go together.
+            PluginError: if parameters do not fit together.
         """
 
     @abstractmethod
     def solve(self, shards: Sequence[Any], public: Facts) -> Any:
-        """The right answer, unrounded; with `segments` a list of one per shard. It depends on its arguments alone."""
+        """Return the right answer, unrounded; with `segments` a list with one per shard. A pure function."""
 
     def needs(self, agent: int, shards: Sequence[Any], public: Facts) -> Sequence[int]:
-        """The agents whose data decide this agent's answer, as bits by number; any one of several sets is enough. All
-        by default.
+        """Return the agents whose data decide this agent's answer, as bits by number; by default all.
+
+        Of several sets any one is enough.
         """
         return [(1 << len(shards)) - 1]
 
     def segmented(self, public: Facts) -> bool:
-        """Whether every agent answers for its own part."""
+        """Return whether every agent answers for its own part."""
         return self.segments
 
     # -------------------------------------------------------------------------------------- shared
 
     def answers(self, shards: Sequence[Any], public: Facts) -> Sequence[Any]:
-        """The right answer of each agent, unrounded."""
+        """Return the right answer of each agent, unrounded."""
         solution = self.solve(shards, public)
         return solution if self.segmented(public) else [solution] * len(shards)
 
     def answer_text(self, answer: Any) -> str:
-        """An answer as an agent would write it: JSON, rounded to `digits`."""
+        """Return an answer as an agent would write it: JSON, rounded to `digits`."""
         return answer if isinstance(answer, str) else json.dumps(_rounded(answer, self.digits))
 
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
-        """`samples` instances, each with a seed of its own."""
+        """Yield `samples` instances, each with a seed of its own."""
         for sample in range(self.samples if limit is None else min(limit, self.samples)):
             yield self._case(sample, seed)
 
@@ -124,7 +125,7 @@ class ShardedTask(QuestionTask):
         return replace(self, agents=min(self.agents, 2))._case(0, 0)
 
     def source(self) -> tuple[object, ...]:
-        """What an input depends on, besides seed and number. Problems with the same source get the same inputs."""
+        """The parts of an input's seed, besides seed and number. Problems with the same source share inputs."""
         return ("sharded", self.problem, self.agents, self.items, self.domain)
 
     def labels(self, shards: Sequence[Any]) -> Facts:
@@ -150,9 +151,9 @@ class ShardedTask(QuestionTask):
         )
 
     def context(self, case: Case, agent: str) -> Facts:
-        """`name` and `id` of the agent, `n` agents, the `task` in words, the own `shard` as JSON text, the `problem`
-        (the name of its file), its `module` (where scripted agents find how it is solved) and the numbers that are
-        `known` to all, which prompts tell as part of the task."""
+        """The agent's `name` and `id`, `n` agents, the `task` in words, the agent's `shard` as JSON text, the `problem`
+        (the name of its file), its `module` (for scripted agents, which solve it) and the facts `known` to all, which
+        prompts mention in the task."""
         public, (words, digits) = case.public["known"], (self.form.words, self.digits)
         values = {"n": self.agents, "items": self.items, **public}
         precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
@@ -171,11 +172,11 @@ class ShardedTask(QuestionTask):
         return self.question_alone if self.agents == 1 and self.question_alone is not None else self.question
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """A value of the problem's form. An agent that is asked alone may reason first, and announces its answer."""
+        """A value of the problem's form. An agent that answers alone may reason first, and announces its answer."""
         return Answer(self.form, "Final answer:" if self.alone else None)
 
     def question_of(self, case: Case) -> Question:
-        """The task in words, and the first agent's input: all of it where that agent is `alone`."""
+        """The task in words, and the first agent's input, which is the whole input if the agent is `alone`."""
         context = self.context(case, case.agents[0])
         return Question(f"{context['task']}\n{context['shard']}")
 
@@ -184,16 +185,16 @@ class ShardedTask(QuestionTask):
         return json.dumps(_rounded(normalise(action), self.digits), sort_keys=True)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard.
+        """Return S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard in characters.
 
         `success` is the share of agents with the right answer, `partial` their mean credit. A failure mode is 0 or 1
         for the whole run, never 1 for a run without a wrong answer, and None if the protocol does not record which
         agent knew what: `premature`, an agent submitted before it could know the data that it needs; `consensus`,
         agents submitted different answers to one question (None if every agent answers for its own part);
         `computation`, an agent that could know all it needs submitted a wrong answer; `timeout`, an agent submitted
-        nothing. If one agent has the whole input, also `GRADES`: what became of a panel's answers (`panel_grades`).
+        nothing. If one agent has the whole input, also `GRADES` (`panel_grades`).
         """
-        # Who has the whole input can have a panel answer for it: then the panel's answer counts.
+        # A panel can answer for the agent with the whole input; then the panel's answer counts.
         alone = len(case.agents) == 1 and outcome.facts.get("history") is not None
         answers = [outcome.group if alone else outcome.answers.get(agent) for agent in case.agents]
         right = [
@@ -220,7 +221,7 @@ class ShardedTask(QuestionTask):
         return zip(given, case.target, strict=True)
 
     def informed(self, case: Case, knew: Mapping[str, str]) -> dict[int, bool]:
-        """Agent → whether it could know all it needed when it submitted (`knew`: agent → bits, hexadecimal)."""
+        """Return agent → whether it could know all it needed when it submitted (`knew`: agent → bits, hexadecimal)."""
         public, shards = case.public["known"], [case.private[agent]["shard"] for agent in case.agents]
         return {
             i: any(need & ~int(knew[agent], 16) == 0 for need in self.needs(i, shards, public))
@@ -249,12 +250,12 @@ class ShardedTask(QuestionTask):
 
 
 def shard_text(shard: Any) -> str:
-    """A shard as agents see it: JSON."""
+    """Return a shard as agents see it: JSON."""
     return json.dumps(shard, ensure_ascii=False)
 
 
 def joined(shards: Sequence[Any]) -> Any:
-    """The whole input of these shards: texts and lists concatenated, mappings merged entry by entry.
+    """Return the whole input of these shards: texts and lists concatenated, mappings merged entry by entry.
 
     >>> joined([{"rows": [1]}, {"rows": [2]}])
     {'rows': [1, 2]}
@@ -268,7 +269,7 @@ def joined(shards: Sequence[Any]) -> Any:
 
 
 def credit_for(kind: Credit, answer: Any, truth: Any, digits: int | None = None) -> float:
-    """The credit for an answer in normal form, from 0 to 1 (Section 3.3, P).
+    """Return the credit for an answer in normal form, from 0 to 1 (Section 3.3, P).
 
     "number": 1 within one per cent of the right value. "exact": 1 if equal. "entries": share of right places of a list,
     or keys of a mapping. "cells": the same for a list of lists, cell by cell. "sequence": length of the longest common
@@ -302,8 +303,11 @@ def _entries(answer: Any, truth: Any, digits: int | None) -> float:
 
 
 def _common(answer: list[Any], truth: list[Any], digits: int | None) -> float:
-    """Length of the longest common subsequence over that of the truth, by Hyyrö's bit-parallel row: one addition of
-    integers of as many bits as the truth is long for each item of the answer, however often items repeat."""
+    """Return the length of the longest common subsequence, divided by that of the truth.
+
+    Hyyrö's bit-parallel algorithm: one addition of integers with as many bits as the truth has items, for each item of
+    the answer.
+    """
     if not truth:
         return float(not answer)
     places: dict[str, list[int]] = {}
@@ -311,7 +315,7 @@ def _common(answer: list[Any], truth: list[Any], digits: int | None) -> float:
         places.setdefault(json.dumps(_rounded(item, digits)), []).append(i)
     masks: dict[str, int] = {}  # of frequent items: a mask is as long as the truth, so not all are kept
     row = full = (1 << len(truth)) - 1  # a 0 for every place at which the longest common subsequence grows
-    for item in answer[: 4 * len(truth) + 100]:  # nobody gets more by writing the same for ever
+    for item in answer[: 4 * len(truth) + 100]:  # bounds the time of endless answers
         key = json.dumps(_rounded(item, digits))
         if key not in places:
             continue
@@ -324,7 +328,7 @@ def _common(answer: list[Any], truth: list[Any], digits: int | None) -> float:
 
 
 def _rounded(value: Any, digits: int | None) -> Any:
-    """Numbers with a fraction to `digits` decimals, everywhere inside; whole ones are integers."""
+    """Return the value with all numbers in it rounded to `digits` decimals, and whole numbers as integers."""
     if isinstance(value, float):
         near = value if digits is None else round(value, digits)
         return int(near) if near.is_integer() else near

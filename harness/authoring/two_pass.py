@@ -13,17 +13,17 @@ from harness.api import Case, Facts, Move, Outcome, Play, Protocol, Task, Turn
 
 @dataclass(kw_only=True)
 class TwoPassProtocol(Protocol):
-    """A protocol that says how one pass goes, and whose spec says whether there are two (Algorithm 3).
+    """A protocol that defines one pass; the spec chooses one pass or two (Algorithm 3).
 
     In the second pass every agent starts a new conversation, and channels are empty. Its context has one more fact,
     `previous`: its own answer of the first pass, None if it gave none. Nothing else carries over. The outcome of the
     last pass counts.
 
     Facts: `first`, {"answers": agent → answer, "facts": …} of the first pass, None if there is but one; `final_from`,
-    the number of the batch with which the pass begins that counts.
+    the number of the first batch of the pass that counts.
 
     Attributes:
-        phases: "two": after the answers the group begins again, each agent knowing only its own answer (`previous` in
+        phases: "two": after the answers the group starts again, and each agent knows only its own answer (`previous` in
             its context); the second pass's answers count (MAS-Bench's one-shot commitment).
     """
 
@@ -33,10 +33,10 @@ class TwoPassProtocol(Protocol):
 
     @abstractmethod
     def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """One pass, as `play` of other protocols. `rng` goes on in the second one."""
+        """One pass, like `play` of other protocols. The second pass continues `rng`."""
 
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
-        """Yields the batches of one pass or of two."""
+        """Yield the batches of one pass or of two."""
         first: Facts | None = None
         previous: Facts | None = None
         final_from = 0
@@ -49,7 +49,7 @@ class TwoPassProtocol(Protocol):
 
 
 def _pass(game: Play, previous: Facts | None) -> Generator[list[Turn], list[Move], tuple[Outcome, int]]:
-    """One pass, and how many batches it had."""
+    """Play one pass; return its outcome and its number of batches."""
     contexts: dict[str, Facts] = {}
     batches = 0
     try:
@@ -63,7 +63,7 @@ def _pass(game: Play, previous: Facts | None) -> Generator[list[Turn], list[Move
 
 
 def _again(turn: Turn, contexts: dict[str, Facts], previous: Facts) -> Turn:
-    """The turn as the second pass asks it; an agent's first one begins its new conversation."""
+    """Return the turn for the second pass. An agent's first turn starts its new conversation."""
     opening = turn.agent not in contexts
     if opening:
         contexts[turn.agent] = {**turn.context, "previous": previous.get(turn.agent)}

@@ -21,8 +21,8 @@ class World(ABC):
 
     @abstractmethod
     def reply(self, agent: str) -> Reply | None:
-        """How the agent can act now; None if it is not asked. A form that the agent may fail to meet needs an idle
-        action.
+        """The form of the agent's action now; None if it has no turn. A form that agents may fail to meet needs a
+        no-op.
         """
 
     @abstractmethod
@@ -35,7 +35,7 @@ class World(ABC):
 
     @abstractmethod
     def facts(self) -> Facts:
-        """What to record about the game at its end, under the names that its task declares in `facts`."""
+        """Return the facts of the game at its end, under the names that its task declares in `facts`."""
 
     @property
     def over(self) -> bool:
@@ -48,11 +48,11 @@ class World(ABC):
         return False
 
     def break_deadlock(self) -> World:
-        """The state after the deadlock was broken from outside; called only in a deadlock."""
-        raise NotImplementedError(f"{type(self).__name__} says nothing of how a deadlock is broken")
+        """Return the state after the deadlock was broken from outside. Called only in a deadlock."""
+        raise NotImplementedError(f"{type(self).__name__} does not define break_deadlock")
 
     def backoff(self, agent: str) -> Action:
-        """What the agent can be made to do if it has waited too long; None while it is not waiting."""
+        """The action to which the agent can be forced after waiting too long; None while it is not waiting."""
         return None
 
 
@@ -69,7 +69,7 @@ class SteppedTask(Task):
         """The first state. Draws from `rng` are the same whenever the episode is played."""
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """How the agent can act in the first state. Raises `LookupError` if it is not asked then."""
+        """The form of the agent's action in the first state. Raises `LookupError` if it has no turn then."""
         reply = self.world(case, random.Random(0)).reply(agent)
         if reply is None:
             raise LookupError(f"{agent!r} has no turn in the first state")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from harness.api import Range, plugin
 from harness.authoring.documents import DatasetTask
+from harness.authoring.documents.checks import FewshotConfig
 
 from ._options import as_list, split_options
 
@@ -29,7 +30,7 @@ class MMLUPro(DatasetTask):
     test_split: str | None = "test"
     fewshot_split: str | None = "validation"
     num_fewshot: Annotated[int, Range(ge=0, le=100)] = 5
-    fewshot_config: dict[str, Any] = field(default_factory=lambda: {"sampler": "first_n", "same": "category"})
+    fewshot_config: FewshotConfig = field(default_factory=lambda: FewshotConfig(sampler="first_n", same="category"))
     description: str = (
         "The following are multiple choice questions (with answers) about {{ category }}. Think step by step and then "
         'finish your answer with "the answer is (X)" where X is the correct letter choice.\n'

@@ -124,7 +124,7 @@ def test_examples_stand_before_the_question_and_never_the_question_itself(tmp_pa
     assert all(question.count(row["q"]) == 1 for question, row in zip(drawn, ROWS, strict=True))
     same = {**more, "fewshot_config": {"sampler": "first_n", "same": "topic"}}
     assert "Which swims?" in cases(choices(tmp_path, **same), 1)[0].public["question"], "of its own topic"
-    with pytest.raises(DataError, match="1 examples are wanted, and train has 0 others with the topic 'places'"):
+    with pytest.raises(DataError, match="1 examples are needed, but train has only 0 others with the topic 'places'"):
         cases(choices(tmp_path, **same))
     written = {**more, "fewshot_config": {"samples": ROWS[:2]}, "fewshot_split": None}
     assert "Which is a fruit?" in cases(choices(tmp_path, **written))[1].public["question"]
@@ -241,7 +241,7 @@ def test_the_description_is_a_template_over_the_row(tmp_path: Path) -> None:
     task = choices(tmp_path, description="Of {{ topic }}.\n")
     assert [case.public["question"].split("\n")[0] for case in cases(task)] == ["Of food.", "Of places.", "Of food."]
     assert cases(choices(tmp_path, description="Choose"))[0].public["question"].startswith("ChooseWhich"), "a bare word"
-    assert "wants the column 'topci', and the data has none" in wrong(tmp_path, description="{{ topci }}")
+    assert "uses the column 'topci', which the data does not have" in wrong(tmp_path, description="{{ topci }}")
 
 
 MODULE = """
@@ -297,7 +297,7 @@ def step(**settings: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"doc_to_text": "{{ qestion }}"}, "wants the column 'qestion', and the data has none"),
+        ({"doc_to_text": "{{ qestion }}"}, "uses the column 'qestion', which the data does not have"),
         ({"doc_to_text": "qq"}, "Did you mean q? Columns there are: gold, options, q, topic"),
         ({"doc_to_text": "{{ q "}, "doc_to_text, line 1"),
         ({"doc_to_text": "{{ q.x.y }}"}, "doc_to_text: "),
@@ -310,7 +310,7 @@ def step(**settings: Any) -> dict[str, Any]:
         ({"answer": {}}, "answer has no form"),
         (
             {"answer": {"form": "letter", "option": 3}},
-            "the answer form letter has no 'option'\n  Did you mean options?",
+            "the answer form letter: unknown key 'option'. Did you mean options?",
         ),
         ({"answer": {"form": "label"}, "doc_to_choice": None}, "the answer form label needs labels"),
         ({"metric_list": ["exact_mach"]}, "no metric 'exact_mach' for answers\n  Did you mean exact_match?"),
@@ -318,7 +318,7 @@ def step(**settings: Any) -> dict[str, Any]:
         ({"metric_list": [{"metric": "exact_match", "ignore": 1}]}, "metric exact_match"),
         ({"metric_list": ["exact_match", "exact_match"]}, "two metrics are called 'exact_match'"),
         ({"metric_list": [{"metric": "exact_match", "name": "score"}]}, "the name 'score' of a metric is taken"),
-        ({"metric_list": [{"metric": "exact_match", "ignore_case": "no"}]}, "ignore_case must be true or false"),
+        ({"metric_list": [{"metric": "exact_match", "ignore_case": "no"}]}, "'ignore_case' must be true or false"),
         ({"metric_list": [{"metric": "exact_match", "regexes_to_ignore": ["("]}]}, "metric exact_match"),
         ({"doc_to_target": None}, "doc_to_target is missing"),
         ({"doc_to_target": "{{ none }}"}, "the row has no right answer"),
@@ -329,36 +329,48 @@ def step(**settings: Any) -> dict[str, Any]:
             "no letter from A",
         ),
         ({"doc_to_choice": None, "doc_to_target": "topic", "answer": {"form": "code"}}, "programs are not graded"),
-        ({"answer": {"form": "letter", "options": "x"}}, "options must be a whole number"),
-        ({"answer": {"form": "text", "stop": "END"}}, "stop must be a list of texts"),
+        ({"answer": {"form": "letter", "options": "x"}}, "'options' must be an integer or empty, found text 'x'"),
+        ({"answer": {"form": "text", "stop": "END"}}, "'stop' must be a list, found text 'END'"),
         ({"answer": {"form": "pattern", "pattern": "("}}, "no regular expression"),
         ({"dataset_kwargs": {"trust_remote_code": True}}, "code that comes with data is not run"),
-        ({"process_docs": {"set": 5}}, "process_docs: where is a template, set a mapping"),
+        ({"process_docs": {"set": 5}}, "process_docs: 'set' must be a mapping"),
         (
             {"answer": None, "filter_list": [{"name": "a", "filter": []}, {"name": "b", "filter": []}]},
             "2 filters: a, b",
         ),
-        ({"answer": None, "filter_list": [{"filter": "x"}]}, "a filter is a list of steps"),
-        (step(regex_patern="x"), "the filter regex has no 'regex_patern'\n  Did you mean regex_pattern?"),
-        (step(regex_pattern=5), "the filter regex: regex_pattern must be a text, found 5"),
-        (step(group_select="last"), "group_select must be a whole number, found 'last'"),
-        (step(fallback="A"), "the filter regex: fallback 'A' is not known here\n  Leave it out"),
-        (step(function="take_first", k=3), "the filter take_first has no 'k'"),
-        (step(function="regexp"), "the filter 'regexp' is not known here\n  Did you mean regex?"),
-        ({"answer": None, "filter_list": [{"nmae": "x", "filter": []}]}, "has no 'nmae'\n  Did you mean name?"),
-        ({"num_fewshot": 1, "fewshot_config": {"samples": 5}}, "samples is a list of rows"),
+        ({"answer": None, "filter_list": [{"filter": "x"}]}, "filter_list: 'filter' must be a list"),
+        (step(regex_patern="x"), "the filter regex: unknown key 'regex_patern'. Did you mean regex_pattern?"),
+        (step(regex_pattern=5), "the filter regex: 'regex_pattern' must be text, found the number 5"),
+        (step(group_select="last"), "'group_select' must be an integer, found text 'last'"),
+        (step(fallback="A"), "the filter regex: fallback 'A' is not supported\n  Leave it out"),
+        (step(function="take_first", k=3), "the filter take_first: unknown key 'k'"),
+        (step(function="regexp"), "the filter 'regexp' is not supported\n  Did you mean regex?"),
+        (
+            {"answer": None, "filter_list": [{"nmae": "x", "filter": []}]},
+            "filter_list: unknown key 'nmae'. Did you mean name?",
+        ),
+        ({"num_fewshot": 1, "fewshot_config": {"samples": 5}}, "fewshot_config: 'samples' must be a list"),
         ({"num_fewshot": 1, "fewshot_config": {"samples": ROWS, "same": "topc"}}, "same names the column 'topc'"),
-        ({"metric_list": [{"metric": "exact_match", "aggregation": "median"}]}, "aggregation 'median' is not known"),
-        ({"doc_to_id": "topic"}, "the id 'food' stands at /test.jsonl:1:1 already"),
+        (
+            {"metric_list": [{"metric": "exact_match", "aggregation": "median"}]},
+            "aggregation 'median' is not supported",
+        ),
+        ({"doc_to_id": "topic"}, "the id 'food' occurs twice, first at /test.jsonl:1:1"),
         ({"process_docs": {"where": "{{ topic == 'sport' }}"}}, "`process_docs: where` leaves all of them out"),
-        ({"process_docs": {"if": "x"}}, "process_docs has no 'if'"),
+        ({"process_docs": {"if": "x"}}, "process_docs: unknown key 'if'. There are: set, where."),
         ({"num_fewshot": 2}, "num_fewshot needs rows to take examples from"),
         (
             {"num_fewshot": 9, "fewshot_config": {"samples": ROWS}},
-            "9 examples are wanted, and fewshot_config has 2 others",
+            "9 examples are needed, but fewshot_config has only 2 others",
         ),
-        ({"num_fewshot": 1, "fewshot_config": {"sampler": "best"}}, "there is no sampler 'best'"),
-        ({"num_fewshot": 1, "fewshot_config": {"smples": ROWS}}, "fewshot_config has no 'smples'"),
+        (
+            {"num_fewshot": 1, "fewshot_config": {"sampler": "best"}},
+            "fewshot_config: 'sampler' is 'best'. There are: default, first_n.",
+        ),
+        (
+            {"num_fewshot": 1, "fewshot_config": {"smples": ROWS}},
+            "fewshot_config: unknown key 'smples'. Did you mean samples",
+        ),
     ],
 )
 def test_mistakes_are_reported(tmp_path: Path, more: dict[str, Any], told: str) -> None:

@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_reported_with_its_place(tmp_path: Path) -> None:
         read(Source(data_files={"tests": "x.jsonl"}))
     with pytest.raises(DataError, match="file not found"):
         read(Source(data_dir=str(tmp_path / "nowhere")))
-    with pytest.raises(DataError, match="no data is named"):
+    with pytest.raises(DataError, match="there is no data source"):
         read(Source(dataset_path="json"))
 
 

@@ -1,4 +1,4 @@
-"""Solved examples before a question, in lm-eval's words: how many, from where, which."""
+"""Solved examples before a question, with lm-eval's keys."""
 
 from __future__ import annotations
 
@@ -9,47 +9,41 @@ from typing import Any
 
 from harness.errors import DataError, Place, PluginError, near
 
+from .checks import FewshotConfig
+
 Doc = Mapping[str, Any]
 Choose = Callable[[int, Doc, str], Sequence[str]]
-"""(seed, row, its question) → the examples as they stand before it."""
+"""(seed, row, its question) → the examples before it, as text."""
 
 
 def chooser(
     count: int,
-    config: Mapping[str, Any],
+    config: FewshotConfig,
     split: str | None,
     docs: Callable[[str], Iterable[tuple[Place, dict[str, Any]]]],
     shot: Callable[[dict[str, Any]], tuple[str, str]],
 ) -> Choose:
-    """What gives, for a seed and a question, the examples before it: never the question itself.
+    """Return the function that chooses the examples before a question, never the question itself.
 
     Args:
-        wanted: `num_fewshot`.
+        count: `num_fewshot`.
         config: `fewshot_config`: sampler, samples, same.
-        split: where rows come from, if `samples` does not hold them.
+        split: the split with the rows, unless `config` has `samples`.
         docs: the rows of a split.
-        shot: a row's question, and how it stands before another, solved.
+        shot: row → (its question, the whole example as it precedes another question).
 
     Raises:
-        PluginError: for a configuration that cannot be.
-        DataError: if there are too few rows, then or when a question is asked.
+        PluginError: if there is no source of rows.
+        DataError: if there are too few rows; also raised by the returned function.
     """
     if not count:
         return lambda seed, doc, asked: ()
-    for key in config.keys() - {"sampler", "samples", "same"}:
-        hint = near(key, ["sampler", "samples", "same"])
-        raise PluginError(f"fewshot_config has no {key!r}", hint=hint, at=("fewshot_config",))
     sampler, same, samples = config.get("sampler", "default"), config.get("same"), config.get("samples")
-    if sampler not in ("default", "first_n"):
-        hint = near(str(sampler), ["default", "first_n"])
-        raise PluginError(f"there is no sampler {sampler!r}", hint=hint, at=("fewshot_config",))
-    if samples is not None and not (isinstance(samples, list) and all(isinstance(row, Mapping) for row in samples)):
-        raise PluginError("fewshot_config: samples is a list of rows", at=("fewshot_config",))
     if samples is None and split is None:
-        hint = "Give fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
+        hint = "Set fewshot_split, training_split or validation_split, or fewshot_config: {samples: […]}."
         raise PluginError("num_fewshot needs rows to take examples from", hint=hint, at=("num_fewshot",))
     rows = ((Place("fewshot_config"), dict(row)) for row in samples) if samples is not None else docs(str(split))
-    # Of the first rows one more is enough, in case one of them is the question.
+    # One more of the first rows is enough, in case one of them is the question.
     row_limit = count + 1 if sampler == "first_n" and same is None else None
     groups: dict[Any, list[tuple[str, str]]] = {}
     for _, doc in itertools.islice(rows, row_limit):
@@ -64,17 +58,17 @@ def chooser(
         if len(examples) < count:
             where = "fewshot_config" if samples is not None else split
             which = f" with the {same} {doc.get(str(same))!r}" if same else ""
-            raise DataError(f"{count} examples are wanted, and {where} has {len(examples)} others{which}")
+            raise DataError(f"{count} examples are needed, but {where} has only {len(examples)} others{which}")
         return examples
 
     return choose
 
 
 def _group_key(doc: Mapping[str, Any], column: Any) -> str:
-    """The value in which examples and question must agree; nothing if there is no such wish."""
+    """Return the value in which examples and question must agree; "" without such a column."""
     if column is None:
         return ""
     if column not in doc:
-        message = f"fewshot_config: same names the column {column!r}, and the data has none"
+        message = f"fewshot_config: same names the column {column!r}, which the data does not have"
         raise PluginError(message, hint=near(str(column), map(str, doc)), at=("fewshot_config",))
     return str(doc[column])

@@ -1,4 +1,4 @@
-"""How an answer to a data set's question is written: the `answer:` of a task, and what goes with each form."""
+"""Forms of answers to a data set's questions: the `answer:` of a task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.replies import (
     unquoted,
 )
 
-from .types import check_types
+from .checks import Filter, check, check_arguments
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Form:
 
     Attributes:
         name: as specs write it.
-        make: the reply form, from a row's choices (None where it has none).
-        instruction: how the answer is to be written, in words.
-        metric: how it is graded unless `metric_list` says so.
+        make: row's choices (or None) → reply form.
+        instruction: how to write the answer, in words.
+        metric: the default metric.
         letters: whether an answer is the letter of one of the choices.
         right: a right answer of the data in the form's own spelling; raises `DataError` for one that no reply can give.
-        canonical: one text for all answers that are the same.
+        canonical: answer → one text for all equal answers.
     """
 
     name: str
@@ -55,35 +55,30 @@ class Form:
 
 
 def form_of(answer: Mapping[str, Any]) -> Form:
-    """The form that a task's `answer:` declares. Raises `PluginError` for one there is not, and for its parameters."""
+    """Return the form that a task's `answer:` declares. Raises `PluginError` for unknown forms and bad parameters."""
     settings = dict(answer)
     name = str(settings.pop("form", ""))
     if name not in FORMS:
         what = f"there is no answer form {name!r}" if name else "answer has no form"
         raise PluginError(what, hint=near(name, FORMS), at=("answer", "form") if name else ("answer",))
     maker, defaults = FORMS[name]
-    parameters = inspect.signature(maker).parameters
-    names = [parameter for parameter in parameters if parameter != "choices"]
-    for key in settings:
-        if key not in names:
-            raise PluginError(f"the answer form {name} has no {key!r}", hint=near(key, names), at=("answer", key))
-
-    check_types(f"the answer form {name}", maker, settings, ("answer",))
+    check_arguments(f"the answer form {name}", maker, settings, ("answer",), provided="choices")
+    takes_choices = "choices" in inspect.signature(maker).parameters
 
     def make(choices: Sequence[str] | None) -> Reply:
-        more = {"choices": choices} if "choices" in parameters else {}
+        more = {"choices": choices} if takes_choices else {}
         return maker(**more, **settings)
 
     try:
-        if "choices" not in parameters:
+        if not takes_choices:
             make(None)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise PluginError(f"the answer form {name}: {error}", at=("answer",)) from None
     return Form(name, make, **defaults)
 
 
 _INVALID = "[invalid]"
-"""What lm-eval takes for the answer of a reply in which nothing matches: none that could be right."""
+"""lm-eval's answer for a reply without a match, which is never right."""
 
 
 def _regex(
@@ -92,12 +87,12 @@ def _regex(
     """lm-eval's filter of this name, with its defaults."""
     if fallback != _INVALID:
         hint = "Leave it out: a reply without an answer counts as wrong, and shows under `answered`."
-        raise PluginError(f"fallback {fallback!r:.60} is not known here", hint=hint)
+        raise PluginError(f"fallback {fallback!r:.60} is not supported", hint=hint)
     return {"form": "pattern", "pattern": regex_pattern, "group_select": group_select}
 
 
 def _nothing() -> dict[str, Any]:
-    """A filter that changes nothing here: forms read one reply, and drop blanks at both ends."""
+    """A filter without effect here: forms read one reply, and strip blanks."""
     return {}
 
 
@@ -109,10 +104,10 @@ FILTERS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The answer form that lm-eval's first filter comes to: a regular expression's match, else the whole text.
+    """Return the answer form equivalent to lm-eval's filter: a regular expression's match, else the whole text.
 
     Raises:
-        PluginError: for steps other than those of `FILTERS`, and for parameters that they do not have.
+        PluginError: for several filters, steps other than those of `FILTERS`, and bad parameters.
     """
     answer: dict[str, Any] = {"form": "text"}
     if len(filter_list) > 1:
@@ -121,39 +116,28 @@ def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         )
         hint = "Keep one of them; a spec that extends this one can have another."
         raise PluginError(f"filter_list has {len(filter_list)} filters: {names}", hint=hint, at=("filter_list",))
-    for filter_spec in filter_list:
-        _check_keys("filter_list", filter_spec, ("name", "filter"), ("filter_list", 0))
-        steps = filter_spec.get("filter", ())
-        if not isinstance(steps, list | tuple) or not all(isinstance(step, Mapping) for step in steps):
-            raise PluginError("filter_list: a filter is a list of steps with a function", at=("filter_list",))
+    check("filter_list", list(filter_list), list[Filter], ("filter_list",))
+    for steps in (entry.get("filter", ()) for entry in filter_list):
         if sum(step.get("function") == "regex" for step in steps) > 1:
-            raise PluginError("filter_list: one regex is known here, not several in a row", at=("filter_list",))
+            raise PluginError("filter_list: one regex is supported, not several in a row", at=("filter_list",))
         for i, step in enumerate(steps):
             answer = _step(step, ("filter_list", 0, "filter", i)) or answer
     return answer
 
 
 def _step(step: Mapping[str, Any], at: tuple[str | int, ...]) -> dict[str, Any]:
-    """What one step of a filter makes of the answer form; nothing if it leaves it alone."""
+    """Return the answer form of one step of a filter; {} if the step has no effect."""
     function = step.get("function")
     if not isinstance(function, str) or function not in FILTERS:
         hint = f"{near(str(function), FILTERS)} Majority votes are the protocol's: single, vote."
-        raise PluginError(f"filter_list: the filter {function!r} is not known here", hint=hint, at=(*at, "function"))
+        raise PluginError(f"filter_list: the filter {function!r} is not supported", hint=hint, at=(*at, "function"))
     maker = FILTERS[function]
-    parameters = list(inspect.signature(maker).parameters)
-    _check_keys(f"the filter {function}", step, ("function", *parameters), at)
     settings = {key: value for key, value in step.items() if key != "function"}
-    check_types(f"the filter {function}", maker, settings, at)
+    check_arguments(f"the filter {function}", maker, settings, at)
     try:
         return maker(**settings)
     except PluginError as error:
         raise PluginError(f"the filter {function}: {error.message}", hint=error.hint, at=at) from None
-
-
-def _check_keys(what: str, mapping: Mapping[str, Any], keys: Sequence[str], at: tuple[str | int, ...]) -> None:
-    for key in mapping:
-        if key not in keys:
-            raise PluginError(f"{what} has no {key!r}", hint=near(str(key), keys), at=(*at, key))
 
 
 def _right_letter(reply: Reply, text: str) -> str:
@@ -237,4 +221,4 @@ FORMS: dict[str, tuple[Callable[..., Reply], dict[str, Any]]] = {
     "pattern": (Pattern, {"instruction": ""}),
     "text": (FreeText, {"instruction": ""}),
 }
-"""Name → what makes the reply form (`choices` is the row's), and the rest of it."""
+"""Name → maker of the reply form (`choices` are the row's), and other attributes of `Form`."""

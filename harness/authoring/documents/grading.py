@@ -1,4 +1,4 @@
-"""How an answer is graded: the `metric_list` of a task. A measure takes an answer and what is right; 0 to 1."""
+"""Grading of answers: the `metric_list` of a task. A measure maps an answer and the target to a number, 0 to 1."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from harness.api import Action
 from harness.errors import PluginError, SetupError, near
 from harness.replies.expressions import expression
 
-from .types import check_types
+from .checks import check_arguments
 
 Grading = Callable[[Action, Mapping[str, Any]], float]
-"""(answer, target) → a number; the target's `answers` are those of which any one is right."""
+"""(answer, target) → a number. Any one of the target's `answers` is right."""
 
 
 def _nothing_needed() -> None:
@@ -31,9 +31,9 @@ class Measure:
 
     Attributes:
         grade: gives the number.
-        plain: texts that it takes for the same become one; None if it does not go by text.
-        slow: whether it would hold up everybody else.
-        ready: raises `SetupError` if something that it needs is not installed.
+        plain: text → one text for all that the measure treats as equal; None if it does not compare texts.
+        slow: whether it would delay other episodes.
+        ready: raises `SetupError` if a package is missing.
     """
 
     grade: Grading
@@ -43,11 +43,11 @@ class Measure:
 
 
 IGNORED = ("aggregation", "higher_is_better")
-"""Keys that lm-eval's lists have and that change nothing here: means are means, and tables say what is better."""
+"""lm-eval's keys without effect here: results are means, and tables say what is better."""
 
 
 def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]:
-    """Name → measure. Raises `PluginError` for a metric or parameter there is not."""
+    """Return name → measure. Raises `PluginError` for unknown metrics and bad parameters."""
     measures: dict[str, Measure] = {}
     for i, entry in enumerate(metric_list):
         settings = {"metric": entry} if isinstance(entry, str) else dict(entry)
@@ -56,16 +56,16 @@ def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Mea
         if name in measures:
             raise PluginError(f"two metrics are called {name!r}; give one a name:", at=("metric_list", i))
         if settings.get("aggregation", "mean") != "mean":
-            message = f"aggregation {settings['aggregation']!r} is not known here"
+            message = f"aggregation {settings['aggregation']!r} is not supported"
             raise PluginError(message, hint="Results are means; tables aggregate.", at=("metric_list", i))
         settings = {key: value for key, value in settings.items() if key not in IGNORED}
         if metric.startswith("hf:"):
             measures[name] = _library_measure(metric.removeprefix("hf:"), settings)
         elif metric in MEASURES:
             try:
-                check_types(f"metric {metric}", MEASURES[metric], settings, ("metric_list", i))
+                check_arguments(f"metric {metric}", MEASURES[metric], settings, ("metric_list", i))
                 measures[name] = MEASURES[metric](**settings)
-            except (TypeError, ValueError) as error:
+            except ValueError as error:
                 raise PluginError(f"metric {metric}: {error}", at=("metric_list", i)) from None
         else:
             hint = near(metric, [*MEASURES, "hf:NAME"])
@@ -85,7 +85,7 @@ def exact_match(
     ignore_numbers: bool = False,
     regexes_to_ignore: Sequence[str] = (),
 ) -> Measure:
-    """The same text, but for what is to be ignored, and for blanks at both ends."""
+    """Compare texts, without ignored parts and without blanks at both ends."""
     patterns = [expression(pattern) for pattern in regexes_to_ignore]
     dropped = (string.punctuation if ignore_punctuation else "") + (string.digits if ignore_numbers else "")
     table = str.maketrans("", "", dropped)
@@ -94,7 +94,7 @@ def exact_match(
         for pattern in patterns:
             try:
                 text = pattern.substituted(text, "")
-            except TimeoutError:  # on what a model wrote: it stays as it is, and so is hardly right
+            except TimeoutError:  # the model's text takes too long: leave it as it is
                 continue
         return (text.lower() if ignore_case else text).translate(table).strip()
 
@@ -102,7 +102,7 @@ def exact_match(
 
 
 def math_equal() -> Measure:
-    """Mathematically the same, by math-verify."""
+    """Compare mathematically, with math-verify."""
 
     def same(answer: str, right: str) -> bool:
         from harness.replies import math_equal as equal
@@ -118,7 +118,7 @@ def math_equal() -> Measure:
 
 
 def math_strict() -> Measure:
-    """The same after bringing both into one form, without any calculation."""
+    """Compare formulas in a normal form, without any calculation."""
 
     def same(answer: str, right: str) -> bool:
         from harness.replies import math_canonical
@@ -129,7 +129,7 @@ def math_strict() -> Measure:
 
 
 def number_equal(tolerance: float = 0.0, relative: float = 0.0) -> Measure:
-    """The same number, within an absolute or a relative tolerance."""
+    """Compare numbers, within an absolute or a relative tolerance."""
 
     def same(answer: str, right: str) -> bool:
         from harness.replies import Number
@@ -154,7 +154,7 @@ MEASURES: dict[str, Callable[..., Measure]] = {
 def _library_measure(name: str, settings: Mapping[str, Any]) -> Measure:
     """A metric of the `evaluate` library, or a local metric module (a file or folder), on one answer at a time."""
 
-    loaded = _load(name)  # now: not after all calls are paid
+    loaded = _load(name)  # now, so that a mistake costs no calls
 
     def measure(answer: Action, target: Mapping[str, Any]) -> float:
         best = 0.0
@@ -185,5 +185,5 @@ def _load(name: str) -> Any:
             raise FileNotFoundError(f"there is no {local}; code from the hub is not run")
         return evaluate.load(str(local) if local.exists() else name)
     except Exception as error:  # the package raises dozens of kinds
-        hint = "Without a connection: give a local metric module, e.g. metric: hf:./metrics/exact_match.py."
+        hint = "Without a connection use a local metric module, e.g. metric: hf:./metrics/exact_match.py."
         raise SetupError(f"the metric hf:{name} cannot be loaded: {error}", hint=hint) from error

@@ -26,9 +26,9 @@ class Source:
 
     Attributes:
         dataset_path: a data set on the hub, a local folder, or json, csv, parquet for `data_files`.
-        dataset_name: which configuration of it.
+        dataset_name: its configuration.
         data_files: a file, several (patterns allowed), or split → file or files.
-        data_dir: where files are looked for; without `data_files` the split's name finds them.
+        data_dir: the folder of files; without `data_files` the split's name finds them.
         kwargs: more for `datasets.load_dataset`, e.g. revision.
     """
 
@@ -43,14 +43,14 @@ class Source:
 
     @property
     def local(self) -> bool:
-        """Whether its files are named, or in a folder that is named."""
+        """Whether the rows are in local files."""
         return bool(self.data_files or self.data_dir or (self.dataset_path and Path(self.dataset_path).is_dir()))
 
     def rows(self, split: str) -> Iterator[tuple[Place, Row]]:
-        """The rows of a split with their places.
+        """Yield the rows of a split with their places.
 
         Raises:
-            DataError: if a file is not there or no rows can be read from it.
+            DataError: if a file is missing or unreadable.
             SetupError: if a package is missing or the hub cannot be reached.
         """
         if self.local:
@@ -58,7 +58,7 @@ class Source:
         return _hub(self, split)
 
     def files(self, split: str) -> list[Path]:
-        """The split's local files. Raises `DataError` if there are none, or it is not clear which."""
+        """Return the split's local files. Raises `DataError` if there are none, or the choice is ambiguous."""
         default = self.dataset_path if self.dataset_path and Path(self.dataset_path).is_dir() else "."
         folder = Path(self.data_dir or default).expanduser()
         files = self.data_files
@@ -78,7 +78,7 @@ class Source:
             sorted(f for f in folder.rglob("*") if f.suffix in READERS and f.is_file()) if folder.is_dir() else []
         )
         if not folder.exists():
-            hint = "Give a folder with the data set's files, or one file."
+            hint = "Set it to a folder with the data set's files, or to one file."
             raise DataError(f"file not found: {folder}", hint=hint)
         if not candidates:
             raise DataError("there is nothing to read", place=Place(str(folder)), hint=_KINDS)
@@ -96,7 +96,7 @@ def _matching_files(folder: Path, name: str) -> list[Path]:
 
 
 def _of_split(split: str, files: list[Path], folder: Path) -> list[Path]:
-    """The files whose name, or whose folder's, is the split's; else those in which it is a word; else the only file."""
+    """Return the files named like the split, else with it as a word, else in such a folder, else the only file."""
     for fits in (
         lambda file: file.stem == split or re.fullmatch(rf"{re.escape(split)}-\d+-of-\d+", file.stem),
         lambda file: split in re.split(r"[^a-z0-9]+", file.stem.lower()),
@@ -118,7 +118,7 @@ Reader = Callable[[Path], Iterator[tuple[int, Any]]]
 
 
 def read_files(files: Iterable[Path], readers: Mapping[str, Reader] | None = None) -> Iterator[tuple[Place, Row]]:
-    """Rows of files, by suffix. Raises `DataError` with the place for what cannot be read or is no object."""
+    """Yield the rows of files. Raises `DataError` with the place for unreadable files and rows that are no objects."""
     for file in files:
         reader = (readers or READERS).get(file.suffix)
         if reader is None:
@@ -192,7 +192,7 @@ _INSTALL = "pip install 'mas-eval-harness[data]'"
 
 def _hub(source: Source, split: str) -> Iterator[tuple[Place, Row]]:
     if not source.dataset_path or source.dataset_path in LOADERS:
-        raise DataError("no data is named", hint="Give dataset_path, data_files, or --data_dir.")
+        raise DataError("there is no data source", hint="Set dataset_path, data_files, or --data_dir.")
     try:
         import datasets
     except ImportError as error:
@@ -204,7 +204,7 @@ def _hub(source: Source, split: str) -> Iterator[tuple[Place, Row]]:
         configuration = f" ({source.dataset_name})" if source.dataset_name else ""
         raise SetupError(
             f"the data set {source.dataset_path}{configuration}, split {split}, cannot be loaded: {error}",
-            hint="Without a connection: give a folder with its files, --data_dir FOLDER (or data_files in the spec).",
+            hint="Without a connection use a folder with its files: --data_dir FOLDER (or data_files in the spec).",
         ) from error
     for number, row in enumerate(rows, 1):
         yield Place(f"{source.dataset_path}[{split}]", number, 1), row

@@ -1,4 +1,4 @@
-"""Tasks over a data set's rows, declared with lm-eval's keys: where rows come from, what is asked, what is right."""
+"""Tasks over a data set's rows, declared with lm-eval's keys: sources of rows, questions, right answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
 from harness.replies.reading import guarded
 
+from .checks import FewshotConfig, ProcessDocs, check
 from .examples import Choose, chooser
 from .forms import Form, filtered, form_of
 from .grading import Measure, measures_of
@@ -37,10 +38,10 @@ class DatasetTask(QuestionTask):
         dataset_kwargs: more for `datasets.load_dataset`, e.g. revision, data_files.
         data_files: a local file, several, or split → file or files; JSON, JSONL, CSV, TSV or Parquet.
         data_dir: the folder of local files (`--data_dir`); without `data_files` the split's name finds them.
-        test_split: the rows that are asked; if None, those of `validation_split`.
-        training_split, validation_split: where examples come from, in this order, unless `fewshot_split` is set.
-        fewshot_split: where examples come from.
-        num_fewshot: how many solved examples precede a question.
+        test_split: the split with the questions; if None, `validation_split`.
+        training_split, validation_split: the split of examples, in this order, unless `fewshot_split` is set.
+        fewshot_split: the split of examples.
+        num_fewshot: the number of solved examples before a question.
         fewshot_config: `sampler`: "first_n", or "default", a new draw for each question; `samples`: rows written out;
             `same`: a column in which examples and question must agree.
         process_docs: `where`: rows for which it renders to nothing, false or 0 are left out; `set`: new column →
@@ -74,8 +75,8 @@ class DatasetTask(QuestionTask):
     test_split: str | None = None
     fewshot_split: str | None = None
     num_fewshot: Annotated[int, Range(ge=0, le=100)] = 0
-    fewshot_config: dict[str, Any] = field(default_factory=dict)
-    process_docs: dict[str, Any] = field(default_factory=dict)
+    fewshot_config: FewshotConfig = field(default_factory=FewshotConfig)
+    process_docs: ProcessDocs = field(default_factory=ProcessDocs)
     doc_to_text: str
     doc_to_target: str | int | None = None
     doc_to_choice: str | list[str] | None = None
@@ -109,11 +110,6 @@ class DatasetTask(QuestionTask):
         self._target = _template("doc_to_target", self.doc_to_target)
         self._choice = _template("doc_to_choice", self.doc_to_choice if isinstance(self.doc_to_choice, str) else None)
         self._id = _template("doc_to_id", self.doc_to_id)
-        unknown = self.process_docs.keys() - {"where", "set"}
-        if unknown:
-            raise PluginError(
-                f"process_docs has no {min(unknown)!r}", hint="It has where: and set:.", at=("process_docs",)
-            )
         self._check_mappings()
         self._labels = {name: DocTemplate(f"labels.{name}", source) for name, source in self.labels.items()}
         self._where = _template("process_docs.where", self.process_docs.get("where"))
@@ -122,9 +118,9 @@ class DatasetTask(QuestionTask):
         if self.doc_to_choice is None:
             self._form.reply(None)  # a form that needs choices says so now
         if self._target is None and self.doc_to_target is None and type(self).hidden is DatasetTask.hidden:
-            raise PluginError("doc_to_target is missing: what is the right answer?", at=("doc_to_text",))
+            raise PluginError("doc_to_target is missing: it has the right answer", at=("doc_to_text",))
         if self._form.name == "code" and type(self).measures is DatasetTask.measures:
-            hint = "Take humaneval, or a task of your own that says how programs are graded."
+            hint = "Use humaneval, or a task of your own that defines `measures`."
             raise PluginError("programs are not graded by comparing their text", hint=hint, at=("answer",))
         self._measures = self.measures()
         for name in self._measures.keys() & {"score", "answered", "samples", "correct", *GRADES}:
@@ -137,7 +133,7 @@ class DatasetTask(QuestionTask):
 
     @property
     def grading(self) -> Grading:
-        """Slow where a measure is."""
+        """Slow if a measure is."""
         return "slow" if any(measure.slow for measure in self._measures.values()) else "quick"
 
     # ------------------------------------------------------------------------- for each benchmark
@@ -151,7 +147,7 @@ class DatasetTask(QuestionTask):
         return form_of(filtered(self.filter_list))
 
     def measures(self) -> dict[str, Measure]:
-        """Name → how an answer is graded, the score first."""
+        """Name → measure of an answer, the score first."""
         return measures_of(self.metric_list or [self._form.metric])
 
     def prepare(self, doc: dict[str, Any]) -> dict[str, Any] | None:
@@ -187,7 +183,7 @@ class DatasetTask(QuestionTask):
 
     @property
     def split(self) -> str:
-        """The split that is asked."""
+        """The split with the questions."""
         return self.test_split or self.validation_split or "test"
 
     def cases(self, limit: int | None, seed: int) -> Iterator[Case]:
@@ -197,14 +193,14 @@ class DatasetTask(QuestionTask):
             DataError: for no rows, two rows with one id, and rows without a question.
         """
         for measure in self._measures.values():
-            measure.ready()  # what is not installed is told before anything is asked
+            measure.ready()  # fails before the first call if a package is missing
         shots = self._choose_examples()
         seen: dict[str, Place] = {}
         for number, (place, doc) in enumerate(itertools.islice(self.docs(self.split, seed), limit)):
             name = self._name(doc, number)
             if name in seen:
-                message = f"the id {name!r} stands at {seen[name]} already"
-                raise DataError(message, place=place, hint="Give doc_to_id a template that tells rows apart.")
+                message = f"the id {name!r} occurs twice, first at {seen[name]}"
+                raise DataError(message, place=place, hint="Set doc_to_id to a template that is unique to each row.")
             seen[name] = place
             shots_seed = derive_seed("fewshot", seed, name)
             yield self._case(name, doc, place, functools.partial(shots, shots_seed, doc))
@@ -256,17 +252,17 @@ class DatasetTask(QuestionTask):
         return Case(name, ("Agent-0",), public, target={"answers": list(targets), **more}, labels=labels)
 
     def public(self, doc: Mapping[str, Any]) -> Facts:
-        """What a reply form may need to know of the row."""
+        """Facts of the row that `reply` needs; they join `Case.public`."""
         return {}
 
     def hidden(self, doc: Mapping[str, Any]) -> Facts:
-        """What grading needs besides the right answer."""
+        """Facts of the row that grading needs besides the right answer; they join `Case.target`."""
         return {}
 
     # ------------------------------------------------------------------------------------- answers
 
     def _question(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
-        """The question, with its options below where an answer is one of their letters and they are no letters."""
+        """The question. The options follow if an answer is one of their letters, unless they are letters themselves."""
         value = self._text(doc)
         if value is None or not str(value).strip():
             raise DataError("the row has no question: doc_to_text is empty")
@@ -279,7 +275,7 @@ class DatasetTask(QuestionTask):
         return text + ("" if text.endswith("\n") else "\n") + options_text
 
     def _options(self, doc: Mapping[str, Any]) -> list[str] | None:
-        """The choices of a row; None where it has none."""
+        """The choices of a row; None without choices."""
         if isinstance(self.doc_to_choice, list):
             return [str(choice) for choice in self.doc_to_choice]
         if self._choice is None:
@@ -294,7 +290,7 @@ class DatasetTask(QuestionTask):
         return [str(choice) for choice in value]
 
     def _targets(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> list[str]:
-        """The right answers, any one of which will do; letters or texts as the form wants them."""
+        """The right answers, letters or texts depending on the form. Any one of them counts."""
         if self._target is None:
             return [] if self.doc_to_target is None else self._targets_from(self.doc_to_target, options)
         value = self._target.value(doc)
@@ -320,8 +316,8 @@ class DatasetTask(QuestionTask):
         return [LETTERS[place] if self._form.letters else options[place]]
 
     def context(self, case: Case, agent: str) -> Facts:
-        """`question` (with examples before it and options below it), `choices` (None where there are none),
-        `instruction` (how the answer is to be written), `name` of the agent and `n` agents."""
+        """`question` (with examples before it and options below it), `choices` (None without choices),
+        `instruction` (how to write the answer), `name` of the agent and `n` agents."""
         return {
             "name": agent,
             "n": len(case.agents),
@@ -335,22 +331,22 @@ class DatasetTask(QuestionTask):
         return self._form.reply(case.public["choices"])
 
     def question_of(self, case: Case) -> Question:
-        """The row's question, with its options below it where it lists them."""
+        """The row's question without examples, and its choices."""
         choices = case.public["choices"]
         bare = case.public.get("bare", case.public["question"])
         return Question(bare, None if choices is None else tuple(choices))
 
     def canonical(self, case: Case, action: Action) -> str:
-        """One text for all answers that are the same, for counting votes; quotes around an answer are no part of it."""
+        """One text for all equal answers, for counting votes. Quotes around an answer are ignored."""
         plain = next(iter(self._measures.values())).plain
         return plain(unquoted(str(action))) if plain is not None else self._form.canonical(action)
 
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """Every metric of `metric_list`, `score` (the first of them), and how many answers there were.
+        """Return every metric of `metric_list`, `score` (the first of them), and counts of answers.
 
         The group's answer is graded. If each agent, or each of several samples, counts by itself, the grade is their
-        mean. `samples`: how many answers the run asked for; `correct`: how many of them score 1; `answered`: the share
-        of readable ones. No answer scores 0. `GRADES`: what became of a panel's answers (`panel_grades`).
+        mean. `samples`: the number of answers; `correct`: the number of those that score 1; `answered`: the share of
+        readable ones. A missing answer scores 0. `GRADES`: see `panel_grades`.
         """
         samples, history = outcome.facts.get("samples"), outcome.facts.get("history")
         answers = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
@@ -384,53 +380,51 @@ class DatasetTask(QuestionTask):
     # ------------------------------------------------------------------------------------ examples
 
     def _choose_examples(self) -> Choose:
-        """What gives the examples before a question."""
+        """Return the function that chooses the examples before a question."""
         split = self.fewshot_split or self.training_split or self.validation_split
         return chooser(self.num_fewshot, self.fewshot_config, split, self.docs, self._example_text)
 
     def _example_text(self, doc: dict[str, Any]) -> tuple[str, str]:
-        """An example's question, and how it stands before another."""
+        """Return an example's question, and the whole example as it precedes another question."""
         options = self._options(doc)
         question = self._question(doc, options)
         return question, f"{question}{self.target_delimiter}{self.solution(doc, options)}{self.fewshot_delimiter}"
 
     def solution(self, doc: Mapping[str, Any], options: Sequence[str] | None) -> str:
-        """An example's answer as it is shown."""
+        """The answer of an example as prompts show it."""
         targets = self._targets(doc, options)
         if not targets:
             raise PluginError("examples need a right answer: doc_to_target", at=("num_fewshot",))
         return targets[0]
 
     def _check_mappings(self) -> None:
-        """What YAML can get wrong in mappings without a form of their own."""
-        where, columns = self.process_docs.get("where"), self.process_docs.get("set", {})
-        if not isinstance(where, str | None) or not isinstance(columns, Mapping):
-            raise PluginError(
-                "process_docs: where is a template, set a mapping of columns to templates", at=("process_docs",)
-            )
+        """Raise `PluginError` for mappings that do not fit their annotations, or have too many templates."""
+        check("process_docs", self.process_docs, ProcessDocs, ("process_docs",))
+        check("fewshot_config", self.fewshot_config, FewshotConfig, ("fewshot_config",))
+        columns = self.process_docs.get("set", {})
         for parameter, templates in (("labels", self.labels), ("process_docs", columns)):
             if len(templates) > MAX_TEMPLATES:
                 message = f"{parameter}: {len(templates):,} templates for each row; at most {MAX_TEMPLATES}"
                 raise PluginError(message, at=(parameter,))
         if self.dataset_kwargs.get("trust_remote_code"):
-            hint = "Load it once by hand, save the rows, and give data_files."
+            hint = "Load it once by hand, save the rows, and set data_files."
             raise PluginError("code that comes with data is not run", hint=hint, at=("dataset_kwargs",))
 
 
 def _mark(name: str, measure: Measure, action: Action, target: Mapping[str, Any]) -> float:
-    """What an answer is worth. One that makes the measure raise, where the right answer does not, is wrong."""
+    """Grade an answer. An answer that makes the measure raise is wrong, if the right answer does not raise."""
     if not target.get("answers"):
         return measure.grade(action, target)
 
     def wrong(bug: str) -> float:
-        measure.grade(target["answers"][0], target)  # raises too where the answer is not to blame
+        measure.grade(target["answers"][0], target)  # raises too if the measure itself is broken
         return 0.0
 
     return guarded(f"metric {name}", measure, lambda: measure.grade(action, target), wrong)
 
 
 def text_in(target: Any, options: Sequence[str]) -> bool:
-    """Whether a right answer is one of the options' texts."""
+    """Return whether a right answer is one of the options' texts."""
     return str(target).strip() in options
 
 

@@ -1,4 +1,4 @@
-"""Templates over a row's columns, as lm-eval has them: a column's name, or Jinja; compiled once."""
+"""Templates over a row's columns, as in lm-eval: a column's name, or Jinja. Compiled once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class DocTemplate:
     """One template of a task.
 
     Args:
-        parameter: whose value it is, for messages.
+        parameter: the parameter that has the template, for messages.
         source: a column's name, or a Jinja template. A last line break is kept, as in lm-eval.
-        column: whether a bare word must name a column; else one that names none stands for itself.
+        column: whether a bare word must name a column; otherwise any other word is a literal text.
 
     Raises:
         PluginError: if it does not compile.
@@ -41,15 +41,15 @@ class DocTemplate:
         self.columns = meta.find_undeclared_variables(tree)
 
     def __call__(self, doc: Mapping[str, Any]) -> Any:
-        """The column's value, or the rendered text. Raises `PluginError` naming the columns there are."""
+        """Return the column's value, or the rendered text. Raises `PluginError` for unknown columns and so on."""
         if self._is_column(doc):
             return doc[self.source]
         return self._evaluate(self._template.render, doc)
 
     def value(self, doc: Mapping[str, Any]) -> Any:
-        """Like a call, but a list stays a list, and nothing (null) stays `None`.
+        """Return the value like a call, but keep a list a list, and null `None`.
 
-        A template that is a single `{{ expression }}` has the expression's value. Of other templates, as in lm-eval,
+        A template that is a single `{{ expression }}` has the expression's value. For other templates, as in lm-eval,
         a text such as `['one', 'two']` is a list.
 
         Raises:
@@ -80,18 +80,20 @@ class DocTemplate:
             raise PluginError(f"{self.parameter}: {error.message}", at=(self.parameter,)) from None
         except TemplateLimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
-        except Exception as error:  # whatever an expression does: a division, a security error …
+        except Exception as error:  # an expression can raise anything: a division by 0, a security error …
             raise PluginError(f"{self.parameter}: {type(error).__name__}: {error}", at=(self.parameter,)) from None
 
     def _raise_unknown(self, column: str, doc: Mapping[str, Any]) -> None:
         hint = near(column, map(str, doc)).replace("There are:", "Columns there are:")
         raise PluginError(
-            f"{self.parameter} wants the column {column!r}, and the data has none", hint=hint, at=(self.parameter,)
+            f"{self.parameter} uses the column {column!r}, which the data does not have",
+            hint=hint,
+            at=(self.parameter,),
         )
 
 
 def _expression(tree: jinja2.nodes.Template, source: str) -> Callable[[Mapping[str, Any]], Any] | None:
-    """What gives the value of a template that is a single expression; None for all others."""
+    """Return the compiled expression of a template that is a single expression; None for all others."""
     parts = [part for node in tree.body for part in getattr(node, "nodes", [node])]
     match = _EXPRESSION.fullmatch(source)
     if match is None or sum(not isinstance(part, jinja2.nodes.TemplateData) for part in parts) != 1:
@@ -112,7 +114,7 @@ def _environment() -> BoundedEnvironment:
 
 
 def _regex_replace(text: str, pattern: str, replacement: str = "", count: int = 0) -> str:
-    """lm-eval's filter of this name."""
+    """lm-eval's filter `regex_replace`."""
     try:
         return expression(pattern).substituted(text, replacement, count)
     except TimeoutError:

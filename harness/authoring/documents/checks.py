@@ -1,0 +1,55 @@
+"""Checks of mappings within a task's parameters, by the mechanism of all parameters (`harness.parameters`)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+from harness.errors import PluginError
+from harness.parameters import KEY, ValuePath, problems
+
+
+class ProcessDocs(TypedDict, total=False):
+    """`process_docs`: a template that selects rows, and templates of new columns."""
+
+    where: str
+    set: dict[str, Any]
+
+
+class FewshotConfig(TypedDict, total=False):
+    """`fewshot_config`: how examples are chosen, the rows to choose from, and a column that must agree."""
+
+    sampler: Literal["default", "first_n"]
+    samples: list[dict[str, Any]]
+    same: str
+
+
+class Filter(TypedDict, total=False):
+    """An entry of `filter_list`: steps, each with a `function` and its parameters."""
+
+    name: str
+    filter: list[dict[str, Any]]
+
+
+def check(what: str, value: Any, hint: Any, at: ValuePath) -> None:
+    """Raise `PluginError` for the first part of `value` that does not fit the annotation `hint`."""
+    for path, problem in problems(value, hint):
+        place = [step for step in (*at, *path) if isinstance(step, (str, int)) and step != KEY]
+        raise PluginError(f"{what}: {problem}", at=tuple(place))
+
+
+def check_arguments(
+    what: str, function: Callable[..., Any], arguments: Mapping[str, Any], at: ValuePath, provided: str = ""
+) -> None:
+    """Raise `PluginError` for the first argument that does not fit the annotations of `function`.
+
+    Args:
+        provided: a parameter that the caller passes itself.
+    """
+    hints = {
+        name: parameter.annotation if parameter.default is parameter.empty else NotRequired[parameter.annotation]
+        for name, parameter in inspect.signature(function, eval_str=True).parameters.items()
+        if name != provided
+    }
+    check(what, dict(arguments), TypedDict("Arguments", hints), at)  # type: ignore[operator]
