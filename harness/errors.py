@@ -152,7 +152,7 @@ def near(name: str, choices: Iterable[str]) -> str:
     """A sentence for a name that does not exist: the near matches first, then the choices.
 
     >>> near("colouring", ["coloring", "matching"])
-    'Did you mean coloring? There are: coloring, matching.'
+    'Did you mean coloring? Available: coloring, matching.'
     """
     known = sorted(set(choices))
     if not known:
@@ -163,4 +163,4 @@ def near(name: str, choices: Iterable[str]) -> str:
     close += [tails[t] for t in difflib.get_close_matches(name.rsplit("/", 1)[-1], tails, n=3, cutoff=0.75)]
     close = list(dict.fromkeys(close))[:3]
     shown = ", ".join(known[:30]) + (f", … ({len(known)} in all)" if len(known) > 30 else "")
-    return (f"Did you mean {' or '.join(close)}? " if close else "") + f"There are: {shown}."
+    return (f"Did you mean {' or '.join(close)}? " if close else "") + f"Available: {shown}."

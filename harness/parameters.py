@@ -270,7 +270,8 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
                 yield (*path, key, KEY), f"unknown key {key!r}. {near(str(key), keys)}"
     elif rule == "required":
         missing = [repr(key) for key in expected if key not in value]
-        yield path, f"{name} lacks {', '.join(missing)}"
+        keys = f"missing required key{'s' * (len(missing) > 1)} {', '.join(missing)}"
+        yield path, keys if name == "this" else f"{name}: {keys}"
     elif rule == "enum":
         yield path, f"{name} is {value!r}. {near(str(value), map(str, expected))}"
     elif rule == "anyOf":
@@ -281,7 +282,7 @@ def _explain(error: Any) -> Iterator[tuple[ValuePath, str]]:
             return
         words = [str(v) for e in error.context if e.validator == "enum" for v in e.validator_value]
         kinds = [*words, *(_kinds(e.validator_value) for e in error.context if e.validator == "type")]
-        hint = f". {near(value, words)}".split(" There are")[0] if words and isinstance(value, str) else ""
+        hint = f". {near(value, words)}".split(" Available")[0] if words and isinstance(value, str) else ""
         yield path, f"{name} must be {' or '.join(dict.fromkeys(kinds))}, found {_kind(value)}{hint}"
     elif rule == "pattern":
         yield path, f"{name} is {_short(value)}; it must be {error.schema.get('description', f'like {expected}')}"

@@ -171,12 +171,12 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("[]", "not a JSON object"),
         ("{", "not a JSON object"),
         ("{}", "not a file of calibrated parameters: its schema is None"),
-        ('{"schema": "harness.calibration/2"}', "lacks 'agents'"),
+        ('{"schema": "harness.calibration/2"}', "missing required keys 'agents'"),
         ('{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": []}', "'questions' must be a mapping"),
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": 1}, "parameters": {"a": 1},'
@@ -191,15 +191,15 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'
             '"templates": ["answer"]}',
-            "lacks 'prompts'",
+            "missing required key 'prompts'",
         ),
     ],
 )
-def test_a_damaged_file_is_reported(tmp_path: Path, content: str, told: str) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "fitted" / "p.json"
     file.parent.mkdir()
     file.write_text(content)
-    with pytest.raises(DataError, match=told) as error:
+    with pytest.raises(DataError, match=message) as error:
         run(tmp_path)
     assert "p.json" in str(error.value)
 

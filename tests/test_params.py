@@ -90,7 +90,7 @@ def test_good_values(value: dict[str, Any]) -> None:
         ({"span": [1.5, 1]}, "entry 0 of 'span' must be an integer"),
         ({"channels": [3]}, "entry 0 of 'channels' must be text or a mapping"),
         ({"cuont": 1}, "unknown key 'cuont'. Did you mean count?"),
-        ({"channel": {"loss": 1}}, "lacks 'use'"),
+        ({"channel": {"loss": 1}}, "missing required key 'use'"),
         ({"more": 3}, "'more' must be a mapping or empty, found the number 3"),
     ],
 )
@@ -101,7 +101,7 @@ def test_mistakes(value: dict[str, Any], says: str) -> None:
 
 
 def test_a_missing_parameter() -> None:
-    assert [what for _, what in parameters.faults(Many, {})] == ["this lacks 'count'"]
+    assert [what for _, what in parameters.faults(Many, {})] == ["missing required key 'count'"]
 
 
 # ------------------------------------------------------------------------------- what YAML's values become

@@ -98,8 +98,8 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nrepeats: 2.0"), "'repeats' must be an integer, found the number 2.0", "s.yaml:2:10"),
         (("name: s", "name: s\nrepeats: 0"), "'repeats' must be ≥ 1, found 0", "s.yaml:2:10"),
         (("name: s", "name: s\nrepeats: x"), "'repeats' must be an integer, found text 'x'", "s.yaml:2:10"),
-        (("task: pick\n", ""), "lacks 'task'", "s.yaml:1:1"),
-        (("task: pick", "task: {uses: pick}"), "lacks 'use'", "s.yaml:2:7"),
+        (("task: pick\n", ""), "missing required key 'task'", "s.yaml:1:1"),
+        (("task: pick", "task: {uses: pick}"), "missing required key 'use'", "s.yaml:2:7"),
         (("task: pick", "task: '${x}'"), "${x} is not in the matrix", "s.yaml:2:7"),
         (("name: s", "name: s\nmatrix: {x: [1]}"), "'x' is never used", "s.yaml:2:10"),
         (("task: pick", "task: '${model}'\nmatrix: {model: [pick]}"), "is a column of result rows", "s.yaml:3:10"),
@@ -126,7 +126,7 @@ def test_a_swept_value_may_have_those_before_it_in_it(tmp_path: Path) -> None:
         (("name: s", "name: s\nextends: nowhere"), "there is no spec 'nowhere'", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: s.yaml"), "extends itself", "s.yaml:2:10"),
         (("name: s", "name: s\nextends: [a]"), "names one spec", "s.yaml:2:10"),
-        (("name: s", "name: s\ntables: [{title: t}]"), "lacks 'rows', 'cell'", "s.yaml:2:10"),
+        (("name: s", "name: s\ntables: [{title: t}]"), "missing required keys 'rows', 'cell'", "s.yaml:2:10"),
         (
             ("name: s", "name: s\nagents: {other: {shares: 1}}"),
             "unknown key 'shares'. Did you mean share",
@@ -163,7 +163,7 @@ def test_a_swept_mapping_can_be_like_another(tmp_path: Path) -> None:
     assert results == [("n=a", 2, "ab"), ("n=b", 9, "ab"), ("n=c", 9, "ab")]
     with pytest.raises(SpecError, match="no value before this one is called 'c'") as error:
         load(tmp_path, text + matrix.replace("like: a", "like: c"))
-    assert "s.yaml:6:" in str(error.value) and "There are: a" in str(error.value)
+    assert "s.yaml:6:" in str(error.value) and "Available: a" in str(error.value)
 
 
 def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_swept_mapping_can_be_like_one_of_the_base(tmp_path: Path) -> None:
     assert results == [("n=b", 7, "abc"), ("n=a", 2, "ab"), ("n=c", 2, "ab")]
     changed = load(tmp_path, base, "matrix.n=[{like: a, letters: xyz}]")
     assert [v.data["task"] for v in changed.variants()] == [{"use": "pick", "agents": 2, "letters": "xyz"}]
-    with pytest.raises(SpecError, match="no value before this one is called 'd'\n  There are: a, b"):
+    with pytest.raises(SpecError, match="no value before this one is called 'd'\n  Available: a, b"):
         load(tmp_path, base, "matrix.n=[{like: d}]")
 
 
@@ -270,7 +270,7 @@ def test_bad_set(tmp_path: Path, assignment: str) -> None:
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load(tmp_path, GOOD.replace("name: s", "nome: s") + "repeats: 0\n")
-    assert "3 problems" in str(caught.value)  # nome, lacks name, repeats
+    assert "3 problems" in str(caught.value)  # nome, no name, repeats
 
 
 def test_a_default_said_in_so_many_words_is_the_same_benchmark(tmp_path: Path) -> None:

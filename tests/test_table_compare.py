@@ -226,7 +226,7 @@ def test_without_a_common_key_there_are_no_pairs() -> None:
 def test_a_value_without_episodes_is_reported_and_leaves_its_cells_empty() -> None:
     table = made(episodes("Base", BASE), {"with": "CAMOK", "paired_by": "agents"})
     assert line(table) == ["p2p", "0.30", *["–"] * 10]
-    assert "No episode has condition 'CAMOK'. There are: Base." in table.notes
+    assert "No episode has condition 'CAMOK'. Available: Base." in table.notes
     assert made([]).rows == () and made([]).notes == ("There are no episodes to show.",)
 
 
@@ -305,7 +305,7 @@ def test_hostile_values_stay_data(form: str) -> None:
         ({"cell": "sovled"}, "cell: unknown metric 'sovled'. Did you mean solved?"),
         ({"where": {"condition": "Base"}}, "compare: where leaves out condition 'CAMOC'"),
         ({"compare": ["Base", "CAMOC"]}, "'compare' must be a mapping, found a list"),
-        ({"compare": {"label": "condition", "base": "Base"}}, "'compare' lacks 'with'"),
+        ({"compare": {"label": "condition", "base": "Base"}}, "'compare': missing required key 'with'"),
         ({"compare": {**COMPARE, "paired_bye": "x"}}, "compare: unknown key 'paired_bye'. Did you mean paired_by?"),
         ({"compare": {**COMPARE, "with": []}}, "compare: 'with' must not be empty"),
         ({"compare": {**COMPARE, "label": "conditon"}}, "compare: unknown label 'conditon'. Did you mean condition?"),

@@ -92,9 +92,9 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
     ("entry", "problem"),
     [
         ("solved", "this must be a mapping, found text 'solved'"),
-        ({"rows": "model", "cell": "solved"}, "this lacks 'title'"),
+        ({"rows": "model", "cell": "solved"}, "missing required key 'title'"),
         ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns"),
-        ({**SOLVED, 4: "x"}, "unknown key '4'. There are:"),
+        ({**SOLVED, 4: "x"}, "unknown key '4'. Available:"),
         ({**SOLVED, "rows": []}, "'rows' must not be empty"),
         ({**SOLVED, "rows": ["model", "model"]}, "'rows' has 'model' twice"),
         (
@@ -103,9 +103,9 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ),
         ({**SOLVED, "error": {"solved": "sd"}}, "error: 'solved' is 'sd'. Did you mean std?"),
         ({**SOLVED, "error": ["sem"]}, "'error' must be sem or std or wilson or t or a mapping or empty, found a list"),
-        ({**SOLVED, "error": {4: "sem"}}, "error: cell has no metric '4'. There are: solved."),
+        ({**SOLVED, "error": {4: "sem"}}, "error: cell has no metric '4'. Available: solved."),
         ({**SOLVED, "error": {"sloved": "sem"}}, "error: cell has no metric 'sloved'. Did you mean solved?"),
-        ({**SOLVED, "error": {"score": "sem"}}, "error: cell has no metric 'score'. There are: solved."),
+        ({**SOLVED, "error": {"score": "sem"}}, "error: cell has no metric 'score'. Available: solved."),
         ({**SOLVED, "digits": True}, "'digits' must be an integer or a mapping, found the truth value True"),
         ({**SOLVED, "title": {1}}, "a table is plain data: Object of type set"),
         ({**SOLVED, "digits": 11}, "'digits' must be ≤ 10, found 11"),
@@ -136,7 +136,7 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, "rows": "modell"}, "rows: unknown label 'modell'. Did you mean model?"),
         ({**SOLVED, "columns": "problm"}, "columns: unknown label 'problm'. Did you mean problem?"),
         ({**SOLVED, "cell": ["solved", "scor"]}, "cell: unknown metric 'scor'. Did you mean score?"),
-        ({**SOLVED, "where": {"size": [4, 5]}}, "where: size is never '5'. There are: 16, 4, 8."),
+        ({**SOLVED, "where": {"size": [4, 5]}}, "where: size is never '5'. Available: 16, 4, 8."),
         ({**SOLVED, "order": {"size": [4, 32]}}, "order: size is never '32'."),
         ({**SOLVED, "published": "table22"}, "published: unknown table 'table22'. Did you mean table2?"),
     ],
@@ -151,7 +151,9 @@ def test_a_wrong_entry_is_explained(entry: Any, problem: str) -> None:
 def test_all_problems_are_reported_at_once_and_parsing_raises_them() -> None:
     wrong = {"rows": 3, "digits": "two", "colour": "red"}
     assert len(check(wrong, [], [])) == 4
-    with pytest.raises(SpecError, match=r"'rows' must be.*'digits' must be.*lacks 'title', 'cell'.*colour"):
+    with pytest.raises(
+        SpecError, match=r"'rows' must be.*'digits' must be.*missing required keys 'title', 'cell'.*colour"
+    ):
         TableSpec.parse(wrong)
 
 

@@ -237,7 +237,7 @@ def test_a_ratio_of_unknown_metrics_is_reported() -> None:
     assert check(entry, ["code"], METRICS) == ["ratio: cell does not use 'other'"]
     del entry["ratio"]["other"]  # type: ignore[attr-defined]
     assert check(entry, ["code"], METRICS) == [
-        "ratio: unknown metric 'call'. Did you mean calls? There are: calls, deadlock, fair, meals."
+        "ratio: unknown metric 'call'. Did you mean calls? Available: calls, deadlock, fair, meals."
     ]
 
 

@@ -34,7 +34,7 @@ from harness.config.plan import Condition, Plan
 from harness.config.prompts import PromptSet
 from harness.errors import Place, PromptError, SpecError, near
 from harness.runtime import episode
-from harness.runtime.players import PolicyPlayer, begins_anew
+from harness.runtime.players import PolicyPlayer, starts_over
 from harness.storage.plugin_errors import describe
 
 NASTY = (
@@ -153,7 +153,7 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         new = before is not turn.context
         contexts_seen[turn.agent] = turn.context
         yield from _render(prompts, turn, new, done)
-        if begins_anew(turn, before) and before is not None:
+        if starts_over(turn, before) and before is not None:
             yield from _unchanged(prompts, before, turn)
 
 

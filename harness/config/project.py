@@ -316,7 +316,7 @@ def _tagged(module: types.ModuleType, kind: Kind, name: str, file: Path) -> type
         hint = "Keys are text or whole numbers; sets hold text, numbers, and tuples or frozensets of them."
         raise refusal(f"no YAML can write its parameter {parameter!r}, {spelled}", hint)
     if abstract := getattr(cls, "__abstractmethods__", None):
-        raise refusal(f"class {cls.__name__} lacks {', '.join(sorted(abstract))}")
+        raise refusal(f"class {cls.__name__} does not define {', '.join(sorted(abstract))}")
     return cls
 
 

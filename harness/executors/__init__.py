@@ -66,7 +66,7 @@ def choose_executor(plan: Plan, options: Options) -> Executor:
     body: Any = {"use": reference} if isinstance(reference, str) else reference
     if not isinstance(body, Mapping) or not isinstance(body.get("use"), str):
         message = f"an executor is a name, or a mapping that has it under 'use', found {body!r}"
-        raise SpecError(message, place=place(), hint=f"There are: {', '.join(sorted(EXECUTORS))}.")
+        raise SpecError(message, place=place(), hint=f"Available: {', '.join(sorted(EXECUTORS))}.")
     name, arguments = body["use"], {key: value for key, value in body.items() if key != "use"}
     if name not in EXECUTORS:
         raise SpecError(f"there is no executor {name!r}", place=place("use"), hint=near(name, EXECUTORS))

@@ -99,7 +99,7 @@ class ModelPlayer:
             except SystemExit as failure:  # would leave the event loop at once, and every other episode with it
                 raise RuntimeError(f"SystemExit: {failure}") from failure
             if turn.peer_texts and not attempt and is_new:
-                completion = replace(completion, peer_tokens=self._crossing(turn))
+                completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
             self.thread.add("assistant", completion.text)
             parsed = read(turn.reply, completion.text)
@@ -127,7 +127,7 @@ class ModelPlayer:
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
             self.thread.add("assistant", calls[attempt].text if attempt < len(calls) else "")
 
-    def _crossing(self, turn: Turn) -> int | None:
+    def _peer_tokens(self, turn: Turn) -> int | None:
         """Tokens of what the turn shows of other agents (DarkForest, Section 3.5: T_cross)."""
         if not isinstance(self.engine, CountsTokens):
             return None
@@ -148,7 +148,7 @@ class ModelPlayer:
         return variables
 
 
-def begins_anew(turn: Turn, context: Facts | None) -> bool:
+def starts_over(turn: Turn, context: Facts | None) -> bool:
     """Whether the turn starts another run for an agent whose last turn had `context` (None: it had none yet)."""
     return turn.fresh and context is not None and turn.context != context
 
@@ -170,7 +170,7 @@ class PolicyPlayer:
 
     def decide(self, turn: Turn) -> Move:
         """The policy's move. Raises `ValueError` if the reply's form does not allow it."""
-        if begins_anew(turn, self.context):
+        if starts_over(turn, self.context):
             self.policy = self.make_policy()
         self.context = turn.context
         rng = random.Random(derive_seed(self.seed, self.turns))

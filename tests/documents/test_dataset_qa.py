@@ -295,10 +295,10 @@ def step(**settings: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"doc_to_text": "{{ qestion }}"}, "uses the column 'qestion', which the data does not have"),
-        ({"doc_to_text": "qq"}, "Did you mean q? Columns there are: gold, options, q, topic"),
+        ({"doc_to_text": "qq"}, "Did you mean q? Available columns: gold, options, q, topic"),
         ({"doc_to_text": "{{ q "}, "doc_to_text, line 1"),
         ({"doc_to_text": "{{ q.x.y }}"}, "doc_to_text: "),
         ({"doc_to_text": "{{ 1 / 0 }}"}, "doc_to_text: ZeroDivisionError"),
@@ -373,8 +373,8 @@ def step(**settings: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_mistakes_are_reported(tmp_path: Path, more: dict[str, Any], told: str) -> None:
-    assert told in wrong(tmp_path, **more)
+def test_mistakes_are_reported(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+    assert message in wrong(tmp_path, **more)
 
 
 def test_an_empty_file_and_a_row_without_an_answer(tmp_path: Path) -> None:

@@ -242,13 +242,13 @@ def test_latency_is_that_of_a_call_not_of_an_episode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("matrix.condition=[sim5x]", "condition: no value is called 'sim5x'"),
         ("protocol.talk_rounds=1000000000", "talk_rounds"),
         ("protocol.max_timesteps=1000000000", "max_timesteps"),
     ],
 )
-def test_what_is_out_of_range_is_reported(change: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_what_is_out_of_range_is_reported(change: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         plan("dpbench", change)

@@ -235,7 +235,7 @@ def test_an_unknown_model_is_known_at_the_start(refusal: Any) -> None:
         server.script = [refusal]
         server.models_fault = raw('{"data": [{"id": "Qwen2.5-7B"}, {"id": "llama"}]}')
         with pytest.raises(
-            SetupError, match=r"has no model 'Qwen2.5-7b'\n  Did you mean Qwen2.5-7B\? There are"
+            SetupError, match=r"has no model 'Qwen2.5-7b'\n  Did you mean Qwen2.5-7B\? Available"
         ) as caught:
             using(server, nothing, model="Qwen2.5-7b")
     assert server.url in str(caught.value)

@@ -139,7 +139,7 @@ def tokens(table: str, *labels: str) -> dict[Any, float]:
     return {tuple(r.labels[x] for x in labels): r.value for r in PAPER[table].records if r.metric == "tokens_total"}
 
 
-def told(table: str, *words: str) -> bool:
+def stated_in(table: str, *words: str) -> bool:
     return any(all(word in warning for word in words) for warning in PAPER[table].warnings)
 
 
@@ -155,7 +155,7 @@ def test_shares_are_those_of_whole_numbers_of_questions_but_for_table_8() -> Non
                 assert share_of(100 * r.value, SIZES[r.labels["benchmark"]]), (name, r)
     printed = set(figures("table8", "score", "variant").values())
     assert not any(share_of(x, 198) for x in printed) and all(share_of(x, 30) for x in printed)
-    assert told("table8", "198", "multiples of 30")
+    assert stated_in("table8", "198", "multiples of 30")
 
 
 def test_the_papers_statements_about_table_1() -> None:
@@ -165,7 +165,7 @@ def test_the_papers_statements_about_table_1() -> None:
     assert gained["MATH"] == pytest.approx(5.00) and gained["MMLU-Pro"] == pytest.approx(2.52)
     assert gained["FinQA"] == pytest.approx(-0.33) and gained["LegalBench"] == pytest.approx(-1.00)
     best = max(PROGRAM[m] for m in PROGRAM if m != OURS)
-    assert f"{100 * (PROGRAM[OURS] / best - 1):.1f}" == "30.7" and told("table1", "30.7", "11.33", "8.67")
+    assert f"{100 * (PROGRAM[OURS] / best - 1):.1f}" == "30.7" and stated_in("table1", "30.7", "11.33", "8.67")
 
 
 def test_the_same_setting_has_the_same_figure_in_every_table_but_gpqa() -> None:
@@ -181,7 +181,7 @@ def test_the_same_setting_has_the_same_figure_in_every_table_but_gpqa() -> None:
     nine = figures("table9", "score", "benchmark", "variant")
     assert all(nine[b, "τp = 0.66"] == QUALITY[OURS, b] for b in ("MATH", "LegalBench"))
     assert figures("table8", "score", "variant")[("Belief summary",)] != QUALITY[OURS, "GPQA"]
-    assert told("table8", "39.90")
+    assert stated_in("table8", "39.90")
 
 
 def test_belief_alone_decides_in_figure_7_and_is_no_majority_vote() -> None:
@@ -195,7 +195,7 @@ def test_belief_alone_decides_in_figure_7_and_is_no_majority_vote() -> None:
     assert seven["LegalBench", "Agent calibrated"] == pytest.approx(weighted)
     assert all(
         abs(seven[b, "Uniform"] - QUALITY["Self-Consistency", b]) > 0.1 for b in ("MATH", "LegalBench")
-    ) and told("figure7", "71.2, 65.2 %", "71.8, 65.0 %")
+    ) and stated_in("figure7", "71.2, 65.2 %", "71.8, 65.0 %")
 
 
 def test_no_reading_of_a_wrong_override_fits_both_benchmarks() -> None:
@@ -211,10 +211,10 @@ def test_no_reading_of_a_wrong_override_fits_both_benchmarks() -> None:
         others = -(missing - harm)
         fits[b] = (-others - 1e-9 <= change <= -others - harm + 1e-9, -harm - others - 1e-9 <= change <= -harm + 1e-9)
     assert fits == {"MATH": (True, False), "LegalBench": (False, True)}
-    assert told("table9", "3.8 points", "1.8 points at least", "1.4", "0.4 at most", "0.6")
+    assert stated_in("table9", "3.8 points", "1.8 points at least", "1.4", "0.4 at most", "0.6")
     gained = QUALITY[OURS, "MATH"] - figures("table2", "score", "benchmark", "variant")["MATH", "w/o Guardrail"]
     right = override["MATH", "τp = 0.66"] - wrong["MATH", "τp = 0.66"]
-    assert gained < right / 5 and told("table2", f"{gained:.1f} points")
+    assert gained < right / 5 and stated_in("table2", f"{gained:.1f} points")
 
 
 # -------------------------------------------------------------------------------------------- tokens
@@ -229,7 +229,7 @@ def test_tokens_of_table_8_add_up_and_its_disclosure_is_three_replies() -> None:
     more = input_["Full raw traces"] - input_["Belief summary"]
     assert f"{more:.0f}" == "1552" and more == pytest.approx(3 * output["Belief summary"] / 4, abs=5)
     less = input_["Reasoning summary"] - input_["Belief summary"]
-    assert told("table8", "1,552", f"{less:.0f} more", f"{less / 3:.0f} tokens")
+    assert stated_in("table8", "1,552", f"{less:.0f} more", f"{less / 3:.0f} tokens")
     assert abs(total["Belief summary"] - tokens("figure3", "method", "benchmark")[OURS, "GPQA"]) > 200
 
 
@@ -237,7 +237,7 @@ def test_the_factor_of_the_abstract_is_in_no_pair_of_figures() -> None:
     names = tokens("figure3", "method", "benchmark")
     ratios = {(m, b): x / names[OURS, b] for (m, b), x in names.items() if m != OURS}
     assert max(ratios.values()) == ratios["Graph-of-Agent (Mean)", "HumanEval"] < 6.5 - 0.5
-    assert told("figure3", "6.5", f"{max(ratios.values()):.1f}")
+    assert stated_in("figure3", "6.5", f"{max(ratios.values()):.1f}")
 
 
 def test_tokens_of_the_same_setting_agree_and_the_coordinator_of_math_costs_most() -> None:
@@ -247,4 +247,4 @@ def test_tokens_of_the_same_setting_agree_and_the_coordinator_of_math_costs_most
         assert all(x == three[OURS, b] for (b, v), x in result.items() if v == FULL)
     assert tokens("table10", "variant")[("3 backbones",)] == three[OURS, "FinQA"]
     alone = tokens("figure6", "benchmark", "variant")["MATH", "w/o Coordinator"]
-    assert three[OURS, "MATH"] - alone == 2600 > alone and told("figure3", "2.6k tokens")
+    assert three[OURS, "MATH"] - alone == 2600 > alone and stated_in("figure3", "2.6k tokens")

@@ -66,11 +66,11 @@ def seen(played: Drive, agent: int, number: int) -> Turn:
     return next(turn for turn in played.turns() if turn.context["id"] == agent and turn.observation["round"] == number)
 
 
-def told(played: Drive, agent: int, number: int) -> list[str]:
+def results_of(played: Drive, agent: int, number: int) -> list[str]:
     """What the agent is shown in a round of what its commands returned."""
     return [result["text"] for result in seen(played, agent, number).observation["results"]]
 
 
 def returned(played: Drive, agent: int, number: int) -> list[str]:
     """The replies to the commands that the agent gave in a round."""
-    return told(played, agent, number + 1)
+    return results_of(played, agent, number + 1)

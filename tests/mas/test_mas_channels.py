@@ -15,7 +15,20 @@ from harness.errors import ContextLengthError, RequestError
 from harness.replies import Commands
 from harness.runtime.episode import play as play_with
 from harness.runtime.players import ModelPlayer
-from tests.mas.mas_kit import BACKENDS, BROADCASTING, BUILTIN, KV, P2P, fence, load, play, post, returned, rounds, told
+from tests.mas.mas_kit import (
+    BACKENDS,
+    BROADCASTING,
+    BUILTIN,
+    KV,
+    P2P,
+    fence,
+    load,
+    play,
+    post,
+    results_of,
+    returned,
+    rounds,
+)
 
 RECEIVE = fence("receive_messages")
 
@@ -260,7 +273,7 @@ def test_nothing_else_distinguishes_the_backends_when_an_agent_submits() -> None
     ends = []
     for backend in BACKENDS:
         played = play(backend, script)
-        assert told(played, 1, 2)[0].startswith("submit_result -> error: a list of exactly 1 integers is needed")
+        assert results_of(played, 1, 2)[0].startswith("submit_result -> error: a list of exactly 1 integers is needed")
         facts = {**played.outcome.facts, "reads": None, "stale": None, "communication": None}
         ends.append((played.outcome.answers, facts, [[turn.agent for turn, _ in batch] for batch in played.batches]))
     assert ends[0] == ends[1] == ends[2]

@@ -17,9 +17,9 @@ from tests.mas.mas_kit import (
     fence,
     play,
     post,
+    results_of,
     returned,
     seen,
-    told,
     unreliable,
     word,
 )  # fmt: skip
@@ -61,9 +61,9 @@ def test_messages_go_up_in_one_round_and_down_in_two(backend: str) -> None:
         (0, 2): RECEIVE,
     }
     played = play(backend, script)
-    assert told(played, 1, 2)[0] == f"{word(backend)} Agent-0: up"  # sent in 1, decided on in 2
-    assert told(played, 0, 2)[0] == "no new messages"
-    assert told(played, 0, 3)[0] == f"{word(backend)} Agent-1: down"  # sent in 1, decided on in 3
+    assert results_of(played, 1, 2)[0] == f"{word(backend)} Agent-0: up"  # sent in 1, decided on in 2
+    assert results_of(played, 0, 2)[0] == "no new messages"
+    assert results_of(played, 0, 3)[0] == f"{word(backend)} Agent-1: down"  # sent in 1, decided on in 3
 
 
 def test_values_go_up_in_one_round_and_down_in_two() -> None:
@@ -72,9 +72,9 @@ def test_values_go_up_in_one_round_and_down_in_two() -> None:
         (0, 2): fence("read_file down"),
     }  # fmt: skip
     played = play(KV, script)
-    assert told(played, 1, 2)[0] == "content=1"
-    assert told(played, 0, 2)[0] == "read_file -> error: there is no file 'down'"
-    assert told(played, 0, 3)[0] == "content=2"
+    assert results_of(played, 1, 2)[0] == "content=1"
+    assert results_of(played, 0, 2)[0] == "read_file -> error: there is no file 'down'"
+    assert results_of(played, 0, 3)[0] == "content=2"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -193,8 +193,8 @@ def test_a_key_is_a_name_and_nothing_else(path: str) -> None:
 def test_ten_thousand_blocks(backend: str) -> None:
     command = "write_file k\nx" if backend == KV else post(backend, "x")
     played = play(backend, {(0, 1): fence(*[command] * 10_000)})
-    assert len(told(played, 0, 2)) == 1001
-    assert told(played, 0, 2)[-1] == "error: 9000 more calls in this reply were skipped"
+    assert len(results_of(played, 0, 2)) == 1001
+    assert results_of(played, 0, 2)[-1] == "error: 9000 more calls in this reply were skipped"
     assert played.outcome.facts["messages"] == 1000 and played.outcome.facts["refused"] == 1
     few = play(backend, {(0, 1): fence(command, command, "submit_result [1]")}, max_actions=2)
     assert few.outcome.facts["messages"] == 2 and few.outcome.answers["Agent-0"] is None
@@ -217,7 +217,7 @@ def test_odd_characters_can_be_written_down(backend: str) -> None:
 
 
 def lines(played: Drive, agent: int) -> list[str]:
-    return [told(played, agent, number)[0] for number in range(2, 6)]
+    return [results_of(played, agent, number)[0] for number in range(2, 6)]
 
 
 @pytest.mark.parametrize("backend", MESSAGING)

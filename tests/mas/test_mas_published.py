@@ -33,7 +33,7 @@ SUCCESS = figures("table1", "mas/success", "model", "condition", "backend")
 TE = figures("table1", "te_final", "model", "condition", "backend")
 
 
-def told(table: str, words: str) -> bool:
+def stated_in(table: str, words: str) -> bool:
     return any(words in warning for warning in PAPER[table].warnings)
 
 
@@ -111,7 +111,7 @@ def test_costs_follow_from_the_prices() -> None:
         assert low[model] == pytest.approx(millions * input_price, abs=0.005 + 1e-4)
         assert high[model] == pytest.approx(millions * output_price, abs=0.005 + 1e-3)
         assert cost[model] == pytest.approx(millions * (input_price + output_price) / 2, abs=0.005 + 1e-3)
-        assert told("table4", f"{model} {input_price:.2f} / {output_price:.2f}")
+        assert stated_in("table4", f"{model} {input_price:.2f} / {output_price:.2f}")
 
 
 @pytest.mark.parametrize("metric", ["tokens_total", "tokens_communication", "cost", "cost_low", "cost_high"])
@@ -169,12 +169,14 @@ def test_table_2_averages_to_table_1_with_base_twice_over_shared_kv() -> None:
         assert mean[backend] == pytest.approx(mean_of_table_1(backend, CONDITIONS), abs=0.0005)
     assert mean["Shared K-V"] == pytest.approx(mean_of_table_1("Shared K-V", [*CONDITIONS, "Base"]), abs=0.0005)
     text = f"{100 * mean['Shared K-V']:.1f} %; Table 1 has {100 * mean_of_table_1('Shared K-V', CONDITIONS):.1f} %"
-    assert told("table2", text)
+    assert stated_in("table2", text)
 
 
 def test_table_3_averages_near_table_1_but_not_to_it() -> None:
     mean = fmean(figures("table3", "mas/success", "family").values())
-    assert told("table3", f"is {100 * mean:.1f} %, over all of Table 1 it is {100 * fmean(SUCCESS.values()):.1f} %")
+    assert stated_in(
+        "table3", f"is {100 * mean:.1f} %, over all of Table 1 it is {100 * fmean(SUCCESS.values()):.1f} %"
+    )
     for metric in ("rounds_final", "te_final", "communication_ratio"):
         theirs = fmean(figures("table3", metric, "family").values())
         assert theirs == pytest.approx(
@@ -196,7 +198,7 @@ def test_efficiency_is_far_below_what_tokens_and_equation_6_give() -> None:
     one_agent = [fmean([1, 5, 10]) / tokens * 1e5 for tokens in figures("table8", "tokens_per_run", "backend").values()]
     least = min(*from_table_4, *(te / 5 for te in one_agent))  # one in five runs has one agent
     assert least > 40 > 2 * max(TE.values())
-    assert told("table1", f"{min(TE.values()):.1f} to {max(TE.values()):.1f}")
+    assert stated_in("table1", f"{min(TE.values()):.1f} to {max(TE.values()):.1f}")
 
 
 def test_reductions_of_table_7_are_those_that_the_paper_prints() -> None:
@@ -220,7 +222,7 @@ def test_overheads_of_table_6_are_those_that_the_paper_prints(backend: str, low:
     tokens = figures("table6", "tokens_per_run", "backend", "condition")
     assert low <= 100 * (tokens[backend, "CAMOC"] / tokens[backend, "Base/Abl."] - 1) <= high
     gains = [TE[m, "CAMOC", b] / TE[m, "Base", b] for m in MODELS for b in ("Broadcasting", "P2P")]
-    assert told("table6", f"{min(gains):.1f} to {max(gains):.1f} times")
+    assert stated_in("table6", f"{min(gains):.1f} to {max(gains):.1f} times")
 
 
 def test_one_agent_takes_28_percent_more_over_shared_kv() -> None:
@@ -239,7 +241,7 @@ def test_gains_grow_by_condition_and_sorting_is_not_the_hardest() -> None:
         assert row == sorted(row)
     sorting = fmean(SUCCESS[DEEPSEEK, "Base", b] for b in BACKENDS)
     assert sorting > cells["Base", "maximum"] > cells["Base", "prefix_sum"]
-    assert told("table10", f"{100 * sorting:.0f} % for Base")
+    assert stated_in("table10", f"{100 * sorting:.0f} % for Base")
 
 
 def test_table_11_disagrees_with_table_1_as_its_warning_says() -> None:
@@ -247,5 +249,5 @@ def test_table_11_disagrees_with_table_1_as_its_warning_says() -> None:
     beside = {c: SUCCESS[QWEN, c, "P2P"] for c in CONDITIONS}
     assert all(0.002 < abs(cells[c] - beside[c]) < 0.008 for c in CONDITIONS)
     outputs = [f"{100 * beside[c]:.1f}" for c in ("Base", "Abl. message", "Abl. submit", "CAMOC")]
-    assert told("table11", f"{', '.join(outputs[:3])} and {outputs[3]} %")
+    assert stated_in("table11", f"{', '.join(outputs[:3])} and {outputs[3]} %")
     assert sorted(cells, key=cells.__getitem__) == ["Abl. submit", "CAMOC", "Abl. message", "Base"]

@@ -299,7 +299,7 @@ def test_a_figure_may_have_a_standard_error_or_a_standard_deviation(tmp_path: Pa
         ({"tables": [{**GOOD, "records": [{"metric": "x", "value": float("inf")}]}]}, "'value' must be ≤"),
         ({"tables": [{**GOOD, "records": [{"metric": "x", "value": 1, "n": 1.5}]}]}, "'n' must be an integer"),
         ({"tables": [{**GOOD, "records": [{"metric": "x", "value": 1, "std": "1"}]}]}, "'std' must be"),
-        ({"tables": [{**GOOD, "records": [{"value": 1}]}]}, "entry 0 of 'records' lacks 'metric'"),
+        ({"tables": [{**GOOD, "records": [{"value": 1}]}]}, "entry 0 of 'records': missing required key 'metric'"),
         ({"tables": [{**GOOD, "records": GOOD["records"] * 2}]}, "two figures of 'x' for"),
     ],
 )

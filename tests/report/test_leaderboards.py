@@ -85,7 +85,7 @@ def test_models_of_different_runs_can_be_tested_against_each_other() -> None:
     both, alone = board(*runs)[0], board(runs[0])[0]
     assert values(both) == {("p",): [0.5, 1.0, 0.5, pytest.approx(1.0), 1.0, pytest.approx(0.5), pytest.approx(0.5)]}
     assert values(alone) == {("p",): [0.5, *[None] * 6]}
-    assert "No episode has model 'b'. There are: a." in alone.notes
+    assert "No episode has model 'b'. Available: a." in alone.notes
 
 
 def test_what_cannot_be_compared_is_named() -> None:

@@ -115,5 +115,5 @@ def test_a_unit_and_digits_for_each_metric() -> None:
     assert grid(build(parsed, [], {"x": solved, "y": solved}, [source])).body == [["m †", "4.3%", "104,373,000"]]
     with pytest.raises(SpecError, match="digits: cell has no metric 'z'"):
         TableSpec.parse({**entry, "digits": {"z": 1}})
-    with pytest.raises(SpecError, match=r"unit: 'x' is 'miles'\. There are: percent, thousands"):
+    with pytest.raises(SpecError, match=r"unit: 'x' is 'miles'\. Available: percent, thousands"):
         TableSpec.parse({**entry, "unit": {"x": "miles"}})

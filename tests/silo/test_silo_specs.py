@@ -44,7 +44,7 @@ def results(folder: Path, protocol: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "reply", "told", "refused"),
+    ("protocol", "reply", "message", "refused"),
     [
         (
             "P2P",
@@ -66,12 +66,12 @@ def results(folder: Path, protocol: str) -> list[str]:
     ],
 )
 def test_what_is_wrong_is_answered_in_words_and_counted(
-    tmp_path: Path, protocol: str, reply: str, told: str, refused: int
+    tmp_path: Path, protocol: str, reply: str, message: str, refused: int
 ) -> None:
     run = evaluate(tmp_path / "r", reply, f"matrix.protocol=[{protocol}]", "protocol.max_rounds=2", log_samples=True)
     numbers = only(run, protocol)
     assert not run.failed and numbers["refused_calls"] == 2 * refused and numbers["timeout"] == 1
-    assert any(told in line for line in results(tmp_path / "r", protocol)), results(tmp_path / "r", protocol)
+    assert any(message in line for line in results(tmp_path / "r", protocol)), results(tmp_path / "r", protocol)
     assert (numbers["messages"], numbers["silo/success"]) == (0, 0)
 
 
@@ -185,7 +185,7 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("task.items=0", "'items' must be ≥ 1, found 0"), ("matrix.agents=[0]", "'agents' must be ≥ 1, found 0"),
         ("task.domain=harder", "domain"), ("matrix.protocol=[{name: X, channel: mailbx}]", "mailbox"),
@@ -193,6 +193,6 @@ def test_the_papers_figures_stand_beside_a_runs_own(tmp_path: Path) -> None:
         ("baseline.plan=comb", "plan"),
     ],
 )  # fmt: skip
-def test_wrong_parameters_are_reported_with_their_bounds(change: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_wrong_parameters_are_reported_with_their_bounds(change: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         harness.evaluate("silo_quick", overrides=[change])

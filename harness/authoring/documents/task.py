@@ -176,7 +176,7 @@ class DatasetTask(QuestionTask):
                 f"column {error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
             )
             message = f"{type(self).__name__} cannot read the row: {problem}"
-            raise DataError(message, place=place, hint=f"Columns there are: {columns}.") from None
+            raise DataError(message, place=place, hint=f"Available columns: {columns}.") from None
         if doc is None or (self._where is not None and not _true(self._where(doc))):
             return None
         return {**doc, **{name: template(doc) for name, template in self._set.items()}}

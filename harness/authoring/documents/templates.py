@@ -84,7 +84,7 @@ class DocTemplate:
             raise PluginError(f"{self.parameter}: {type(error).__name__}: {error}", at=(self.parameter,)) from None
 
     def _raise_unknown(self, column: str, doc: Mapping[str, Any]) -> None:
-        hint = near(column, map(str, doc)).replace("There are:", "Columns there are:")
+        hint = near(column, map(str, doc)).replace("Available:", "Available columns:")
         raise PluginError(
             f"{self.parameter} uses the column {column!r}, which the data does not have",
             hint=hint,

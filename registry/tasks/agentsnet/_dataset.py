@@ -86,7 +86,7 @@ def networks(dataset_path: str, data_dir: str | None, family: str, size: int, sa
                 yield network
     if not counts[family, size]:
         kinds = ", ".join(f"{name} {n}" for name, n in sorted(counts))
-        raise DataError(f"{where} has no {family} graph of {size} agents", hint=f"There are: {kinds or 'no graphs'}.")
+        raise DataError(f"{where} has no {family} graph of {size} agents", hint=f"Available: {kinds or 'no graphs'}.")
 
 
 def network_of(row: Row, number: int, stem: str = "") -> Network:
