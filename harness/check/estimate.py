@@ -60,7 +60,7 @@ class _Estimator:
         self._lengths: dict[Hashable, _Length] = {}
 
     def length(self, condition: Condition, case: Case) -> _Length:
-        """What the case, with its groups seated, asks of models."""
+        """What the case, with its agents in groups, asks of models."""
         has_policies = self.plan.engines and any(group.policy is not None for group in condition.groups)
         agents = condition.protocol.possible_agents(case) if has_policies else ()
         spared = frozenset(agent for agent in agents if condition.group_of(case, agent).policy is not None)
@@ -118,11 +118,11 @@ def estimate(plan: Plan) -> Estimate:
         per_turn: dict[str, float] = {}
         for case in conditions[0].task.cases(plan.limit, plan.seed):
             for condition in conditions:
-                seated = condition.assign_groups(case, plan.seed)
-                length = estimator.length(condition, seated)
+                assigned = condition.assign_groups(case, plan.seed)
+                length = estimator.length(condition, assigned)
                 if condition.id not in per_turn:
                     # One case stands for its condition: rendering all would take as long as a run.
-                    per_turn[condition.id] = estimator.input_tokens(condition, seated, length)
+                    per_turn[condition.id] = estimator.input_tokens(condition, assigned, length)
                 episodes += plan.repeats
                 turns += plan.repeats * length.count
                 calls += plan.repeats * length.calls

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness import check
-from harness.api import Action, Case, Turn, derive_seed
+from harness.api import Action, Case, Turn
 from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec, yamls
-from harness.config.plan import Condition, Plan
+from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
 from harness.config.project import KINDS, Project, find
 from harness.config.schema import SPEC
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
@@ -128,7 +128,8 @@ def show(options: argparse.Namespace) -> int:
     agent = _pick(options.agent, {s: s for s in condition.protocol.possible_agents(case)}, "agent")
     group = condition.group_of(case, agent)
     print(f"# condition {condition.id} · case {case.id} · agent {agent} · prompts {group.prompts.name}")
-    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition, case), resolved.seed)
+    seed = protocol_seed(resolved, condition, case, 0)
+    played = check.drive(condition.protocol, condition.task, case, _answers(resolved, condition, case), seed)
     turns = [turn for turn in played.turns() if turn.agent == agent]
     if options.round is not None and not 0 <= options.round < len(turns):
         raise DataError(f"agent {agent!r} has turns 0 to {len(turns) - 1}, found --round {options.round}")
@@ -149,11 +150,11 @@ def show(options: argparse.Namespace) -> int:
 
 
 def _answers(plan: Plan, condition: Condition, case: Case) -> Callable[[Turn], Action]:
-    """Fill inboxes as the spec's baseline would, so that prompts look as in a run; else with idle agents."""
+    """What the baseline does in a run's first repeat, so that prompts look as there; without one, agents are idle."""
     if plan.spec.get("baseline") is None:
         return lambda turn: turn.reply.noop
-    seated = resolve.plan(plan.spec, plan.project).conditions
-    group = next(c for c in seated if c.id == condition.id).groups[0]
+    baseline = resolve.plan(plan.spec, plan.project).conditions
+    group = next(c for c in baseline if c.id == condition.id).groups[0]
     if group.policy is None:
         return lambda turn: turn.reply.noop
     players: dict[str, PolicyPlayer] = {}
@@ -161,7 +162,7 @@ def _answers(plan: Plan, condition: Condition, case: Case) -> Callable[[Turn], A
     def answer(turn: Turn) -> Action:
         if turn.agent not in players:
             make = functools.partial(group.make_policy, turn.agent, case, seed_of(plan.seed, condition.task, case, 0))
-            players[turn.agent] = PolicyPlayer(make, derive_seed(plan.seed, turn.agent))
+            players[turn.agent] = PolicyPlayer(make, agent_seed(plan, condition, case, 0, turn.agent))
         return players[turn.agent].decide(turn).action
 
     return answer

@@ -148,9 +148,9 @@ class Plan:
             for case in condition.task.cases(self.limit, self.seed):
                 if not isinstance(case, api.Case):
                     raise PluginError(f"{type(condition.task).__name__}.cases gives {case!r:.80}, no Case")
-                seated = condition.assign_groups(case, self.seed)
+                assigned = condition.assign_groups(case, self.seed)
                 for repeat in range(self.repeats):
-                    yield condition, seated, repeat
+                    yield condition, assigned, repeat
 
 
 QUESTIONS, ANSWERS = "questions", "right answers"
@@ -245,6 +245,21 @@ def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
 def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:
     """The id under which an episode is journaled."""
     return f"{condition.id}/{case.id}/{repeat}"
+
+
+def protocol_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int) -> int:
+    """The seed of a protocol's own chance in an episode."""
+    return api.derive_seed(api.derive_seed(plan.seed, episode_id(condition, case, repeat)), "protocol")
+
+
+def agent_seed(plan: Plan, condition: Condition, case: api.Case, repeat: int, agent: str) -> int:
+    """The seed of an agent's player in an episode.
+
+    With `share_calls` an agent draws the same for a case in every condition.
+    """
+    episode = episode_id(condition, case, repeat)
+    shared = ("shared", case.id, repeat) if plan.share_calls else (episode,)
+    return api.derive_seed(api.derive_seed(plan.seed, *shared), agent)
 
 
 def check_execution(plan: Plan, allowed: bool, sandbox: str) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import storage
-from harness.api import Case, Episode, Facts, Move, Outcome, derive_seed
+from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.authoring.informed import seed_of
-from harness.config.plan import Condition, Plan, episode_id
+from harness.config.plan import Condition, Plan, agent_seed, episode_id, protocol_seed
 from harness.engine_api import Engine, WritesLog
 from harness.engines.budget import Usage
 from harness.engines.cache import Cache
@@ -352,8 +352,7 @@ class _OpenEpisode:
         self.run, self.condition, self.case, self.repeat = run, condition, case, repeat
         self.id = episode_id(condition, case, repeat)
         self.recorded = run.moves.pop(self.id, {})
-        self.seed = derive_seed(run.plan.seed, self.id)
-        self.rng = random.Random(derive_seed(self.seed, "protocol"))
+        self.rng = random.Random(protocol_seed(run.plan, condition, case, repeat))
         self.players: dict[str, Player] = {}
         self.batches: list[list[Move]] = []
         self.outcome: Outcome | None = None
@@ -362,11 +361,9 @@ class _OpenEpisode:
 
     def create_players(self) -> None:
         """Make the players. Raises what a plugin raises."""
-        seed, case = self.seed, self.case
-        if self.run.shares:  # so that an agent draws the same for a case in every condition
-            seed = derive_seed(self.run.plan.seed, "shared", case.id, self.repeat)
-        for agent in self.condition.protocol.possible_agents(case):
-            self.players[agent] = self._player(agent, derive_seed(seed, agent))
+        plan, condition, case = self.run.plan, self.condition, self.case
+        for agent in condition.protocol.possible_agents(case):
+            self.players[agent] = self._player(agent, agent_seed(plan, condition, case, self.repeat, agent))
 
     def fail(self, failure: BaseException) -> None:
         """A plugin raised: the episode ends with an error."""

@@ -1,0 +1,26 @@
+"""`harness show` prints the prompts of a run: the other agents do there what the spec's baseline does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+
+
+def test_the_other_agents_do_what_they_do_in_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    changes = ["--set", "matrix.problem=[coloring]"]
+    spec = ["--spec", "agentsnet_quick", *changes]
+    assert main(["eval", *spec, "--limit", "1", "--quiet", "--log_samples", "--output_path", "run"]) == 0
+    samples = [json.loads(line) for line in Path("run/samples.jsonl").read_text().splitlines()]
+    for sample in samples:
+        condition = sample["episode"].rsplit("/", 2)[0]
+        capsys.readouterr()
+        assert main(["show", *spec, "--condition", condition, "--case", "0", "--round", "1"]) == 0
+        prompt = capsys.readouterr().out
+        agent = prompt.partition(" · agent ")[2].partition(" ")[0]
+        messages = [move["a"][agent] for move in sample["moves"][0] if agent in (move.get("a") or {})]
+        assert messages and all(message in prompt for message in messages), condition
