@@ -357,7 +357,7 @@ def step(**settings: Any) -> dict[str, Any]:
         ),
         ({"doc_to_id": "topic"}, "the id 'food' occurs twice, first at /test.jsonl:1:1"),
         ({"process_docs": {"where": "{{ topic == 'sport' }}"}}, "`process_docs: where` leaves all of them out"),
-        ({"process_docs": {"if": "x"}}, "process_docs: unknown key 'if'. There are: set, where."),
+        ({"process_docs": {"if": "x"}}, "process_docs: unknown key 'if'. Available: set, where."),
         ({"num_fewshot": 2}, "num_fewshot needs rows to take examples from"),
         (
             {"num_fewshot": 9, "fewshot_config": {"samples": ROWS}},
@@ -365,7 +365,7 @@ def step(**settings: Any) -> dict[str, Any]:
         ),
         (
             {"num_fewshot": 1, "fewshot_config": {"sampler": "best"}},
-            "fewshot_config: 'sampler' is 'best'. There are: default, first_n.",
+            "fewshot_config: 'sampler' is 'best'. Available: default, first_n.",
         ),
         (
             {"num_fewshot": 1, "fewshot_config": {"smples": ROWS}},
