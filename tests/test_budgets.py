@@ -56,8 +56,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder, engine.asked
 
 
-@pytest.mark.parametrize("width", [1, 3, 256])
-@pytest.mark.parametrize("step", [1, 7, 30])
+@pytest.mark.parametrize(
+    ("step", "width"),
+    [(1, 3), (7, 1), (7, 256), (30, 3), *(pytest.param(1, w, marks=pytest.mark.slow) for w in (1, 256))],
+)
 def test_never_more_is_asked_and_the_same_command_goes_on(
     tmp_path: Path, whole: tuple[Path, list[str]], width: int, step: int
 ) -> None:

@@ -30,8 +30,11 @@ FENCE = re.compile(r"(?:<!-- (?P<note>[^>]*?) -->\n)?```(?P<kind>\w+)\n(?P<body>
 ELSEWHERE = ("pip ", "pytest", ".ci/", "python benchmarks/", "export ", "vllm serve")
 
 
-SLOW = {"simulated.md", "dpbench.md", "mas_bench.md", "agentsnet.md", "cli.md", "darkforest.md", "leaderboard.md"}
-"""Pages whose commands take ten seconds and more; the slow tests run them."""
+SLOW = {
+    "simulated.md", "dpbench.md", "mas_bench.md", "agentsnet.md", "cli.md", "darkforest.md", "leaderboard.md",
+    "your_model.md", "results.md", "silo_bench.md",
+}  # fmt: skip
+"""Pages whose commands take five seconds and more; the slow tests run them."""
 PAGES_THAT_RUN = [pytest.param(p, marks=pytest.mark.slow) if p.name in SLOW else p for p in PAGES]
 
 

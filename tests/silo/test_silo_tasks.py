@@ -14,7 +14,9 @@ from tests.silo import brute_a, brute_b, brute_base
 BUILTIN = project.builtin()
 SOLUTIONS = {**brute_base.SOLUTIONS, **brute_a.SOLUTIONS, **brute_b.SOLUTIONS}
 NAMES = sorted(e.name.removeprefix("silo/") for e in BUILTIN.listing("tasks") if e.name.startswith("silo/"))
-SIZES = {1: 20, 2: 20, 3: 20, 5: 10, 10: 5, 20: 3, 50: 1, 100: 1}
+SIZES = {1: 8, 2: 10, 3: 10, 5: 5, 10: 3, 20: 2, 50: 1}
+"""Number of agents → cases."""
+LARGE = {5: 10, 20: 3, 100: 1}
 """Agents → cases of that size that are compared with the independent solution."""
 
 
@@ -36,10 +38,11 @@ def test_every_task_has_an_independent_solution() -> None:
     assert set(SOLUTIONS) == set(NAMES)
 
 
+@pytest.mark.parametrize("sizes", [SIZES, pytest.param(LARGE, marks=pytest.mark.slow)], ids=["small", "large"])
 @pytest.mark.parametrize("domain", ["paper", "hardened"])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str) -> None:
-    for agents, cases in SIZES.items():
+def test_the_answer_is_that_of_an_independent_solution(name: str, domain: str, sizes: dict[int, int]) -> None:
+    for agents, cases in sizes.items():
         result = task(name, agents=agents, domain=domain)
         for seed in range(cases):
             played = case(result, seed)
