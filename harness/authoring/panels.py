@@ -137,6 +137,11 @@ class Panel(Protocol):
         """Return the answer that the task's reply form reads from a text, as `Opinion.candidate`; None without one."""
         return candidate(task, case, read(ballot(task, case, case.agents[0]), text).action)
 
+    @staticmethod
+    def unanimous(opinions: Sequence[Opinion]) -> bool:
+        """Whether all gave an answer, and the same one."""
+        return len({opinion.candidate for opinion in opinions}) == 1 and opinions[0].candidate is not None
+
     def outcome(
         self,
         history: Sequence[Sequence[Opinion]],
@@ -154,7 +159,7 @@ class Panel(Protocol):
         """
         common = {
             "history": [[opinion.answer for opinion in opinions] for opinions in history],
-            "unanimous_at": next((i for i, opinions in enumerate(history) if unanimous(opinions)), None),
+            "unanimous_at": next((i for i, opinions in enumerate(history) if self.unanimous(opinions)), None),
             "exit": exit,
             "proposal": proposal,
             "peer_characters": peer_characters,
@@ -162,11 +167,6 @@ class Panel(Protocol):
         }
         last = history[-1] if history else ()
         return Outcome({opinion.agent: opinion.answer for opinion in last}, group, {**common, **facts})
-
-
-def unanimous(opinions: Sequence[Opinion]) -> bool:
-    """Return whether all gave an answer, and the same one."""
-    return len({opinion.candidate for opinion in opinions}) == 1 and opinions[0].candidate is not None
 
 
 def leading(opinions: Sequence[Opinion]) -> Action:

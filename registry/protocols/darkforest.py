@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Play, Range, Task, Turn, plugin
 from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
-from harness.authoring.panels import Opinion, Panel, unanimous
+from harness.authoring.panels import Opinion, Panel
 from harness.authoring.questions import QuestionTask
 from harness.errors import PluginError, near
 from harness.replies import AnswerWithConfidence
@@ -213,9 +213,9 @@ class DarkForest(Panel, CalibratedProtocol):
         when = self._rules.coordinate
         if when == "doubt":
             compared = self._rules.compared or tuple(opinion.agent for opinion in opinions[:2])
-            return uncertain or not unanimous([opinion for opinion in opinions if opinion.agent in compared])
+            return uncertain or not self.unanimous([opinion for opinion in opinions if opinion.agent in compared])
         if when == "disagreement":
-            return not unanimous(opinions)
+            return not self.unanimous(opinions)
         return when == "always" or (when == "uncertain" and uncertain)
 
     def _coordinate(self, task: Task, case: Case, belief: Belief, uncertain: bool, evidence: str) -> Turn:

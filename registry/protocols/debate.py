@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Move, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority, unanimous
+from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority
 from harness.authoring.peers import peer_text
 from harness.authoring.traffic import Traffic
 from harness.errors import PluginError
@@ -60,7 +60,7 @@ class Debate(Panel):
         moves = yield [self.ask(task, case, agent) for agent in members]
         history = [[self.read(task, case, move) for move in moves]]
         traffic, adopted = Traffic(agents), 0
-        while len(history) < self.rounds and not (self.stop == "unanimous" and unanimous(history[-1])):
+        while len(history) < self.rounds and not (self.stop == "unanimous" and self.unanimous(history[-1])):
             previous = history[-1]
             digests = yield from self._digests(task, case, previous, traffic)
             turns = [

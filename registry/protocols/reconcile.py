@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority, unanimous
+from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority
 from harness.authoring.traffic import Traffic
 from harness.replies.with_confidence import Style
 
@@ -60,7 +60,7 @@ class Reconcile(Panel):
         history = [[self.read(task, case, move) for move in moves]]
         dropped: list[list[Action]] = []
         traffic = Traffic(agents)
-        while len(history) <= self.rounds and not unanimous(history[-1]):
+        while len(history) <= self.rounds and not self.unanimous(history[-1]):
             groups, others = group_answers(history[-1], self.groups)
             dropped.append([group[0].answer for group in others])
             moves = yield [self._discuss(task, case, agent, groups, traffic) for agent in members]
@@ -68,7 +68,7 @@ class Reconcile(Panel):
         last = history[-1]
         weights = [self._weight(opinion.confidence) for opinion in last]
         count = majority(task, case, [opinion.answer for opinion in last], weights, self.ties, rng)
-        agreed = unanimous(last)  # a unanimous answer wins even where all votes weigh 0
+        agreed = self.unanimous(last)  # a unanimous answer wins even where all votes weigh 0
         answer = last[0].answer if agreed else count.answer
         return self.outcome(
             history,
