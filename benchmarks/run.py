@@ -133,7 +133,7 @@ class Talker:
         if "'### Final Answer ###'" in question:
             return "### Final Answer ### 0"
         agent = request.id.rsplit("/", 3)[1]
-        if agent not in self._talk:  # whoever is named first in the list of neighbors
+        if agent not in self._talk:  # the one named first in the list of neighbors
             first = request.thread.messages[0]["content"].split("immediate neighbors (")[1].split(",")[0].rstrip(")")
             text = json.dumps({first: "I propose that we all choose 0, because it is the smaller value."})
             self._talk[agent] = "Let me think about it. " * 10 + text
@@ -339,7 +339,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "vllm_stats": lambda smoke: vllm_engine.statistics_modes(measured, __file__, smoke),
 }
 BY_NAME_ONLY = ("cluster", "vllm", "vllm_client", "vllm_stats")
-"""What needs packages that not everybody has."""
+"""What needs packages beyond the core ones."""
 
 
 def main() -> None:

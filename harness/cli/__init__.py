@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
 def _terminated_as_interrupted() -> Iterator[list[int]]:
     """SIGTERM (a batch system, before it kills) and SIGHUP (the terminal is gone) do what Ctrl-C does.
 
-    Yields the list of those that came. One that is ignored (`nohup`), or that somebody else handles, stays so.
+    Yields the list of those that came. One that is ignored (`nohup`), or that other code handles, stays so.
     """
     received: list[int] = []
     process = os.getpid()

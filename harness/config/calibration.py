@@ -128,7 +128,7 @@ def _agent(group: Group, engines: Mapping[str, Engine]) -> Mapping[str, Any]:
 
 def _read(file: Path, name: str) -> CalibrationFile:
     document = storage.read_json(file)
-    place, hint = Place(str(file)), f"Write it anew with `harness fit --spec … --overwrite` ({name})."
+    place, hint = Place(str(file)), f"Write it again with `harness fit --spec … --overwrite` ({name})."
     if document.get("schema") != SCHEMA:
         message = f"not a file of calibrated parameters: its schema is {document.get('schema')!r:.60}, not {SCHEMA!r}"
         raise DataError(message, place=place, hint=hint)

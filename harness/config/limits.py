@@ -2,7 +2,7 @@
 
 They change what is played, so they are part of what a run is. What is spent by a run as a whole is a budget:
 `harness.engines.budget`. Whether a call is allowed never depends on which answer comes first: what a batch of turns
-may take is dealt out before any of them is asked.
+may take is allocated before any of them is asked.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Meter:
             demands = list(map(min, demands, own))
         quotas = demands
         if limits.calls_per_episode is not None:
-            quotas = _dealt(demands, limits.calls_per_episode - sum(self.calls.values()))
+            quotas = _allocate(demands, limits.calls_per_episode - sum(self.calls.values()))
         used = sum(self.tokens.values())
         return {
             turn.agent: TurnQuota(
@@ -116,15 +116,15 @@ class Meter:
         return left
 
 
-def _dealt(demands: Sequence[int], left: int) -> list[int]:
-    """`left` dealt one by one, round after round, to those with demands left."""
-    dealt = [0] * len(demands)
-    while left > 0 and (waiting := [i for i, want in enumerate(demands) if dealt[i] < want]):
+def _allocate(demands: Sequence[int], left: int) -> list[int]:
+    """Allocate `left` one by one, round after round, to those with demands left."""
+    allocated = [0] * len(demands)
+    while left > 0 and (waiting := [i for i, want in enumerate(demands) if allocated[i] < want]):
         rounds = max(1, left // len(waiting))  # as many at once as there are for all who wait
         for i in waiting:
-            share = min(rounds, demands[i] - dealt[i], left)
-            dealt[i], left = dealt[i] + share, left - share
-    return dealt
+            share = min(rounds, demands[i] - allocated[i], left)
+            allocated[i], left = allocated[i] + share, left - share
+    return allocated
 
 
 def _tokens(call: Completion, limits: Sequence[str] | Mapping[str, int]) -> int:

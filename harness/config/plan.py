@@ -76,7 +76,7 @@ class Condition:
         return next(group for group in self.groups if group.name == name)
 
     def assign_groups(self, case: api.Case, seed: int) -> api.Case:
-        """`case` with its agents dealt to groups: the same ones for a seed, whatever the problem or protocol.
+        """`case` with its agents assigned to groups: the same ones for a seed, whatever the problem or protocol.
 
         Raises `SpecError` when a group wants agents that are not there or not free.
         """

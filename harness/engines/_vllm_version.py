@@ -42,7 +42,7 @@ def outside(installed: str) -> bool:
     """
     try:
         first = tuple(int(part) for part in installed.split(".")[:2])
-    except ValueError:  # a build of somebody's own
+    except ValueError:  # a build from source
         return True
     oldest, newest = (tuple(int(part) for part in end.split(".")) for end in RANGE)
     return not oldest <= first <= newest

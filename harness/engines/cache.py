@@ -84,7 +84,7 @@ class Cache(Wrapper):
                 self.hits += 1
                 return answer
         rows = self._sql(f"SELECT answer FROM answers WHERE key IN ({', '.join('?' * len(keys))}) LIMIT 1", *keys)
-        # What cannot be read (damage, another version's) is as good as nothing, and is written anew.
+        # What cannot be read (damage, another version's) is as good as nothing, and is written again.
         if rows and (cached := _read(rows[0][0])) is not None:
             self.hits += 1
             return cached
@@ -96,7 +96,7 @@ class Cache(Wrapper):
             pending.set_exception(error)
             pending.exception()  # retrieved: perhaps no other call waits for it
             raise
-        except BaseException:  # cancelled: the calls that wait ask anew
+        except BaseException:  # cancelled: the calls that wait ask again
             pending.cancel()
             raise
         finally:

@@ -47,6 +47,6 @@ class Mock(Engine, CountsTokens, Describes):
         return len(text.split())
 
     def describe(self) -> Facts:
-        """The fields; of a function only its name, so two functions of one name are told apart by `model` alone."""
+        """The fields; of a function only its name, so only `model` distinguishes two functions of one name."""
         name = getattr(self.function, "__qualname__", type(self.function).__qualname__) if self.function else None
         return {**super().describe(), "function": name}

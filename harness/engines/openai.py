@@ -256,7 +256,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         raise AssertionError("unreachable")
 
     async def _post(self, replica: Replica, body: dict[str, Any]) -> object:
-        """One try. The client's own timeout begins anew with every byte that comes."""
+        """One try. The client's own timeout starts again with every byte that comes."""
         try:
             async with asyncio.timeout(self.timeout):
                 return await replica.client.post("/chat/completions", cast_to=object, body=body)

@@ -18,7 +18,7 @@ class EngineSwitcher:
 
     An engine's requests wait while another one works. It is replaced when it has none left, by the one for which most
     are waiting: since many episodes run at once, and a batch's moves are awaited together, there are few switches.
-    The engine that is replaced sleeps where it can (`Sleeps`), else it is closed and its next start loads it anew.
+    The engine that is replaced sleeps where it can (`Sleeps`), else it is closed and its next start loads it again.
 
     Args:
         engines: the names of the engines.

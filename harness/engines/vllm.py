@@ -380,7 +380,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         return output
 
     def _replica(self, thread: Thread) -> int | None:
-        """Data parallel: threads are dealt out in turn and stay, or the replica's prefix cache would be lost."""
+        """Data parallel: threads are assigned in turn and stay, or the replica's prefix cache would be lost."""
         replicas = self._engine.vllm_config.parallel_config.data_parallel_size
         if replicas == 1:
             return None
