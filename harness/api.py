@@ -132,7 +132,7 @@ class Turn:
         name: the template: `<name>.j2` of the agent's prompt set.
         observation: what the agent sees now. Template variables, together with `context`.
         reply: the form of the reply.
-        context:: what the agent knows from the start. `system.j2` renders it when the conversation starts.
+        context: what the agent knows from the start. `system.j2` renders it when the conversation starts.
         parse_retries: how often an unreadable reply is asked for again.
         fresh: whether to start a new conversation.
         peer_texts: texts of other agents that appear here for the first time; their tokens are counted.

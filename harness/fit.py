@@ -167,7 +167,7 @@ def _derived(
 
 
 def _on_panel(body: Any, members: set[str]) -> Any:
-    """A group of agents as far as it sits on the panel; None if none of it does."""
+    """The part of a group of agents that is on the panel; None if none of it does."""
     if not isinstance(body, Mapping) or "agents" not in body:
         return body
     left = [agent for agent in body["agents"] if agent in members]

@@ -211,3 +211,9 @@ def test_a_megabyte_of_anything_is_read(piece: str, form: Any) -> None:
     """A reading that takes quadratic time would not come back."""
     parsed = form.parse(piece * (1_000_000 // len(piece)))
     assert (parsed.action is None) == (parsed.error is not None)
+
+
+@pytest.mark.parametrize("form", [Choice(()), Labelled(())])
+@pytest.mark.parametrize("text", ["", "x", "ACTION: x", '{"action": "x"}'])
+def test_a_form_without_options_reads_nothing(form: Choice | Labelled, text: str) -> None:
+    assert form.parse(text).action is None and form.parse(text).error

@@ -26,7 +26,7 @@ class Estimate:
         conditions, episodes: exact.
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
-        input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse_retries,
+        input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
             `REPLY_TOKENS` (or max_tokens) a reply and four characters a token.
     """
 

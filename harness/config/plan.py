@@ -24,7 +24,7 @@ from harness.errors import Place, PluginError, SetupError, SpecError, near
 
 @dataclass(frozen=True)
 class Group:
-    """Agents that play alike: which model (by name) or which policy sits there, with which prompts."""
+    """Agents that play alike: which model (by name) or which policy plays them, with which prompts."""
 
     name: str
     prompts: PromptSet
@@ -46,7 +46,7 @@ class Group:
     def make_policy(self, agent: str, case: api.Case, seed: int) -> api.Policy:
         """A policy of the group, as it is when a case begins; `seed` is for policies that know the case."""
         if self.policy is None:
-            raise TypeError(f"in group {self.name!r} sits a model")
+            raise TypeError(f"a model plays group {self.name!r}")
         player = self.policy()
         if isinstance(player, InformedPolicy):
             player.inform(agent, case, seed)

@@ -32,7 +32,7 @@ class GroupEntry(TypedDict, total=False):
         list[str] | str, "these agents by name; or the ${variable} that the matrix turns into such a list"
     ]
     prompts: Annotated[str, "the group's own prompt set"]
-    baseline: Annotated[Plugin, "who sits here when no --model is given"]
+    baseline: Annotated[Plugin, "the policy that plays here when no --model is given"]
     scored: Annotated[bool, "false: answers of these agents do not count"]
     generation_kwargs: dict[str, Any]
 
@@ -65,14 +65,14 @@ class SpecEntry(TypedDict, total=False):
     description: str
     extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]
     agents: Annotated[
-        dict[str, str | GroupEntry], "who sits where: `default`, and further groups by share, count or name"
+        dict[str, str | GroupEntry], "who plays which agents: `default`, and further groups by share, count or name"
     ]
     models: Annotated[dict[str, Plugin], "further models by name: an engine and its arguments"]
     matrix: Annotated[
         dict[str, Annotated[list[Any], _Filled]],
         "swept values; ${name} inserts one. A value may be a mapping with a `name`: ${size.key}",
     ]
-    baseline: Annotated[Plugin, "the policy that sits when no --model is given"]
+    baseline: Annotated[Plugin, "the policy that plays when no --model is given"]
     generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
     constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
     fit: Annotated[FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"]

@@ -340,7 +340,7 @@ def _check_matrix(spec: Spec) -> None:
 
 
 def _no_variable(variable: str, matrix: Mapping[str, list[Any]], variables: Sequence[str]) -> str | None:
-    """Why `${variable}` has no value where only `known` variables do; None if it has one."""
+    """Why `${variable}` has no value where only these `variables` do; None if it has one."""
     name, *keys = variable.split(".")
     if name not in matrix:
         return f"${{{variable}}} is not in the matrix. {near(name, variables)}"

@@ -54,8 +54,8 @@ MARKS = re.compile(rf"{DECORATION.pattern}(?:\\text\{{)?")
 class OptionTable:
     """Finds options in text: the longest, between the borders of words ("Group 12" is not "Group 1", 1.0 not 1).
 
-    Case is ignored unless options differ in nothing else. The words of an option may be joined in any way: GRAB_LEFT,
-    grab left, Grab-Left, GRABLEFT.
+    Case is ignored, letter by letter, unless options differ in nothing else. The words of an option may be joined in
+    any way: GRAB_LEFT, grab left, Grab-Left, GRABLEFT.
 
     Attributes:
         pattern: matches an option.
@@ -72,8 +72,9 @@ class OptionTable:
             unique = joined[_JOINT.sub("", name).casefold()] == 1
             words = [r"\s+".join(map(re.escape, part.split())) for part in (_JOINT.split(name) if unique else [name])]
             patterns.append(r"[\s_\\-]{0,3}".join(words))
+        any_of = f"(?:({')|('.join(patterns)}))" if patterns else "(?!)"
         self.pattern = re.compile(
-            rf"(?<![^\W_])(?<!\w-)(?<!\d\.)(?:({')|('.join(patterns)}))(?![^\W_]|%|\.\d|[_'’-][^\W_])",
+            rf"(?<![^\W_])(?<!\w-)(?<!\d\.){any_of}(?![^\W_]|%|\.\d|[_'’-][^\W_])",
             re.IGNORECASE if fold else 0,
         )
 

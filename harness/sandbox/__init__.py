@@ -30,11 +30,11 @@ from ._machine import Protections, Provider, report
 from ._parent import TICK, Fence, Process, ProgramLimits, explain_end
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "output", "crashed", "refused"]
-"""How a check explain_end.
+"""How a check ended.
 
     passed   check(candidate) returned            memory   the program ran out of memory
     failed   an assertion of the test failed      output   it wrote or returned too much, or too many files
-    error    it does not load, or raised          crashed  its process explain_end, or did not keep to the form
+    error    it does not load, or raised          crashed  its process ended, or did not keep to the form
     timeout  it took too long                     refused  it was not run: too long a text, or no test
 """
 ExecutionStatus = Literal["ok", "error", "timeout", "memory", "output", "crashed", "refused"]
@@ -60,7 +60,7 @@ def using(provider: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a program is right, how its check explain_end, and why, in words (at most about 2,000 characters)."""
+    """Whether a program is right, how its check ended, and why, in words (at most about 2,000 characters)."""
 
     passed: bool
     status: Status
@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How a program explain_end, and its bounded output."""
+    """How a program ended, and its bounded output."""
 
     status: ExecutionStatus
     output: str
@@ -108,9 +108,7 @@ def check(
         checker = fence.start(job, requests=requests_out, replies=replies_in, verdict=verdict_out)
         fence.await_ready()
         output, reason = fence.read(verdict_in, 100_000, time.monotonic() + limits.wall)
-        if output.startswith(
-            b'["gone"'
-        ):  # bubblewrap says a little later how the process explain_end that it waits for
+        if output.startswith(b'["gone"'):  # bubblewrap says a little later how the process ended that it waits for
             fence.await_end(solver, time.monotonic() + TICK)
         fence.end()
         status, detail = _verdict(output, reason, solver, checker, limits)
@@ -122,7 +120,7 @@ def _verdict(output: bytes, reason: str, solver: Process, checker: Process, limi
         return "timeout", f"no verdict after {limits.wall} s"
     if reason == "output":
         return "output", f"the program made more than {limits.files} files"
-    if not output:  # the test itself was explain_end: a loop, or too large a value
+    if not output:  # the test itself was ended: a loop, or too large a value
         status, detail = explain_end(checker, limits.cpu)
         return status, f"{detail} (in the test's process)"
     status, detail = json.loads(output)

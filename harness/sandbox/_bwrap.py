@@ -1,4 +1,4 @@
-"""Bubblewrap as the fence around files: an observation of the machine in which nothing else is (bwrap(1)).
+"""Bubblewrap as the fence around files: a view of the machine in which nothing else is (bwrap(1)).
 
 The process gets namespaces of its own: it sees Python's library, to read, and its own folder; no other process, no
 network, no host name. What the process gives up itself (`_confine`) it gives up in there as well.

@@ -60,7 +60,7 @@ def _below(name: str, item: Any) -> Any:
 
 
 def redacted(text: str, secrets: Collection[str] = ()) -> str:
-    """Prose (an error, a line of a log) with "…" for the `known` secrets and for what looks like one.
+    """Prose (an error, a line of a log) with "…" for the `secrets` and for what looks like one.
 
     >>> redacted("401 for api_key=abc at https://tok@host: wrong key", ["tok"])
     '401 for api_key=… at https://…@host: wrong key'
@@ -72,7 +72,7 @@ def redacted(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def secrets_of(value: Any, secret: bool = False) -> Iterator[str]:
-    """The texts that `without_secrets` takes out of a configuration, each to be `known` to `redacted`."""
+    """The texts that `without_secrets` takes out of a configuration, each one of the `secrets` of `redacted`."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from secrets_of(item, secret or bool(_NAME.search(str(key)) or _HEADERS.search(str(key))))
