@@ -78,12 +78,15 @@ def refusal(error: Exception) -> type[EngineError] | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """The seconds that a server asks to wait (`Retry-After`, a number or a date); 0 where it asks for none."""
-    text = headers.get("retry-after") or ""
-    with contextlib.suppress(ValueError):
-        return max(0.0, float(text))
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    """The seconds that a server asks to wait; 0 where it asks for none.
+
+    That is `retry-after-ms`, or `Retry-After` as seconds or a date.
+    """
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with contextlib.suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) / unit)
+    with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return 0.0
 
 
@@ -141,8 +144,8 @@ def _storable(text: str) -> str:
 
 def _usage(usage: Any) -> dict[str, int | None]:
     def count(*places: tuple[Any, str]) -> int | None:
-        numbers = (part.get(name) for part, name in places if isinstance(part, dict))
-        return next((n for n in numbers if type(n) is int and 0 <= n < 10**15), None)
+        numbers = (_count(part.get(name)) for part, name in places if isinstance(part, dict))
+        return next((n for n in numbers if n is not None), None)
 
     details = usage if isinstance(usage, dict) else {}
     prompt, completion = details.get("prompt_tokens_details"), details.get("completion_tokens_details")
@@ -152,3 +155,12 @@ def _usage(usage: Any) -> dict[str, int | None]:
         "cached_tokens": count((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens")),
         "reasoning_tokens": count((completion, "reasoning_tokens"), (usage, "reasoning_tokens")),
     }
+
+
+def _count(number: Any) -> int | None:
+    """A count as servers write it: 7, 7.0, "7"."""
+    if isinstance(number, str) and number.isdecimal() and len(number) < 16:
+        return int(number)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    return number if type(number) is int and 0 <= number < 10**15 else None

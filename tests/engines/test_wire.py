@@ -82,7 +82,19 @@ def test_usage_may_be_missing_null_or_odd() -> None:
 
 @pytest.mark.parametrize(
     ("usage", "count"),
-    [(7, 7), ("7", None), (-7, None), (7.5, None), (True, None), (10**99, None), (float("nan"), None)],
+    [
+        (7, 7),
+        (7.0, 7),
+        ("7", 7),
+        ("", None),
+        ("-7", None),
+        ("7" * 99, None),
+        (-7, None),
+        (7.5, None),
+        (True, None),
+        (10**99, None),
+        (float("nan"), None),
+    ],
 )
 def test_counts_of_tokens_are_whole_numbers(usage: Any, count: int | None) -> None:
     answer = read_completion({**chat("yes"), "usage": {"completion_tokens": usage}}, 0.1)
@@ -174,6 +186,8 @@ def test_splitting_loses_nothing_but_tags_and_blanks(text: str, opened: bool | N
         ({"retry-after": "nan"}, 0.0),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"retry-after": "soon"}, 0.0),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "1"}, 1.0),
         ({}, 0.0),
     ],
 )
