@@ -99,15 +99,16 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         """
         if self.tokenizer:
             count_tokens(self.tokenizer, "a wrong name shows now, not in the middle of a run")
-        self._is_open, self._ended = True, asyncio.get_running_loop().create_future()
-        self._replicas = Replicas(self._connect())
+        self._ended = asyncio.get_running_loop().create_future()
         try:
+            self._replicas = Replicas(self._connect())
             problems = await asyncio.gather(*map(self._probe, self._replicas.all))
             if self._replicas.all_unhealthy:
                 raise next(filter(None, reversed(problems)))
-        except SetupError:
+        except BaseException:
             await self.close()
             raise
+        self._is_open = True
 
     def count_tokens(self, text: str) -> int | None:
         """By `tokenizer`; None without one."""
@@ -142,6 +143,7 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         try:
             import openai
 
+            self._check_key()  # before there is anything to close
             # It takes a fifth of the CPU time of the default client.
             transports = [openai.DefaultAioHttpClient(timeout=self.timeout) for _ in urls]
         except (ImportError, AttributeError, RuntimeError) as error:  # none, an old one, or one without aiohttp
@@ -149,13 +151,6 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
                 f"the engine openai needs the package openai ({error})",
                 hint='Install it: pip install "mas-eval-harness[openai]"',
             ) from error
-        self._key = os.environ.get(self.api_key_env, "")
-        if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
-            raise SetupError(
-                f"no API key: the environment variable {self.api_key_env} is not set",
-                hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
-                f"  export {self.api_key_env}=…",
-            )
         replicas = []
         for url, transport in zip(urls, transports, strict=True):
             client = openai.AsyncOpenAI(
@@ -167,6 +162,15 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
             )
             replicas.append(Replica(_public(url) if url else "the provider", client, self.max_connections))
         return replicas
+
+    def _check_key(self) -> None:
+        self._key = os.environ.get(self.api_key_env, "")
+        if not self._key and not self.base_url and not os.environ.get("OPENAI_BASE_URL"):
+            raise SetupError(
+                f"no API key: the environment variable {self.api_key_env} is not set",
+                hint=f"Set it, name another one with api_key_env=, or point base_url= at your own server.\n"
+                f"  export {self.api_key_env}=…",
+            )
 
     async def _probe(self, replica: Replica) -> SetupError | None:
         """Find out whether a server can answer; returns why not. Raises what a person has to mend."""
@@ -315,8 +319,9 @@ class OpenAI(Engine, CountsTokens, Describes, Reports, Retries):
         """
         import openai
 
-        outage = error if has_died(error) else None
-        if outage is None and (last or isinstance(error, openai.APIConnectionError | TimeoutError)):
+        is_lost = isinstance(error, openai.APIConnectionError | TimeoutError)
+        outage = error if has_died(error) or (is_lost and replica.unhealthy is not None) else None
+        if outage is None and (last or (is_lost and len(self._replicas.all) > 1)):
             try:
                 await replica.probe(self.timeout)  # else the connection broke, or this one request took too long
             except Exception as failure:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from aiohttp import web
 
 from harness.api import Completion
 from harness.engine_api import Thread
@@ -261,6 +262,22 @@ def test_a_model_that_goes_away_names_those_the_server_has() -> None:
         using(server, work)
 
 
+def test_while_a_single_server_may_be_asked_again_no_probe_is_sent() -> None:
+    probes: list[web.Request] = []
+
+    async def count(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+        probes.append(request)
+        return web.json_response({"data": []})
+
+    async def work(engine: OpenAI) -> str:
+        server.models_fault = count
+        return (await engine.complete(request("Hello?"))).text
+
+    with FakeOpenAI(script=[reset, hang, reset, None]) as server:
+        assert using(server, work, timeout=0.3, max_retries=3) == "hello"
+    assert not probes
+
+
 def test_a_server_that_goes_away_is_fatal() -> None:
     async def work(engine: OpenAI) -> None:
         assert (await engine.complete(request("Hello?"))).text == "hello"
@@ -334,8 +351,14 @@ def test_a_key_comes_from_the_environment_and_is_never_shown() -> None:
 
 
 def test_the_provider_needs_a_key() -> None:
-    with pytest.raises(SetupError, match=r"NO_SUCH_KEY is not set\n.*base_url="):
-        asyncio.run(OpenAI(model="m", api_key_env="NO_SUCH_KEY").start())
+    async def work() -> None:
+        engine = OpenAI(model="m", api_key_env="NO_SUCH_KEY")
+        with pytest.raises(SetupError, match=r"NO_SUCH_KEY is not set\n.*base_url="):
+            await engine.start()
+        with pytest.raises(EngineFatalError, match="not started"):
+            await engine.complete(request("Hello?"))
+
+    asyncio.run(work())
 
 
 def test_the_description_holds_no_secrets() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from aiohttp import web
 
 import harness
 from harness.cli import main
@@ -18,7 +19,7 @@ from harness.engines._replicas import Replica, Replicas
 from harness.engines.openai import OpenAI
 from harness.errors import EngineFatalError, RequestError, SetupError
 from tests.engines import test_openai
-from tests.helpers.fake_openai import FakeOpenAI, Fault, garbage, reset, status
+from tests.helpers.fake_openai import FakeOpenAI, Fault, garbage, hang, reset, status
 from tests.helpers.toy import TOY
 
 T = TypeVar("T")
@@ -81,6 +82,21 @@ def test_one_that_goes_away_is_left_out_and_its_conversations_go_on(servers: lis
         (servers[0].url, 0), (servers[1].url, 1), (servers[2].url, 0),
     ]  # fmt: skip
     assert "onnect" in report["replicas"][1]["unhealthy"] and "unhealthy" not in report["replicas"][0]
+
+
+def test_a_server_that_hangs_is_probed_once_and_not_for_every_request(servers: list[FakeOpenAI]) -> None:
+    probes: list[web.Request] = []
+
+    async def count(server: FakeOpenAI, request: web.Request) -> web.StreamResponse:
+        probes.append(request)
+        return await hang(server, request)
+
+    async def work(engine: OpenAI) -> list[str]:
+        servers[0].faults, servers[0].models_fault = lambda body: hang, count
+        return await asyncio.gather(*(say(engine, Thread(), "?") for _ in range(9)))
+
+    assert set(using(servers, work, timeout=0.5, max_connections=1)) == {"from 1", "from 2"}
+    assert len(servers[0].bodies) == 3 and len(probes) == 1
 
 
 def test_a_model_that_died_behind_its_server_is_left_out_at_once(servers: list[FakeOpenAI]) -> None:
