@@ -167,6 +167,33 @@ def test_validate_names_the_place(project: Path, capsys: pytest.CaptureFixture[s
     assert f"ZeroDivisionError: division by zero (registry/tasks/faulty.py:{LINE})" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("raising", "kind"),
+    [
+        pytest.param('raise SyntaxError("x", ("f", 1, "a", "text"))', "SyntaxError", id="syntax"),
+        pytest.param("raise NoNotesError", "NoNotesError", id="notes"),
+    ],
+)
+def test_a_traceback_that_cannot_be_printed(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], raising: str, kind: str
+) -> None:
+    head, body = POLICY.split("@plugin")
+    (project / "registry/policies/absent.py").write_text(
+        f"{head}class NoNotesError(LookupError):\n    @property\n    def __notes__(self):\n        raise RuntimeError\n"
+        + "@plugin"
+        + body.replace('raise LookupError("no move")', raising)
+    )
+    arguments = ["eval", "--spec", spec(project, policy="absent"), "--output_path", str(tmp_path / "r")]
+    assert command(project, *arguments, "--repeats", "2") == 1, "every episode failed"
+    assert "Traceback" not in capsys.readouterr().err
+    first, second = errors(tmp_path / "r")
+    assert (first["stage"], first["episode"], second["episode"]) == ("play", "all/c/0", "all/c/1")
+    assert first["error"].startswith(kind) and first["traceback"].endswith(kind)
+    assert "absent.py" in first["traceback"]
+    assert command(project, *arguments, "--repeats", "2", "--debug") == 1
+    assert "absent.py" in capsys.readouterr().err
+
+
 def test_an_error_that_cannot_even_be_printed(tmp_path: Path) -> None:
     class MuteError(Exception):
         def __str__(self) -> str:

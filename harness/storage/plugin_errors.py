@@ -61,7 +61,10 @@ def plugin_frames(error: BaseException) -> list[tuple[FrameType, int]]:
 
 def whole(error: BaseException) -> str:
     """The traceback as Python prints it, bounded in length."""
-    text = "".join(traceback.format_exception(error))
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # a plugin's error may hold what Python cannot print
+        text = "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
     half = _LONGEST_TRACEBACK // 2
     return text if len(text) <= 2 * half else f"{text[:half]}\n  …\n{text[-half:]}"
 
