@@ -37,7 +37,7 @@ UNFINISHED = "unfinished"
 """The `Move.error_kind` of a turn that is about to be asked again, with its answers so far; no protocol sees it."""
 _GATHER = 0.02
 _SYNC = 1.0
-_MOST_WAITING = 1000  # lines
+_MOST_WAITING = 1 << 24  # bytes
 RESUME = "resume"
 """The `k` of the line with which a process begins that goes on writing a journal."""
 Line = dict[str, Any]
@@ -65,7 +65,9 @@ class Journal:
         lines a checksum. Raises `StorageError` for a file that cannot be written."""
         self.path, self._seal = path, seal
         self._encode = json.JSONEncoder(separators=(",", ":"), default=str if lenient else None).encode
-        self._waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)  # None: there will be no more
+        self._waiting: queue.Queue[bytes | None] = queue.Queue()  # None: there will be no more
+        self._size = 0  # bytes appended and not yet written
+        self._change = threading.Condition()
         self._hurry = threading.Event()
         self._failure: StorageError | None = None
         self._was_raised = False
@@ -86,8 +88,11 @@ class Journal:
         """
         data = self._encode(line).encode("ascii")
         data = sealed(data) if self._seal else data + b"\n"
-        self._raise_failure()
-        self._waiting.put(data)
+        with self._change:
+            self._change.wait_for(lambda: self._size <= _MOST_WAITING)
+            self._raise_failure()
+            self._size += len(data)
+            self._waiting.put(data)
 
     def flush(self) -> None:
         """Wait until everything is with the operating system. Raises `StorageError`."""
@@ -118,14 +123,18 @@ class Journal:
             self._hurry.wait(_GATHER)
             lines += [self._waiting.get() for _ in range(self._waiting.qsize())]
             ending = None in lines
+            data = b"".join(filter(None, lines))
             try:
                 if self._failure is None:
-                    self._write(b"".join(filter(None, lines)))
+                    self._write(data)
                     if ending or time.monotonic() - synced >= _SYNC:
                         self._sync()
                         synced = time.monotonic()
             except Exception as error:  # whatever it is: no call may wait for this thread for ever
                 self._fail(error)
+            with self._change:
+                self._size -= len(data)
+                self._change.notify_all()
             for _ in lines:
                 self._waiting.task_done()
 
