@@ -67,6 +67,27 @@ def test_values_that_double_themselves(tmp_path: Path, first: str, later: str, u
     assert "what ${…} inserts comes to more than 10,000,000 characters" in refused(tmp_path, text)
 
 
+def nested(variables: int, deep: int, used: str) -> str:
+    """A spec whose swept values nest through one another: `deep` brackets for each variable."""
+    text = BASE.replace("size: 2", f"size: 2, metadata: {{x: '{used}'}}") + "matrix:\n  v0: [{name: a, k: x}]\n"
+    value = "[" * deep + "'${v%d.k}'" + "]" * deep
+    return text + "".join(f"  v{i}: [{{name: a, k: {value % (i - 1)}}}]\n" for i in range(1, variables))
+
+
+@pytest.mark.parametrize("used", ["${v39.k}", "text ${v39.k}"])
+def test_values_that_nest_in_one_another(tmp_path: Path, used: str) -> None:
+    report = refused(tmp_path, nested(40, 30, used))
+    assert "s.yaml:8:3: what ${…} inserts is nested deeper than 40 levels" in report
+
+
+def test_data_of_thousands_of_levels() -> None:
+    data: dict[str, object] = {}
+    for _ in range(3000):
+        data = {"a": data}
+    with pytest.raises(SpecError, match="<dict>: a spec is plain data: maximum recursion depth"):
+        spec.parse(data, builtin())
+
+
 def test_a_long_text_inserted_often(tmp_path: Path) -> None:
     often = "${a}" * 1000
     text = BASE.replace("size: 2", f"size: 2, metadata: {{x: '{often}'}}") + f"matrix: {{a: ['{'x' * 100_000}']}}\n"

@@ -106,7 +106,7 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
     """A spec from plain data, for Python callers; arguments and errors otherwise as in `load`."""
     try:
         text = json.dumps(data, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise SpecError(f"a spec is plain data: {error}", place=Place("<dict>")) from None
     return _changed(_extended(yamls.parse(text, "<dict>"), project, ()), overrides, keys)
 
@@ -372,10 +372,18 @@ class _Room:
 
     def take(self, value: Any) -> Any:
         """`value`, counted with all that is in it, as often as it is there. Raises `SpecError`."""
-        self.left -= len(str(value))
-        if self.left < 0:
-            message = f"what ${{…}} inserts comes to more than {MAX_EXPANDED:,} characters"
-            raise SpecError(message, place=self.place, hint="Values that insert others twice grow quickly.")
+        waiting: list[tuple[Any, int]] = [(value, 0)]
+        while waiting:  # values that nest through one another may be deeper than Python recurses
+            item, depth = waiting.pop()
+            self.left -= 10 + (len(item) if isinstance(item, str) else 0)
+            if self.left < 0:
+                message = f"what ${{…}} inserts comes to more than {MAX_EXPANDED:,} characters"
+                raise SpecError(message, place=self.place, hint="Values that insert others twice grow quickly.")
+            if depth > yamls.MAX_DEPTH:
+                message = f"what ${{…}} inserts is nested deeper than {yamls.MAX_DEPTH} levels"
+                raise SpecError(message, place=self.place)
+            inner = [*item, *item.values()] if isinstance(item, dict) else item if isinstance(item, list) else ()
+            waiting += [(one, depth + 1) for one in inner]
         return value
 
 
