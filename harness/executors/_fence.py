@@ -11,8 +11,8 @@ import logging
 import time
 from pathlib import Path
 
-from harness.errors import StorageError
-from harness.storage.locks import LOCK, holder
+from harness.errors import DataError, StorageError
+from harness.storage.locks import LOCK, Lock, holder
 
 PATIENCE = 30.0
 """Seconds to wait for workers to be gone. Ray ends those of a dead driver within a few."""
@@ -24,6 +24,16 @@ _log = logging.getLogger(__name__)
 def path_of(folder: Path, worker: int) -> Path:
     """The lock file of a worker."""
     return folder / f"{LOCK}-{worker}"
+
+
+def hold(folder: Path, worker: int) -> Lock:
+    """Hold a worker's lock until it is released. Raises `StorageError`."""
+    try:
+        return Lock(folder, path_of(folder, worker).name)
+    except DataError:
+        raise StorageError(f"another process is worker {worker} of {folder}") from None
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror or error}") from None
 
 
 def wait(*locks: Path, patience: float = PATIENCE, silent: float = _SILENT) -> None:

@@ -103,12 +103,10 @@ class Worker:
         """
         try:
             settings = _read(here, root, config)
-            self._lock = Lock(settings.folder, _fence.path_of(settings.folder, number).name)
+            self._lock = _fence.hold(settings.folder, number)
             plan = _plan(settings, root)
         except UserError as failure:
             return failure
-        except OSError as error:
-            return StorageError(f"cannot write to {settings.folder}: {error.strerror or error}")
         self._conditions = {condition.id: condition for condition in plan.conditions}
         self._usage = WorkerUsage(settings.options.budget, self._news.set)
         work = Work(plan, settings.folder, settings.options, self._moves, (), 0, self._on_score, self._usage, {})

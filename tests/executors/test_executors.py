@@ -13,7 +13,7 @@ from harness import storage
 from harness.cli import main
 from harness.config.plan import Plan
 from harness.engines.mock import Mock
-from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, UserError
+from harness.errors import EngineFatalError, RequestError, SetupError, SpecError, StorageError, UserError
 from harness.executors import _fence, choose_executor
 from harness.executors._worker import Worker, WorkerUpdate
 from harness.executors.local import Local
@@ -255,6 +255,19 @@ def test_a_machine_that_is_not_like_the_others_is_found_out(tmp_path: Path, chan
     assert isinstance(failure, SetupError)
     with pytest.raises(SetupError, match=says):
         raise failure
+
+
+def test_a_worker_that_another_process_is_already(tmp_path: Path) -> None:
+    lock = locks.Lock(tmp_path, ".lock-7")
+    failure = with_worker(tmp_path, Dice(), nothing)
+    lock.release()
+    assert isinstance(failure, StorageError) and str(failure) == f"another process is worker 7 of {tmp_path}"
+
+
+def test_a_lock_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / ".lock-7").mkdir()
+    failure = with_worker(tmp_path, Dice(), nothing)
+    assert isinstance(failure, StorageError) and str(failure) == f"cannot write to {tmp_path}: Is a directory"
 
 
 def test_a_project_that_is_not_there_too(tmp_path: Path) -> None:
