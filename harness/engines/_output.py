@@ -7,10 +7,10 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from harness.storage.files import no_link
 from harness.storage.redaction import redacted
@@ -23,9 +23,15 @@ _MOST = 8_000_000
 _LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "ray")
 """Packages whose loggers write to the console by handlers of their own."""
 
+_files: list[TextIO] = []
+"""Those of the engines that are open."""
+
 
 class Output:
     """The output of one engine.
+
+    Several may be open at once. Handlers of loggers write to one file only, that of the engine that opened first; when
+    it closes they go on with another's.
 
     Without a `path` all goes where it always went.
 
@@ -60,7 +66,10 @@ class Output:
             try:
                 yield
             finally:
-                _move_handlers((*console, sys.__stdout__, sys.__stderr__), file)
+                before = (*console, sys.__stdout__, sys.__stderr__)
+                for package, handler in _handlers():
+                    if package in _LOGGERS and handler.stream in before:
+                        handler.setStream(file)
                 file.flush()
 
     def begin(self, title: str) -> None:
@@ -89,9 +98,12 @@ class Output:
             return None
 
     def close(self) -> None:
-        """Let the file go; loggers that wrote to it write to standard error again."""
+        """Let the file go; loggers that wrote to it write to another open engine's, or to standard error again."""
         if self._file is not None:
-            _move_handlers((self._file,), sys.stderr)
+            _files.remove(self._file)
+            for _, handler in _handlers():  # of every logger: a library may have configured the root logger
+                if handler.stream is self._file:
+                    handler.setStream(_files[0] if _files else sys.stderr)
             self._file.close()
             self._file = None
 
@@ -99,16 +111,17 @@ class Output:
         if self._file is None:
             own = no_link(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._file = os.fdopen(own, "a", encoding="utf-8", errors="backslashreplace", buffering=1)
+            _files.append(self._file)
         return self._file
 
 
-def _move_handlers(streams: Collection[TextIO | None], to: TextIO) -> None:
-    """Let the handlers of packages' loggers that write to one of these streams write to another one."""
-    for name, logger in list(logging.root.manager.loggerDict.items()):
-        if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LOGGERS:
+def _handlers() -> Iterator[tuple[str, logging.StreamHandler[Any]]]:
+    """Every logger's plain handlers that write to a stream, with the name of the logger's package."""
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
             for handler in logger.handlers:
-                if type(handler) is logging.StreamHandler and handler.stream in streams:
-                    handler.setStream(to)
+                if type(handler) is logging.StreamHandler:
+                    yield logger.name.partition(".")[0], handler
 
 
 # ---------------------------------------------------------------------------------- why it failed

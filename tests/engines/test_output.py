@@ -98,6 +98,37 @@ def test_a_second_start_appends(tmp_path: Path) -> None:
     assert (tmp_path / "engine.log").read_text().count("--- an engine") == 2
 
 
+TWO = """
+import logging, sys
+from pathlib import Path
+from harness.engines._output import Output
+
+outputs = [Output(), Output()]
+for output, path in zip(outputs, sys.argv[1:], strict=True):
+    output.path = Path(path)
+    output.begin("an engine")
+    with output.diverted():
+        if not logging.root.handlers:
+            logging.basicConfig()
+            logging.getLogger("vllm").addHandler(logging.StreamHandler())
+            logging.getLogger("vllm").propagate = False
+for end in ("both", "one", "none"):
+    logging.getLogger("vllm.worker").warning("vLLM: %s", end)
+    logging.getLogger("other").warning(end)
+    if outputs:
+        outputs.pop(0).close()
+"""
+
+
+def test_with_one_of_two_engines_closed_loggers_write_to_the_others_file(tmp_path: Path) -> None:
+    files = [tmp_path / "first.log", tmp_path / "second.log"]
+    command = [sys.executable, "-c", TWO, *map(str, files)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert done.stderr == "vLLM: none\nWARNING:other:none\n"
+    for file, end in zip(files, ("both", "one"), strict=True):
+        assert file.read_text().splitlines()[1:] == [f"vLLM: {end}", f"WARNING:other:{end}"]
+
+
 def test_a_run_names_the_file_before_it_starts_an_engine(tmp_path: Path) -> None:
     class Heard(Mock, WritesLog):
         heard: tuple[object, ...] = ()
