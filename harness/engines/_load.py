@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -63,18 +64,20 @@ class Load:
 
     def observe(self, stats: Any, replica: int = 0) -> None:
         """Take in one step's `SchedulerStats` of vLLM."""
+        waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
+        state = stats.num_running_reqs, waiting, stats.kv_cache_usage
+        begun, preempted = stats.prefix_cache_stats.requests, stats.prefix_cache_stats.preempted_requests
         if self._in_flight:
             self._advance()
-        waiting = stats.num_waiting_reqs + stats.num_skipped_waiting_reqs
-        self._replicas[replica] = stats.num_running_reqs, waiting, stats.kv_cache_usage
+        self._replicas[replica] = state
         self.running = sum(state[0] for state in self._replicas.values())
         self.waiting = sum(state[1] for state in self._replicas.values())
         self.kv_use = max(state[2] for state in self._replicas.values())
         for i, value in enumerate((self.running, self.waiting, self.kv_use)):
             self._most[i] = max(self._most[i], value)
         self._reports += 1
-        self._begun += stats.prefix_cache_stats.requests
-        self._preempted += stats.prefix_cache_stats.preempted_requests
+        self._begun += begun
+        self._preempted += preempted
         # It may say so while a request that was just handed over has not reached it yet: that one has not begun.
         if not self.running and not self.waiting and self._begun >= self._handed:
             self._is_idle = True
@@ -129,7 +132,10 @@ class Listener:
 
     def record(self, scheduler_stats: Any = None, *_: Any, **__: Any) -> None:
         if scheduler_stats is not None:
-            self._load.observe(scheduler_stats, self._replica)
+            # An error here would end the task that takes in vLLM's replies. An unchecked version may lack an attribute;
+            # then there are no statistics.
+            with contextlib.suppress(AttributeError):
+                self._load.observe(scheduler_stats, self._replica)
             self._gate.advance()
 
     def log_engine_initialized(self) -> None: ...

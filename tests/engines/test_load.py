@@ -176,3 +176,13 @@ def test_a_listener_lets_requests_through_as_the_scheduler_says() -> None:
     listener.record_sleep_state(1, 1)
     listener.log()
     assert load.running == 3
+
+
+def test_statistics_that_lack_something_are_no_error() -> None:
+    load = Load(8)
+    complete, lacking = stats(3), stats(5)
+    del lacking.prefix_cache_stats
+    listener = Listener(load, PriorityGate(load.admits), 0)
+    listener.record(complete)
+    listener.record(lacking)
+    assert load.running == 3
