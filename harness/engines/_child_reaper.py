@@ -89,7 +89,11 @@ class ChildReaper:
         """End the processes that still run; returns once none does. May be called twice."""
         process = self._let_go()
         if process is not None:
-            process.wait()  # 20 seconds at most
+            try:
+                process.wait(30)  # it takes 20 seconds at most, if it runs
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def _let_go(self) -> subprocess.Popen[bytes] | None:
         process, self._process = self._process, None

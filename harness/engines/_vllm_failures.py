@@ -67,7 +67,8 @@ def killed_process(error: str, processes: Iterable[Any]) -> str | None:
     exits += [(process.name, process.exitcode) for process in processes if process.exitcode]
     for name, code in exits:
         if code < 0:
-            return f"the process {name} was killed by {signal.Signals(-code).name}"
+            has_name = -code in set(signal.Signals)  # most real-time signals have none
+            return f"the process {name} was killed by {signal.Signals(-code).name if has_name else f'signal {-code}'}"
     return None
 
 

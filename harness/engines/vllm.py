@@ -161,6 +161,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.async_llm import AsyncLLM
 
+        _try_request()
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         more: dict[str, Any] = {}
         environment: dict[str, str] = {}
@@ -210,6 +211,8 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         if self._reaper is not None:
             self._reaper.close()
             self._reaper = None
+            for process in self._processes:
+                process.join(1)  # what the reaper has ended would stay a zombie
         self._output.close()
 
     async def _shut_down(self) -> None:
@@ -391,6 +394,15 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
 _OURS = {"pretrained", "chat_template", "chat_template_kwargs", "engine_args"}
 PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
 """Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""
+
+
+def _try_request() -> None:
+    """Make what a request is sent with: a version of vLLM that lacks it fails now, before it loads the model."""
+    from vllm.inputs import tokens_input
+    from vllm.v1.engine.exceptions import EngineDeadError  # noqa: F401
+
+    tokens_input([0])
+    _parameters(Request("a try", Thread(), {}, 0), 1)
 
 
 def _parameters(request: Request, room: int) -> Any:

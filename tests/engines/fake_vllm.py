@@ -19,6 +19,16 @@ class AsyncLLM:
         {start}
 """
 
+SAMPLING = """
+class RequestOutputKind:
+    FINAL_ONLY = 2
+
+class SamplingParams:
+    def __init__(self, **words): ...
+
+class StructuredOutputsParams(SamplingParams): ...
+"""
+
 
 def make(folder: Path, version: str = "0.32.0", *, device: str = "cuda", without: str = "", start: str = FAILS) -> Path:
     """Write the package into `folder`, which is to stand on the path.
@@ -27,7 +37,7 @@ def make(folder: Path, version: str = "0.32.0", *, device: str = "cuda", without
         folder: a new folder.
         version: what it says it is.
         device: what it finds to run on.
-        without: an engine argument that it lacks.
+        without: an engine argument that it lacks, or the name FINAL_ONLY.
         start: the body of `AsyncLLM.from_engine_args`.
     """
     names = [name for name in (*PASSED, "model", "disable_log_stats", "kv_cache_memory_bytes") if name != without]
@@ -35,7 +45,10 @@ def make(folder: Path, version: str = "0.32.0", *, device: str = "cuda", without
     files = {
         "__init__.py": f"__version__ = {version!r}\n",
         "engine/arg_utils.py": f"from dataclasses import dataclass\n@dataclass\nclass AsyncEngineArgs:\n{arguments}",
+        "inputs.py": "def tokens_input(ids): return ids\n",
+        "sampling_params.py": SAMPLING.replace("FINAL_ONLY", "NO_MORE" if without == "FINAL_ONLY" else "FINAL_ONLY"),
         "usage/usage_lib.py": "class UsageContext:\n    LLM_CLASS = 1\n",
+        "v1/engine/exceptions.py": "class EngineDeadError(Exception): ...\n",
         "v1/engine/async_llm.py": ASYNC_LLM.format(start=start),
         "platforms/__init__.py": f"from .interface import Platform\ncurrent_platform = Platform({device!r})\n",
         "platforms/interface.py": (

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from harness.engines._vllm_failures import killed_process
 from tests.engines.fake_vllm import make
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,41 @@ def test_a_version_that_lacks_something_says_what(tmp_path: Path) -> None:
     assert "Install vLLM 0.20 to 0.33" in done.stderr
 
 
+def test_what_only_requests_need_is_missed_before_the_model_loads(tmp_path: Path) -> None:
+    done = evaluate(make(tmp_path, "0.40.0", without="FINAL_ONLY", start="print('loading')"))
+    assert done.returncode == 2 and "error: vLLM cannot load" in done.stderr
+    assert "has no attribute 'FINAL_ONLY'" in done.stderr and "Install vLLM 0.20 to 0.33" in done.stderr
+    assert "loading" not in (tmp_path / "run" / "engine.log").read_text()
+
+
+FAILS_WITH_A_PROCESS = """
+        import multiprocessing, signal
+        multiprocessing.get_context("fork").Process(target=signal.pause).start()
+        raise RuntimeError("too late")
+"""
+START = """
+import asyncio, os, sys
+from harness.engines.vllm import VLLM
+from harness.errors import SetupError
+
+try:
+    asyncio.run(VLLM(pretrained=sys.argv[1]).start())
+except SetupError as error:
+    print(error)
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("no process is left, running or dead")
+"""
+
+
+def test_a_failed_start_leaves_no_dead_process_behind(tmp_path: Path) -> None:
+    path = os.pathsep.join((str(make(tmp_path, start=FAILS_WITH_A_PROCESS)), str(ROOT)))
+    command = [sys.executable, "-c", START, "a/model"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert "too late" in done.stdout and done.stdout.endswith("\nno process is left, running or dead\n"), done
+
+
 def test_a_build_without_a_device_says_so(tmp_path: Path) -> None:
     done = evaluate(make(tmp_path, device=""))
     assert done.returncode == 2 and "vLLM 0.32.0 finds no device" in done.stderr
@@ -63,3 +99,7 @@ def test_a_process_that_is_killed_is_named(tmp_path: Path) -> None:
     error = [line for line in done.stderr.splitlines() if not line.startswith("agentsnet_quick · ")]
     assert done.returncode == 2 and "the process EngineCore_DP0 was killed by SIGKILL" in error[0]
     assert "memory has run out" in error[1]
+
+
+def test_a_signal_without_a_name_is_reported_by_its_number() -> None:
+    assert killed_process("{'EngineCore_DP0': -40}", ()) == "the process EngineCore_DP0 was killed by signal 40"
