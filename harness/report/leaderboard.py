@@ -64,9 +64,10 @@ def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
         if _id(run) in map(_id, runs[:i]):
             raise DataError(f"run {_id(run)} is given {[*map(_id, runs)].count(_id(run))} times")
         # A file that only one of two runs used is of its own players; whatever imports it would have changed with it.
+        own_code = run.run.get("code") or {}
         parts = {
             "spec": {"": run.run["spec_digest"]},
-            **(run.run.get("code") or {}),
+            **{part: own_code.get(part) or {} for part in ("play", "task", "metrics")},
             "cases": run.run.get("cases") or {},
         }
         for part, name, digest in ((part, *item) for part, digests in parts.items() for item in digests.items()):

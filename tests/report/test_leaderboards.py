@@ -88,6 +88,11 @@ def test_models_of_different_runs_can_be_tested_against_each_other() -> None:
     assert "No episode has model 'b'. Available: a." in alone.notes
 
 
+def test_code_of_a_part_that_does_not_count_is_left_alone() -> None:
+    codes = ({"play": {"a.py": "1"}, "later": {"b.py": name}, "task": None} for name in "xy")
+    assert len(board(*(run(f"r{i}", 1, code=code) for i, code in enumerate(codes)))) == 2
+
+
 def test_what_cannot_be_compared_is_named() -> None:
     with pytest.raises(
         DataError, match=r"run odd cannot be compared with r1.*digest eeeeeeeeeeee; agentsnet, digest ddd"
