@@ -181,7 +181,7 @@ def test_a_coordinator_is_no_part_of_what_was_calibrated(tmp_path: Path) -> None
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": 1}, "parameters": {"a": 1},'
             '"templates": ["answer"]}',
-            "'a' must be text",
+            "questions: 'a' must be text",
         ),
         (
             '{"schema": "harness.calibration/2", "agents": {"A": 1}, "questions": {"a": "x"}, "parameters": {"a": 1},'

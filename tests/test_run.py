@@ -210,7 +210,11 @@ def test_files_that_are_no_runs_are_not_written_over(tmp_path: Path, name: str) 
     [
         ("{}", "format None, this harness reads 4"),
         ('{"schema": 99}', "format 99, this harness reads 4"),
-        ('{"schema": 4, "run": "r"}', "missing required key spec, spec_digest, model, identity"),
+        ('{"schema": 4, "run": "r"}', "missing required keys 'spec', 'spec_digest', 'model', 'identity'"),
+        (
+            '{"schema": 4, "run": "r", "spec": "", "spec_digest": "", "model": "", "identity": ""}',
+            "record: missing required key 'code'",
+        ),
         ("[", "not a JSON object"),
     ],
 )

@@ -91,7 +91,8 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("solved", "this must be a mapping, found text 'solved'"),
+        ("solved", "a table must be a mapping with title, rows and cell, found text 'solved'"),
+        (3, "a table must be a mapping with title, rows and cell, found the number 3"),
         ({"rows": "model", "cell": "solved"}, "missing required key 'title'"),
         ({**SOLVED, "colums": "size"}, "unknown key 'colums'. Did you mean columns"),
         ({**SOLVED, 4: "x"}, "unknown key '4'. Available:"),

@@ -132,8 +132,8 @@ def _read(file: Path, name: str) -> CalibrationFile:
     if document.get("schema") != SCHEMA:
         message = f"not a file of calibrated parameters: its schema is {document.get('schema')!r:.60}, not {SCHEMA!r}"
         raise DataError(message, place=place, hint=hint)
-    for _, what in problems(document, Annotated[CalibrationFile, OPEN]):
-        raise DataError(what, place=place, hint=hint)
+    for path, what in problems(document, Annotated[CalibrationFile, OPEN]):
+        raise DataError(": ".join([*map(str, path[:-1]), what]), place=place, hint=hint)
     return cast("CalibrationFile", document)
 
 

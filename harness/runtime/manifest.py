@@ -212,9 +212,10 @@ def read_meta(path: Path) -> dict[str, Any]:
     if meta.get("schema") != storage.SCHEMA:
         message = f"this run has the format {meta.get('schema')!r}, this harness reads {storage.SCHEMA}"
         raise DataError(message, place=Place(str(path)), hint="Use the version of harness that wrote it.")
-    missing = [key for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in meta]
+    missing = [repr(key) for key in ("run", "spec", "spec_digest", "model", "identity", "code") if key not in meta]
     if missing:
-        raise DataError(f"not a run's record: missing required key {', '.join(missing)}", place=Place(str(path)))
+        keys = f"key{'s' * (len(missing) > 1)} {', '.join(missing)}"
+        raise DataError(f"not a run's record: missing required {keys}", place=Place(str(path)))
     return meta
 
 

@@ -237,8 +237,10 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         entry = json.loads(json.dumps(entry))  # what a Python caller gives, as YAML would give it
     except (TypeError, ValueError, RecursionError) as error:
         return None, [f"a table is plain data: {error}"]
+    table = "a table must be a mapping with title, rows and cell"
     wrong = (
-        f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what for path, what in problems(entry, TableEntry)
+        f"{path[0]}: {what}" if path[1:] not in ((), (KEY,)) else what.replace("this must be a mapping", table)
+        for path, what in problems(entry, TableEntry)
     )
     if mistakes := list(dict.fromkeys(wrong)):
         return None, mistakes
