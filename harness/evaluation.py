@@ -96,9 +96,11 @@ class Run:
         """Published tables; those that this run's tables show say how the run differs from the profile behind them."""
         from harness.report import against
 
-        project = find()
+        published = list(published)
         cited = {name for table in self.table_specs for name in table.published}
-        return [against(table, self.spec, project) if table.id in cited else table for table in published]
+        shown = against((table for table in published if table.id in cited), self.spec, find())
+        compared = {table.id: table for table in shown}
+        return [compared.get(table.id, table) for table in published]
 
     @property
     def prices(self) -> dict[str, Price]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
@@ -91,8 +91,8 @@ def _record(entry: Mapping[str, Any]) -> Record:
     return Record(labels, **{key: value for key, value in entry.items() if key in keys})
 
 
-def against(table: Published, run: Spec, project: Project) -> Published:
-    """The published table, with what a run plays otherwise than the profile behind it (`Published.differs`).
+def against(published: Iterable[Published], run: Spec, project: Project) -> list[Published]:
+    """The published tables, with what a run plays otherwise than the profile behind each (`Published.differs`).
 
     Compared are task, protocol and prompts of the conditions that run and profile share, and the parameters of the
     metrics that have figures.
@@ -100,9 +100,15 @@ def against(table: Published, run: Spec, project: Project) -> Published:
     Raises:
         SpecError: for a profile that is no spec of the project.
     """
-    if table.profile is None:
-        return table
-    return dataclasses.replace(table, differs=_differs(table, run, spec.load(table.profile, project), project))
+    profiles: dict[str, Spec] = {}
+    tables = []
+    for table in published:
+        if table.profile is not None:
+            if table.profile not in profiles:
+                profiles[table.profile] = spec.load(table.profile, project)
+            table = dataclasses.replace(table, differs=_differs(table, run, profiles[table.profile], project))
+        tables.append(table)
+    return tables
 
 
 def _differs(table: Published, run: Spec, profile: Spec, project: Project) -> str | None:
