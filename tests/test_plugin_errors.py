@@ -162,6 +162,17 @@ def test_before_anything_is_played(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_debug_prints_what_it_can(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = TASK.replace("1 / 0", 'raise SyntaxError("x", ("f", 1, "a", "text"))')
+    (project / "registry/tasks/faulty.py").write_text(broken)
+    assert command(project, "plan", "--spec", spec(project, at="cases"), "--debug") == 2
+    err = capsys.readouterr().err
+    assert (
+        f'faulty.py", line {LINE}, in _fail' in err
+        and f"SyntaxError: x (f, line 1) (registry/tasks/faulty.py:{LINE})" in err
+    )
+
+
 def test_validate_names_the_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(project, "validate", spec(project, at="grade")) == 2
     assert f"ZeroDivisionError: division by zero (registry/tasks/faulty.py:{LINE})" in capsys.readouterr().err

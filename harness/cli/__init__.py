@@ -14,7 +14,6 @@ import signal
 import stat
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
@@ -103,13 +102,13 @@ def _report_error(error: BaseException, debug: bool) -> int:
     """Print a mistake without a traceback; returns the exit code. A bug of the harness itself is raised again."""
     from harness.errors import UserError
     from harness.runtime.runner import BudgetReachedError, RunStoppedError
-    from harness.storage.plugin_errors import describe, plugin_frames
+    from harness.storage.plugin_errors import describe, plugin_frames, whole
 
     plugins = plugin_frames(error)
     if not (plugins or isinstance(error, UserError | OSError)):
         raise error
     if debug:
-        traceback.print_exception(error)
+        print(whole(error).rstrip(), file=sys.stderr)
     if isinstance(error, UserError):
         print(f"{'stopped' if isinstance(error, BudgetReachedError) else 'error'}: {error}", file=sys.stderr)
         return 1 if isinstance(error, RunStoppedError) else 2
