@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import re
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from harness.storage.files import no_link
 from harness.storage.redaction import redacted
@@ -23,15 +24,44 @@ _MOST = 8_000_000
 _LOGGERS = ("vllm", "transformers", "huggingface_hub", "torch", "tokenizers", "ray")
 """Packages whose loggers write to the console by handlers of their own."""
 
-_files: list[TextIO] = []
-"""Those of the engines that are open."""
+
+class _Sink(io.TextIOBase):
+    """A stream that outlives the files: it writes to that of an open engine, else to standard error.
+
+    Loggers, and whatever else a library sets up while output is diverted, keep the stream that they saw then.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self.files: list[TextIO] = []
+
+    def _target(self) -> TextIO | None:
+        return self.files[-1] if self.files else sys.__stderr__ if sys.stderr is self else sys.stderr
+
+    def write(self, text: str) -> int:
+        target = self._target()
+        return len(text) if target is None else target.write(text)
+
+    def flush(self) -> None:
+        if (target := self._target()) is not None:
+            target.flush()
+
+    def fileno(self) -> int:
+        target = self._target()
+        if target is None:
+            raise io.UnsupportedOperation("fileno")
+        return target.fileno()
+
+    def writable(self) -> bool:
+        return True
+
+
+_sink = _Sink()
 
 
 class Output:
     """The output of one engine.
-
-    Several may be open at once. Handlers of loggers write to one file only, that of the engine that opened first; when
-    it closes they go on with another's.
 
     Without a `path` all goes where it always went.
 
@@ -54,22 +84,19 @@ class Output:
         if self.path is None:
             yield
             return
-        file, console = self._open(self.path), (sys.stdout, sys.stderr)
+        file = self._open(self.path)
+        sys.stdout.flush()
+        sys.stderr.flush()
         with contextlib.ExitStack() as stack:
-            for number, stream in enumerate(console, 1):
-                stream.flush()
-                stack.callback(os.close, copy := os.dup(number))
-                stack.callback(os.dup2, copy, number)
+            for number in (1, 2):
+                stack.callback(_back, number, _copy(number))
                 os.dup2(file.fileno(), number)
-            stack.enter_context(contextlib.redirect_stdout(file))
-            stack.enter_context(contextlib.redirect_stderr(file))
+            stack.enter_context(contextlib.redirect_stdout(_sink))
+            stack.enter_context(contextlib.redirect_stderr(_sink))
             try:
                 yield
             finally:
-                before = (*console, sys.__stdout__, sys.__stderr__)
-                for package, handler in _handlers():
-                    if package in _LOGGERS and handler.stream in before:
-                        handler.setStream(file)
+                _take_over()
                 file.flush()
 
     def begin(self, title: str) -> None:
@@ -100,10 +127,7 @@ class Output:
     def close(self) -> None:
         """Let the file go; loggers that wrote to it write to another open engine's, or to standard error again."""
         if self._file is not None:
-            _files.remove(self._file)
-            for _, handler in _handlers():  # of every logger: a library may have configured the root logger
-                if handler.stream is self._file:
-                    handler.setStream(_files[0] if _files else sys.stderr)
+            _sink.files.remove(self._file)
             self._file.close()
             self._file = None
 
@@ -111,17 +135,36 @@ class Output:
         if self._file is None:
             own = no_link(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             self._file = os.fdopen(own, "a", encoding="utf-8", errors="backslashreplace", buffering=1)
-            _files.append(self._file)
+            _sink.files.append(self._file)
         return self._file
 
 
-def _handlers() -> Iterator[tuple[str, logging.StreamHandler[Any]]]:
-    """Every logger's plain handlers that write to a stream, with the name of the logger's package."""
-    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
-        if isinstance(logger, logging.Logger):
+def _copy(number: int) -> int | None:
+    """A copy of a file descriptor; None if it is closed."""
+    try:
+        return os.dup(number)
+    except OSError:
+        return None
+
+
+def _back(number: int, copy: int | None) -> None:
+    if copy is None:
+        os.close(number)
+    else:
+        os.dup2(copy, number)
+        os.close(copy)
+
+
+def _take_over() -> None:
+    """Lead the handlers to the sink that were there before, set up by an earlier import."""
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LOGGERS:
             for handler in logger.handlers:
-                if type(handler) is logging.StreamHandler:
-                    yield logger.name.partition(".")[0], handler
+                # The command line cleans what is printed: its streams have the console's own behind them.
+                stream = getattr(handler, "stream", None)
+                own = getattr(stream, "raw", stream) in (sys.__stdout__, sys.__stderr__)
+                if type(handler) is logging.StreamHandler and own:
+                    handler.setStream(_sink)
 
 
 # ---------------------------------------------------------------------------------- why it failed

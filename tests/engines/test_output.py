@@ -116,7 +116,7 @@ for end in ("both", "one", "none"):
     logging.getLogger("vllm.worker").warning("vLLM: %s", end)
     logging.getLogger("other").warning(end)
     if outputs:
-        outputs.pop(0).close()
+        outputs.pop().close()
 """
 
 
@@ -125,7 +125,7 @@ def test_with_one_of_two_engines_closed_loggers_write_to_the_others_file(tmp_pat
     command = [sys.executable, "-c", TWO, *map(str, files)]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     assert done.stderr == "vLLM: none\nWARNING:other:none\n"
-    for file, end in zip(files, ("both", "one"), strict=True):
+    for file, end in zip(files, ("one", "both"), strict=True):
         assert file.read_text().splitlines()[1:] == [f"vLLM: {end}", f"WARNING:other:{end}"]
 
 
