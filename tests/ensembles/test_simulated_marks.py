@@ -246,7 +246,7 @@ def test_a_group_tells_its_players_before_they_play_and_again_when_they_begin_ag
     turns = [Turn("Agent-0", "t", {}, reply, {"previous": i // 2}, fresh=i == 2) for i in range(4)]
     assert [player.decide(turn).action for turn in turns] == [[("Agent-0", case.id, seed), n] for n in (1, 2, 1, 2)]
     assert seed_of(7, task, case, 0) != seed_of(7, task, case, 1) != seed_of(8, task, case, 1)
-    with pytest.raises(TypeError, match="sits a model"):
+    with pytest.raises(TypeError, match="a model plays group"):
         replace(group, policy=None).make_policy("Agent-0", case, seed)
 
 
