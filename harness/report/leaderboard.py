@@ -33,15 +33,9 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     Raises:
         DataError: without runs, if a run is given twice, or if runs come from different specs, code or cases.
     """
-    if not runs:
-        raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
-    _refuse_incomparable(runs)
+    scores, prices_by_name, disputed = combined(runs)
     published = list(published)
-    names = _names(runs)
-    scores = _merged(runs, names)
-    prices, disputed = _prices(runs)
     differences = " ".join(filter(None, (_differences(runs), _versions(runs)))) or None
-    prices_by_name = {name: prices[model] for (_, model), name in names.items() if model in prices}
     tables = []
     for entry in runs[0].tables:
         table = build(entry, scores, runs[0].metrics, published, prices_by_name)
@@ -49,6 +43,19 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
         further = (disputed if has_costs else None, differences)
         tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
     return tables
+
+
+def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, Price], str | None]:
+    """(all episodes under their models' names here, run after run; name → price; a note on disputed prices).
+
+    Names, prices and errors as in `leaderboard`.
+    """
+    if not runs:
+        raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
+    _refuse_incomparable(runs)
+    names = _names(runs)
+    prices, disputed = _prices(runs)
+    return _merged(runs, names), {n: prices[model] for (_, model), n in names.items() if model in prices}, disputed
 
 
 def _id(run: RunScores) -> str:
