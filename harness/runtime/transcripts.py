@@ -1,0 +1,290 @@
+"""Episodes read back from a journal, with every prompt as the agents saw it.
+
+The journal holds moves, not prompts: a protocol sees moves only, so playing it again with the recorded moves gives the
+same turns, and the templates the same texts. Nothing is asked, and no policy chooses.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness import storage
+from harness.api import Case, Facts, Move
+from harness.config import resolve
+from harness.config.calibration import load_parameters
+from harness.config.plan import Condition, Plan, protocol_seed
+from harness.config.project import Project, find
+from harness.config.spec import load
+from harness.engines.mock import Mock
+from harness.errors import UserError
+from harness.runtime.episode import MAX_BATCHES, turns
+from harness.runtime.manifest import META, SPEC, read_meta
+from harness.runtime.players import ModelPlayer
+from harness.runtime.sources import changed, code
+from harness.view_api import RecordedTurn, Transcript
+
+_CONDITIONS_IN_MEMORY = 4
+_UNANSWERED = "unanswered"
+
+
+class Transcripts:
+    """Reads the episodes of one run.
+
+    Where the run's plugins, prompts or data have changed since, or cannot be loaded, a transcript says so in `problem`
+    and holds what the journal does: moves and replies.
+
+    Attributes:
+        meta: the content of run.json.
+        plan: what was run; None where the project cannot make it any more.
+        problem: what all transcripts of the run must say; None if nothing changed.
+    """
+
+    def __init__(self, folder: Path, project: Project | None = None) -> None:
+        """Raises `DataError` if `folder` holds no run."""
+        self.folder = folder
+        self.meta = read_meta(folder / META)
+        self.plan: Plan | None = None
+        self.problem: str | None = None
+        self._cases: OrderedDict[str, _Cases] = OrderedDict()
+        try:
+            spec, project = load(str(folder / SPEC), project or find()), project or find()
+            # Models that play are stood in for: nothing is asked.
+            plan = resolve.plan(spec, project, None if self.meta.get("policies_only") else Mock())
+            self.plan = replace(plan, model=str(self.meta["model"]))
+            self.problem = self._changes(self.plan)
+            load_parameters(self.plan)
+        except UserError as error:
+            why = f"prompts cannot be shown: {error.message}"
+            self.problem = why if self.plan is None else f"some {why}"
+
+    def _changes(self, plan: Plan) -> str | None:
+        """In words: what the run used that is not the same now."""
+        parts, now = self.meta.get("code") or {}, code(plan)
+        files: set[str] = set()
+        for part in ("play", "task"):
+            before = parts.get(part) or {}
+            # What is not imported now is of engines: they are not loaded to read a run.
+            files.update(name for name in changed(before, now[part]) if name in before and name in now[part])
+        recorded = (self.meta.get("identity") or {}).get("prompts") or {}
+        current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
+        files |= {f"prompts/{name}" for name in current if recorded.get(name, current[name]) != current[name]}
+        if not files:
+            return None
+        return f"changed since the run: {', '.join(sorted(files))}; prompts are shown as they would be now"
+
+    def read(self, episode: str, batches: Sequence[Sequence[Move]], end: Mapping[str, Any] | None = None) -> Transcript:
+        """The transcript of an episode.
+
+        Args:
+            episode: its id.
+            batches: its moves in the order of the protocol; the last batch may lack some while the run is going.
+            end: its end line; None while it is not finished.
+        """
+        condition, case, repeat = self._locate(episode, end)
+        problem = self.problem
+        if self.plan is not None and case is None:
+            problem = f"the spec does not make this case any more{f'; {problem}' if problem else ''}"
+        recorded = _recorded(batches)
+        played: list[RecordedTurn] = []
+        if condition is not None and case is not None and self.plan is not None:
+            try:
+                for turn in _replay(self.plan, condition, case, repeat, recorded):
+                    played.append(turn)
+            except Exception as error:  # a plugin's bug, which the run met too; or the plugin was changed
+                if end is None or not end.get("error"):
+                    why = f"playing it again failed after {len(played)} turns: {type(error).__name__}: {error}"
+                    problem = f"{why:.500}{f'; {problem}' if problem else ''}"
+        if _moves(played) < sum(map(len, batches)):
+            why = f"the protocol now ends after {len(played)} turns: later ones are without prompts"
+            problem = f"{why}; {problem}" if problem else why
+            played = _without_prompts(batches, played)
+        line = end or {}
+        agents = condition.protocol.possible_agents(case) if condition is not None and case is not None else None
+        agents = agents or tuple(dict.fromkeys(turn.agent for turn in played))
+        models, policies = self._players(condition, case, agents, played)
+        return Transcript(
+            id=episode,
+            condition=str(line.get("condition", condition.id if condition else episode.partition("/")[0])),
+            case_id=str(line.get("case", case.id if case else "")),
+            repeat=repeat,
+            labels=dict(line.get("labels") or self._labels(condition, case)),
+            case=case,
+            agents=agents,
+            roles=dict(line.get("roles") or (case.roles if case else {})),
+            models=models,
+            policies=policies,
+            turns=tuple(played),
+            outcome=storage.outcome_of(line.get("outcome")),
+            grade=dict(line.get("grade") or {}),
+            numbers=dict(line.get("numbers") or {}),
+            error=line.get("error"),
+            finished=end is not None,
+            problem=problem,
+        )
+
+    def __iter__(self) -> Iterator[Transcript]:
+        """All finished episodes, one in memory at a time. Raises `DataError` for a damaged journal."""
+        for end, batches in storage.batches(*storage.journals(self.folder)):
+            yield self.read(end["e"], batches, end)
+
+    def _locate(self, episode: str, end: Mapping[str, Any] | None) -> tuple[Condition | None, Case | None, int]:
+        """Condition, case and repeat of an episode, of what the plan still has."""
+        conditions = {condition.id: condition for condition in self.plan.conditions} if self.plan is not None else {}
+        if end is not None:
+            name, case_id, repeat = str(end["condition"]), str(end["case"]), int(end["repeat"])
+            condition = conditions.get(name)
+            return condition, self._case(condition, case_id), repeat
+        head, _, last = episode.rpartition("/")
+        repeat = int(last) if last.isdecimal() else 0
+        for name, condition in conditions.items():
+            if head.startswith(f"{name}/") and (case := self._case(condition, head[len(name) + 1 :])) is not None:
+                return condition, case, repeat
+        return None, None, repeat
+
+    def _case(self, condition: Condition | None, case: str) -> Case | None:
+        if condition is None or self.plan is None:
+            return None
+        if condition.id not in self._cases:
+            self._cases[condition.id] = _Cases(self.plan, condition)
+            if len(self._cases) > _CONDITIONS_IN_MEMORY:
+                self._cases.popitem(last=False)
+        self._cases.move_to_end(condition.id)
+        return self._cases[condition.id].find(case)
+
+    def _labels(self, condition: Condition | None, case: Case | None) -> Facts:
+        return {**(condition.labels if condition else {}), **(case.labels if case else {}), "model": self.meta["model"]}
+
+    def _players(
+        self, condition: Condition | None, case: Case | None, agents: Sequence[str], played: Sequence[RecordedTurn]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """(agent → its model, agent → its policy)."""
+        models: dict[str, str] = {}
+        policies: dict[str, str] = {}
+        if condition is None or case is None or self.plan is None:
+            model = str(self.meta["model"])
+            asked = {turn.agent for turn in played if turn.move is not None and turn.move.calls}
+            return {agent: model for agent in agents if agent in asked}, {}
+        for agent in agents:
+            group = condition.group_of(case, agent)
+            if group.policy is not None:
+                default = self.meta.get("policies_only") and group.name == "default"
+                policies[agent] = self.plan.model if default else type(group.policy()).__name__
+            elif group.model in (None, "model"):
+                models[agent] = self.plan.model
+            else:
+                models[agent] = self.plan.engines[group.model].model
+        return models, policies
+
+
+class _Cases:
+    """The cases of a condition, made as far as they are asked for."""
+
+    def __init__(self, plan: Plan, condition: Condition) -> None:
+        self._left = iter(condition.task.cases(plan.limit, plan.seed))
+        self._plan, self._condition = plan, condition
+        self._known: dict[str, Case] = {}
+
+    def find(self, name: str) -> Case | None:
+        while name not in self._known:
+            try:
+                case = next(self._left, None)
+                if case is None:
+                    return None
+                self._known[case.id] = self._condition.assign_groups(case, self._plan.seed)
+            except Exception:  # the task's data is gone, or its code changed: then there is no such case any more
+                self._left = iter(())
+        return self._known[name]
+
+
+def _recorded(batches: Sequence[Sequence[Move]]) -> dict[tuple[str, int], Move]:
+    """(agent, index of the agent's turn) → its move."""
+    counts: Counter[str] = Counter()
+    recorded: dict[tuple[str, int], Move] = {}
+    for move in itertools.chain.from_iterable(batches):
+        recorded[move.agent, counts[move.agent]] = move
+        counts[move.agent] += 1
+    return recorded
+
+
+def _moves(played: Sequence[RecordedTurn]) -> int:
+    return sum(turn.move is not None for turn in played)
+
+
+def _replay(
+    plan: Plan, condition: Condition, case: Case, repeat: int, recorded: Mapping[tuple[str, int], Move]
+) -> Iterator[RecordedTurn]:
+    """Play the protocol with recorded moves, up to the first round that lacks one; that round is given too.
+
+    Raises what the protocol raises.
+    """
+    agents = condition.protocol.possible_agents(case)
+    players = {agent: _reader(condition, case, agent) for agent in agents}
+    game = condition.protocol.play(
+        condition.task, case, agents, random.Random(protocol_seed(plan, condition, case, repeat))
+    )
+    answers: list[Move] | None = None
+    number = round_number = 0
+    try:
+        for _ in range(MAX_BATCHES):
+            try:
+                batch = turns(next(game) if answers is None else game.send(answers), condition.protocol, players)
+            except StopIteration:
+                return
+            answers, complete = [], True
+            for turn in batch:
+                player = players[turn.agent]
+                index, move = player.turns, recorded.get((turn.agent, player.turns))
+                if move is not None and move.turn != turn.name:
+                    raise RuntimeError(f"turn {index} of {turn.agent} is {turn.name!r}, recorded as {move.turn!r}")
+                before = 0 if turn.fresh else len(player.thread.messages)
+                player.recall(turn, move or Move(turn.agent, turn.name, None, "", _UNANSWERED))
+                messages = [(m["role"], m["content"]) for m in player.thread.messages[before:]]
+                replies = [i for i, (role, _) in enumerate(messages) if role == "assistant"]
+                first = replies[0] if replies else len(messages)
+                yield RecordedTurn(
+                    number=number,
+                    round=round_number,
+                    agent=turn.agent,
+                    index=index,
+                    name=turn.name,
+                    context=turn.context,
+                    observation=turn.observation,
+                    prompt=tuple(messages[:first]),
+                    retries=tuple(text for role, text in messages[first:] if role == "user"),
+                    fresh=turn.fresh or index == 0,
+                    move=move,
+                )
+                number += 1
+                complete = complete and move is not None
+                if move is not None:
+                    answers.append(move)
+            if not complete:
+                return
+            round_number += bool(batch)  # an empty batch is no round
+    finally:
+        game.close()
+
+
+def _reader(condition: Condition, case: Case, agent: str) -> ModelPlayer:
+    """A player that is never asked and only rebuilds the conversation, also where a policy played."""
+    return ModelPlayer(Mock(), condition.group_of(case, agent).prompts, {}, False, "", agent, 0)
+
+
+def _without_prompts(batches: Sequence[Sequence[Move]], played: Sequence[RecordedTurn]) -> list[RecordedTurn]:
+    """All moves as turns: with their prompts as far as these are known."""
+    known = {(turn.agent, turn.index): turn for turn in played if turn.move is not None}
+    counts: Counter[str] = Counter()
+    result: list[RecordedTurn] = []
+    for number, batch in enumerate(batches):
+        for move in batch:
+            index = counts[move.agent]
+            counts[move.agent] += 1
+            bare = RecordedTurn(len(result), number, move.agent, index, move.turn, move=move)
+            result.append(replace(known.get((move.agent, index), bare), number=len(result), round=number))
+    return result

@@ -1,0 +1,210 @@
+"""What an episode looks like: its transcript, and the scenes that a view draws of it. The vocabulary of view authors.
+
+A view turns a transcript into scenes of plain parts (nodes, edges, messages, bars, grids). The viewer and the report
+draw those parts; a view writes no HTML and no JavaScript. This module imports the standard library only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.api import Case, Facts, Move, Outcome, Protocol, Task
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A turn as it was played: what the agent was shown, and what it did.
+
+    Attributes:
+        number: the turn's place in the episode, over all agents, from 0.
+        round: the batch that it belongs to, from 0; the turns of a round are simultaneous.
+        agent: the agent.
+        index: the agent's own turns before this one.
+        name: the template of its prompt.
+        context: what the agent knows from the start; None where the turn could not be played again.
+        observation: what the agent saw; None as for `context`.
+        prompt: the messages that stood in the agent's conversation before its first reply, since its last turn:
+            (role, text), role "system" or "user". Empty where the turn could not be played again.
+        retries: what the agent was sent after each unreadable reply.
+        fresh: whether a new conversation starts here.
+        move: the move; None while the agent has not answered yet.
+    """
+
+    number: int
+    round: int
+    agent: str
+    index: int
+    name: str
+    context: Facts | None = None
+    observation: Facts | None = None
+    prompt: tuple[tuple[str, str], ...] = ()
+    retries: tuple[str, ...] = ()
+    fresh: bool = False
+    move: Move | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """An episode with its conversations, read back from the journal.
+
+    Attributes:
+        id: `condition/case/repeat`, unique in its run.
+        condition, case_id, repeat: the parts of the id.
+        labels: what tables group the episode by.
+        case: the problem; None where the task does not make it any more.
+        agents: the agents in order of play, those of the protocol included.
+        roles: agent → its group in the spec's `agents:`; agents without an entry are in "default".
+        models: agent → the name of the model that played it; agents without an entry were played by a policy.
+        policies: agent → the name of the policy that played it.
+        turns: all turns in order.
+        outcome: the result; None if the episode failed or is not finished.
+        grade: the result of `Task.grade`.
+        numbers: metric → number, a pair for a ratio, or None.
+        error: why the episode failed.
+        finished: whether the journal holds its end.
+        problem: why prompts are missing or may differ from those that were sent; None if all is as it was.
+    """
+
+    id: str
+    condition: str
+    case_id: str
+    repeat: int
+    labels: Facts
+    case: Case | None
+    agents: tuple[str, ...]
+    roles: Mapping[str, str]
+    models: Mapping[str, str]
+    policies: Mapping[str, str]
+    turns: tuple[RecordedTurn, ...]
+    outcome: Outcome | None = None
+    grade: Mapping[str, float | None] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    finished: bool = True
+    problem: str | None = None
+
+    @property
+    def rounds(self) -> Sequence[Sequence[RecordedTurn]]:
+        """The turns, round by round."""
+        rounds: list[list[RecordedTurn]] = []
+        for turn in self.turns:
+            if turn.round == len(rounds):
+                rounds.append([])
+            rounds[-1].append(turn)
+        return rounds
+
+    def conversation(self, agent: str) -> list[tuple[str, str]]:
+        """All that the agent was sent and replied, as (role, text); conversations after another where it has several.
+
+        An answer that never came (a failed request) is an empty text of role "assistant".
+        """
+        messages: list[tuple[str, str]] = []
+        for turn in (turn for turn in self.turns if turn.agent == agent):
+            messages += turn.prompt
+            replies = [call.text for call in turn.move.calls] if turn.move else []
+            for i, reply in enumerate(replies):
+                messages.append(("assistant", reply))
+                messages += [("user", turn.retries[i])] if i < len(turn.retries) else []
+            if turn.move and (len(turn.retries) >= len(replies) or not replies) and agent in self.models:
+                messages.append(("assistant", ""))
+        return messages
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A thing at a place: an agent, or what agents act on.
+
+    Attributes:
+        id: unique in the scene; of an agent its name.
+        label: what stands beside it; by default its id.
+        x, y: its place from 0 to 1, from the top left; None: the page puts all nodes on a ring.
+        kind: "agent" (a circle) or "thing" (a small square).
+        color: index of a color of the page's palette, from 0; None: no color.
+        text: its value at the moment, in a few characters: a color's name, a number, a vote.
+        marks: words for its state; the page knows "leader", "conflict", "waiting", "active", "byzantine", "right" and
+            "wrong", and writes out all others.
+    """
+
+    id: str
+    label: str = ""
+    x: float | None = None
+    y: float | None = None
+    kind: str = "agent"
+    color: int | None = None
+    text: str = ""
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A line between two nodes; `state` is "", "conflict", "chosen", "held" or "muted"."""
+
+    source: str
+    target: str
+    state: str = ""
+    directed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A message on its way from one agent to another; `receiver` is "*" for all others."""
+
+    sender: str
+    receiver: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Named shares or weights, such as an agent's belief over answers; `highlight` names the bar that counts."""
+
+    title: str
+    values: Mapping[str, float]
+    highlight: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A small table of texts; a heat map where all cells are numbers and `heat` is set."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    heat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What there is to see after a round.
+
+    Attributes:
+        caption: one sentence on what happened.
+        nodes, edges, flights, bars, sheets: the parts; any may be empty.
+        facts: name → value as text, such as "meals" → "3".
+    """
+
+    caption: str = ""
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    flights: tuple[Flight, ...] = ()
+    bars: tuple[Bars, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+class View(ABC):
+    """Draws the episodes of a family of tasks, round by round. Fields are parameters with defaults."""
+
+    @abstractmethod
+    def draws(self, task: Task, protocol: Protocol) -> bool:
+        """Whether this view is for episodes of `task` under `protocol`."""
+
+    @abstractmethod
+    def scenes(self, transcript: Transcript, task: Task) -> Iterable[Scene]:
+        """Yield one scene for the start and one after each round: `len(transcript.rounds) + 1`.
+
+        The transcript may be unfinished, and a move's action anything that its reply form allows, or None.
+        """

@@ -1,0 +1,112 @@
+"""Transcripts: a journal gives back every conversation as it was, and says where it cannot."""
+
+import json
+import random
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import storage
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.errors import RequestError
+from harness.runtime.transcripts import Transcripts
+from tests.helpers.toy import TOY, run
+
+Dice = TOY.load("engines", "dice")
+REPLIES = ["?", "WAIT", '{"action": "GRAB_LEFT"}', "I say\n```json\n{}\n```", "### Final Answer ###\nGroup 1", "3"]
+
+
+def anything(request: Request) -> str:
+    return random.Random(request.seed).choice(REPLIES)
+
+
+def seldom(request: Request) -> str:
+    if random.Random(request.seed).random() < 0.2:
+        raise RequestError("busy")
+    return anything(request)
+
+
+def _samples(folder: Path) -> dict[str, dict[str, list[tuple[str, str]]]]:
+    """Episode → agent → the last conversation, as the run itself logged it."""
+    lines = map(json.loads, (folder / "samples.jsonl").read_text().splitlines())
+    return {
+        line["episode"]: {
+            agent: [(message["role"], message["content"]) for message in messages]
+            for agent, messages in line["threads"].items()
+        }
+        for line in lines
+    }
+
+
+@pytest.mark.parametrize("answer", [anything, seldom])
+@pytest.mark.parametrize("spec", ["agentsnet_quick", "dpbench_quick", "silo_quick", "mas_quick", "arithmetic"])
+def test_conversations_are_those_that_were_held(tmp_path: Path, spec: str, answer: Callable[[Request], str]) -> None:
+    harness.evaluate(
+        spec, Mock(function=answer), output_path=tmp_path / "r", limit=1, log_samples=True, max_error_rate=1
+    )
+    logged = _samples(tmp_path / "r")
+    transcripts = {transcript.id: transcript for transcript in Transcripts(tmp_path / "r")}
+    assert transcripts.keys() == logged.keys()
+    for name, threads in logged.items():
+        transcript = transcripts[name]
+        assert transcript.problem is None and transcript.finished
+        assert list(chain.from_iterable(transcript.rounds)) == list(transcript.turns)
+        for agent, thread in threads.items():
+            assert transcript.conversation(agent)[-len(thread) :] == thread
+            assert transcript.models[agent] == "mock"
+
+
+def test_what_a_policy_plays_is_what_a_model_would_be_asked(tmp_path: Path) -> None:
+    run(tmp_path / "r")
+    transcript = next(iter(Transcripts(tmp_path / "r", TOY)))
+    assert transcript.policies == dict.fromkeys(transcript.agents, "coin") and not transcript.models
+    assert transcript.turns[0].prompt[-1] == ("user", "Round 0. Say one letter.")
+
+
+def test_an_unfinished_episode_ends_with_the_turns_that_wait(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    end, batches = next(storage.batches(tmp_path / "r" / "journal.jsonl"))
+    partial = [batches[0], batches[1][:1]]
+    transcript = Transcripts(tmp_path / "r", TOY).read(end["e"], partial)
+    assert [len(turns) for turns in transcript.rounds] == [2, 2] and not transcript.finished
+    waiting = transcript.turns[-1]
+    assert waiting.move is None and waiting.prompt[-1][0] == "user" and transcript.case is not None
+
+
+def test_changed_prompts_are_named(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    meta = json.loads((tmp_path / "r" / "run.json").read_text())
+    meta["identity"]["prompts"]["toy/base"] = "other"
+    (tmp_path / "r" / "run.json").write_text(json.dumps(meta))
+    transcript = next(iter(Transcripts(tmp_path / "r", TOY)))
+    assert transcript.problem is not None and "prompts/toy/base" in transcript.problem and transcript.turns[0].prompt
+
+
+def test_without_its_plugins_a_run_still_shows_what_was_said(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    spec = tmp_path / "r" / "spec.yaml"
+    spec.write_text(spec.read_text().replace("use: pick", "use: gone"))
+    transcript = next(iter(Transcripts(tmp_path / "r", TOY)))
+    assert transcript.problem is not None and "gone" in transcript.problem
+    assert len(transcript.turns) == 6 and all(turn.move and turn.move.text for turn in transcript.turns)
+    assert transcript.models and not transcript.turns[0].prompt
+
+
+def test_moves_of_another_protocol_are_shown_without_prompts(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    spec = tmp_path / "r" / "spec.yaml"
+    spec.write_text(spec.read_text().replace("rounds: 3", "rounds: 2"))
+    transcript = next(iter(Transcripts(tmp_path / "r", TOY)))
+    assert len(transcript.turns) == 6 and transcript.problem is not None and "after 4 turns" in transcript.problem
+    assert [bool(turn.prompt) for turn in transcript.turns] == [True] * 4 + [False] * 2
+
+
+def test_cases_that_are_gone_are_named(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    end, batches = next(storage.batches(tmp_path / "r" / "journal.jsonl"))
+    transcript = Transcripts(tmp_path / "r", TOY).read("other/c9/0", batches, {**end, "case": "c9"})
+    assert transcript.problem is not None and "this case" in transcript.problem and len(transcript.turns) == 6
