@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from harness import __version__, storage
-from harness.api import Action, Case, Move, Outcome, Task
+from harness.api import Move, Task
 from harness.authoring.calibrated import CalibratedProtocol, CalibrationEpisode
+from harness.authoring.questions import is_right, score_of
 from harness.config import resolve, spec
 from harness.config.calibration import SCHEMA, fingerprint, players, wordings
 from harness.config.plan import Plan, episode_id
@@ -29,8 +30,6 @@ from harness.evaluation import OnScore, execute, plain_folder
 from harness.runtime.manifest import identity
 from harness.runtime.options import Options
 
-SCORES = ("score", "success")
-"""The grades that say whether an answer is right, whichever of them a task has."""
 _OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")
 """The keys of a spec that decide how agents answer, besides task, protocol and agents; and where they do."""
 
@@ -107,7 +106,7 @@ def _plan(derived: dict[str, Any], loaded: Spec, project: Project, model: MakeMo
         derived = {**derived, "limit": min(limit, derived.get("limit", limit))}
     try:
         plan = resolve.plan(spec.parse(derived, project), project, model())
-        _score_of(plan.conditions[0].task)
+        score_of(plan.conditions[0].task)
     except (SpecError, PluginError) as error:
         raise SpecError(error.message, place=loaded.place("fit", "task"), hint=error.hint) from None
     return plan
@@ -184,22 +183,8 @@ def _played(plan: Plan, folder: Path) -> list[CalibrationEpisode]:
             message = f"the calibration question {end['case']!r} failed: {end['error']}"
             raise DataError(message, hint="Mend the cause, and fit again.")
         case = cases[end["e"]]
-        played[end["e"]] = CalibrationEpisode(task, case, batches, partial(_is_right, task, case))
+        played[end["e"]] = CalibrationEpisode(task, case, batches, partial(is_right, task, case))
     return [played[name] for name in cases if name in played]
-
-
-def _score_of(task: Task) -> str:
-    """The grade that says whether an answer is right. Raises `PluginError` if there is none."""
-    score = next((name for name in SCORES if name in task.grades), None)
-    if score is None:
-        hint = f"It grades {', '.join(task.grades)}."
-        raise PluginError(f"{type(task).__name__} has no grade called {' or '.join(SCORES)}", hint=hint)
-    return score
-
-
-def _is_right(task: Task, case: Case, action: Action) -> bool:
-    alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
-    return task.grade(case, alone)[_score_of(task)] == 1
 
 
 def moves(one: CalibrationEpisode) -> list[Move]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.api import Action, Case, Outcome, Task
+from harness.errors import PluginError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,25 @@ class QuestionTask(Task):
     @abstractmethod
     def question_of(self, case: Case) -> Question:
         """The question of a case. Cases with the same question are equal, whatever their ids."""
+
+
+SCORES: tuple[str, ...] = ("score", "success")
+"""The grades that say whether an answer is right, whichever of them a task has."""
+
+
+def score_of(task: Task) -> str:
+    """The grade that says whether an answer is right. Raises `PluginError` if there is none."""
+    score = next((name for name in SCORES if name in task.grades), None)
+    if score is None:
+        hint = f"It grades {', '.join(task.grades)}."
+        raise PluginError(f"{type(task).__name__} has no grade called {' or '.join(SCORES)}", hint=hint)
+    return score
+
+
+def is_right(task: Task, case: Case, action: Action) -> bool:
+    """Whether one agent's answer alone is right. Raises `PluginError` as `score_of`."""
+    alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
+    return task.grade(case, alone)[score_of(task)] == 1
 
 
 GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")

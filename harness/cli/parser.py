@@ -22,6 +22,14 @@ KINDS = {
     "engines": "sources of replies: models in this process, servers, stand-ins",
     "specs": "experiments, ready to run",
 }
+CHARTS = {
+    "scaling": "the headline against the size of the group",
+    "pareto": "tokens or USD against the headline",
+    "failures": "how episodes ended",
+    "heatmap": "who sent how much to whom",
+    "network": "an episode's network with final answers",
+    "calibration": "stated confidence against right answers",
+}
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
 
@@ -85,6 +93,23 @@ def parser() -> argparse.ArgumentParser:
     _options(score, "allow_code_execution", "sandbox")
     _format(score)
 
+    drawing = _command(
+        commands, "plot", "charts:plot", "draw a chart of finished runs of one spec", "RUN [RUN …] --kind KIND -o FILE"
+    )
+    _runs(drawing)
+    kinds_of_charts = ", ".join(f"{kind} ({text})" for kind, text in CHARTS.items())
+    drawing.add_argument("--kind", required=True, choices=CHARTS, metavar="KIND", help=kinds_of_charts)
+    text = "where to draw it: .svg, .pdf or .png"
+    drawing.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
+    text = "the metric to draw (default: the spec's headline)"
+    drawing.add_argument("--metric", metavar="NAME", help=text)
+    text = "the number along the axis of scaling (default: the size of the group)"
+    drawing.add_argument("--x", metavar="LABEL", help=text)
+    text = "what makes lines, points or bars (default: the model, or what the spec compares)"
+    drawing.add_argument("--by", metavar="LABEL", help=text)
+    drawing.add_argument("--condition", metavar="ID", help="episodes of this condition only")
+    drawing.add_argument("--episode", metavar="ID", help="this episode (heatmap, network)")
+
     report = _of_run(commands, "report", "print a run's tables again")
     _table(report)
     _output(report)
@@ -94,7 +119,7 @@ def parser() -> argparse.ArgumentParser:
     board = _command(
         commands, "leaderboard", "results:leaderboard", "merge comparable runs, one row a model", "RUN [RUN …]"
     )
-    board.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
+    _runs(board)
     _table(board)
     _output(board)
     _format(board)
@@ -115,6 +140,10 @@ def _command(commands: argparse._SubParsersAction[Parser], name: str, function: 
     command.set_defaults(function=function)
     command.add_argument("--debug", action="store_true", help="print whole tracebacks of errors, also those of plugins")
     return command
+
+
+def _runs(command: argparse.ArgumentParser) -> None:
+    command.add_argument("runs", nargs="+", metavar="RUN", help="run folders of the same spec digest")
 
 
 def _of_run(commands: argparse._SubParsersAction[Parser], name: str, text: str) -> Parser:

@@ -69,13 +69,24 @@ def messages(folder: Path, condition: str | None = None) -> Iterator[MessageCoun
     )
 
 
-def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[MessageCount]:
+def counted(facts: Mapping[str, Any]) -> tuple[tuple[str, ...], Iterator[tuple[str, str, int, int | None]]]:
+    """(the agents in order; sender, receiver, messages, characters) of a protocol's facts, which have `sent`."""
     agents = tuple(facts.get("received") or facts["sent"])
     counts = facts["sent"] if facts.get("reads") is None else facts["reads"]
-    for sender, receivers in counts.items():
-        for receiver, count in receivers.items():
-            number, length = count if isinstance(count, list) else (count, None)  # of what was read only the number
-            yield MessageCount(episode, sender, receiver, number, length, agents)
+
+    def pairs() -> Iterator[tuple[str, str, int, int | None]]:
+        for sender, receivers in counts.items():
+            for receiver, count in receivers.items():
+                number, length = count if isinstance(count, list) else (count, None)  # of what was read only the number
+                yield sender, receiver, number, length
+
+    return agents, pairs()
+
+
+def _of(episode: str, facts: Mapping[str, Any]) -> Iterator[MessageCount]:
+    agents, pairs = counted(facts)
+    for sender, receiver, number, length in pairs:
+        yield MessageCount(episode, sender, receiver, number, length, agents)
 
 
 def written(rows: Iterable[MessageCount], form: str) -> str:

@@ -1,0 +1,112 @@
+"""Who sent how much to whom: one episode, or the mean of a condition's episodes with the same agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.authoring.traffic import EVERY_OTHER
+from harness.errors import DataError, near
+from harness.report.messages import messages
+
+from .chart import Chart
+from .sources import ChartOptions, ChartRun, Material
+from .style import FAINT, compact, label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NAMED = 24
+_MOST = 400
+
+
+def heatmap(material: Material, choice: ChartOptions) -> Chart:
+    """The chart. Raises `DataError` where the protocol records no messages, or none was sent."""
+    source, condition, agents, episodes = _chosen(material, choice)
+    place = {agent: i for i, agent in enumerate(agents)}
+    sums = [[0.0] * len(agents) for _ in agents]
+    for row in messages(source.folder, condition):
+        if row.agents != agents or choice.episode not in (None, row.episode) or row.sender not in place:
+            continue
+        i = place[row.sender]
+        for j in range(len(agents)) if row.receiver == EVERY_OTHER else [place[row.receiver]]:
+            sums[i][j] += row.messages if i != j else 0
+    matrix = [[x / episodes for x in row] for row in sums]
+    total = sum(map(sum, matrix))
+    if not total:
+        raise DataError("no messages to draw: no agent sent one")
+    model = source.run.run.get("model")
+    what = (
+        f"episode {choice.episode}"
+        if choice.episode
+        else (f"mean of {episodes:,} episodes of {condition}" if episodes > 1 else f"the episode of {condition}")
+    )
+    named = len(agents) <= _NAMED
+
+    def paint(figure: Figure) -> None:
+        from matplotlib import colormaps
+
+        axis = figure.subplots()
+        ink = colormaps["viridis"].resampled(32)
+        tiles = axis.pcolormesh(matrix, cmap=ink, vmin=0, edgecolors="face", linewidth=0.2)
+        bar = figure.colorbar(tiles, ax=axis, label="Messages an episode", shrink=0.85)
+        bar.outline.set_visible(False)
+        bar.ax.yaxis.set_major_formatter(compact)
+        axis.set_aspect("equal")
+        axis.invert_yaxis()
+        axis.spines[:].set_visible(False)
+        axis.tick_params(length=0)
+        if named:
+            names = [label(agent, 14) for agent in agents]
+            axis.set_xticks(
+                [i + 0.5 for i in range(len(agents))], names, rotation=60, ha="right", rotation_mode="anchor"
+            )
+            axis.set_yticks([i + 0.5 for i in range(len(agents))], names)
+        if len(agents) <= 8:
+            top = max(map(max, matrix))
+            for i, row in enumerate(matrix):
+                for j, x in enumerate(row):
+                    if i == j:
+                        axis.text(j + 0.5, i + 0.5, "·", ha="center", va="center", color=FAINT, fontsize=7)
+                    else:
+                        tint = "black" if x > 0.6 * top else "white"
+                        axis.text(j + 0.5, i + 0.5, compact(x), ha="center", va="center", color=tint, fontsize=6.5)
+        axis.set_xlabel("Receiver")
+        axis.set_ylabel("Sender")
+
+    rows = [(agents[i], agents[j], x) for i, row in enumerate(matrix) for j, x in enumerate(row) if i != j and x]
+    busiest = max(rows, key=lambda row: row[2])
+    return Chart(
+        "heatmap",
+        "Who sent messages to whom",
+        f"Messages from each agent (down) to each other agent (across): {what}, model {label(model)}. {total:.4g} "
+        f"messages an episode; most from {label(busiest[0])} to {label(busiest[1])}, {busiest[2]:.3g}.",
+        ("sender", "receiver", "messages an episode"),
+        tuple(sorted(rows, key=lambda row: -row[2])[:_MOST]),
+        paint,
+        height=3.0,
+    )
+
+
+def _chosen(material: Material, choice: ChartOptions) -> tuple[ChartRun, str | None, tuple[str, ...], int]:
+    """(run, condition, agents, episodes) of what is drawn: by default where most messages an episode were sent."""
+    if choice.episode is not None:
+        for one in material.played():
+            if one.score.id == choice.episode:
+                source = material.sources[one.run]
+                rows = (row for row in messages(source.folder, one.score.condition) if row.episode == choice.episode)
+                if (first := next(rows, None)) is None:
+                    raise DataError(f"no messages to draw: no agent of {choice.episode} sent one")
+                return source, one.score.condition, first.agents, 1
+        ids = [score.id for score in material.scores]
+        raise DataError(f"there is no episode {choice.episode!r}", hint=near(choice.episode, ids))
+    kept = {score.condition for score in material.scores}
+    groups = [
+        (talk.messages / talk.episodes, -i, source, condition, agents, talk.episodes)
+        for i, source in enumerate(material.sources)
+        for (condition, agents), talk in material.tallies[i].talk.items()
+        if condition in kept
+    ]
+    if not groups:
+        raise DataError("no messages to draw: the protocol does not record who sent messages to whom")
+    _, _, source, condition, agents, episodes = max(groups, key=lambda group: group[:2])
+    return source, condition, agents, episodes

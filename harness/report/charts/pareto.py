@@ -1,0 +1,118 @@
+"""What quality costs: tokens or USD an episode against the headline, with the Pareto front."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.errors import DataError
+from harness.tables import SIMULATED, EpisodeScore, build, text
+
+from .chart import Chart, arrow, unit_interval
+from .sources import ChartOptions, Material
+from .style import FAINT, compact, guide, label, legend, look
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DIRECT = 8
+_SHORT = 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    name: str
+    cost: float
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def pareto(material: Material, choice: ChartOptions) -> Chart:
+    """The chart. Raises `DataError` where no call reports tokens, or there is nothing to compare."""
+    headline, by = material.headline(choice.metric), material.way(choice.by)
+    in_usd = all(model in material.prices for model in material.models)
+    costs: defaultdict[str, list[float]] = defaultdict(list)
+    for one in material.played():
+        if one.score.error is None and one.use.input is not None and one.use.output is not None:
+            price = material.prices.get(one.score.model)
+            paid = (one.use.input * price.input + one.use.output * price.output) / 1e6 if in_usd and price else None
+            costs[text(one.score.labels.get(by))].append(one.use.input + one.use.output if paid is None else paid)
+    if not costs:
+        models_played = any(use.calls for tally in material.tallies for use in tally.uses.values())
+        why = "the engine reports no tokens" if models_played else "policies played, which use no tokens"
+        raise DataError(f"no cost to draw: {why}")
+    entry = material.pooled({"title": headline.name, "rows": by, "cell": headline.metric})
+    groups: dict[str, list[EpisodeScore]] = {}
+    for score in material.scores:
+        groups.setdefault(text(score.labels.get(by)), []).append(score)
+    points = []
+    for group, scores in groups.items():
+        cell = next((row.cells[0] for row in build(entry, scores, material.metrics).rows), None)
+        if cell is None or cell.value is None or group not in costs:
+            continue
+        low, high = (cell.value if end is None else end for end in (cell.low, cell.high))
+        name = (group if by == "model" else material.shown(group)) + (f" {SIMULATED}" if cell.uses_ground_truth else "")
+        points.append(_Point(name, math.fsum(costs[group]) / len(costs[group]), cell.value, low, high, cell.n or 0))
+    if not points:
+        raise DataError(f"no cost to draw: no episode with tokens has a number for {headline.name}")
+    front = _front(points, headline.higher_is_better)
+    unit = "USD an episode" if in_usd else "Tokens an episode"
+
+    def paint(figure: Figure) -> None:
+        axis = figure.subplots()
+        guide(axis)
+        stairs = sorted(front, key=lambda point: point.cost)
+        axis.step(
+            [p.cost for p in stairs], [p.value for p in stairs], where="post", color=FAINT, linestyle="--", zorder=1
+        )
+        direct = len(points) <= _DIRECT and all(len(point.name) <= _SHORT for point in points)
+        middle = sorted(point.cost for point in points)[len(points) // 2]
+        for i, point in enumerate(points):
+            how = look(i)
+            reach = [[max(0.0, point.value - point.low)], [max(0.0, point.high - point.value)]]
+            fill = how["color"] if point in front else "none"
+            axis.errorbar(point.cost, point.value, yerr=reach, elinewidth=0.8, linestyle="none", markersize=5.5,
+                          label=label(point.name), markerfacecolor=fill, **how)  # fmt: skip
+            if direct:
+                side = -1 if point.cost > middle else 1
+                axis.annotate(label(point.name), (point.cost, point.value), (6 * side, 3), textcoords="offset points",
+                              ha="left" if side > 0 else "right", color=how["color"], fontsize=7)  # fmt: skip
+        spread = [point.cost for point in points]
+        if min(spread) > 0 and max(spread) / min(spread) >= 20:
+            axis.set_xscale("log")
+        else:
+            axis.margins(x=0.15)
+        axis.xaxis.set_major_formatter(compact)
+        unit_interval(axis, material.metrics[headline.metric].bounds)
+        axis.set_xlabel(f"{unit} {arrow(False)}")
+        axis.set_ylabel(f"{label(headline.name)} {arrow(headline.higher_is_better)}")
+        if not direct:
+            legend(axis, [label(point.name) for point in points])
+
+    return Chart(
+        "pareto",
+        f"{headline.name} by cost",
+        f"{unit} against {headline.name}, a point for each {material.shown(by)}; filled points, joined by the dashed "
+        f"line, are the Pareto front: nothing else is both cheaper and better. Bars are 95 % intervals. On the front: "
+        f"{', '.join(label(point.name) for point in front)}.",
+        (material.shown(by), unit, headline.name, "95 % from", "to", "n", "on the front"),
+        tuple((p.name, p.cost, p.value, p.low, p.high, p.n, "yes" if p in front else "no") for p in points),
+        paint,
+        height=2.6 + (0 if len(points) <= _DIRECT else 0.14 * len(points) / 2),
+    )
+
+
+def _front(points: Sequence[_Point], higher_is_better: bool) -> list[_Point]:
+    """Those to which no other is at least as good in both and better in one."""
+    sign = 1 if higher_is_better else -1
+
+    def beats(a: _Point, b: _Point) -> bool:
+        one, two = (a.cost, -sign * a.value), (b.cost, -sign * b.value)
+        return one != two and one[0] <= two[0] and one[1] <= two[1]
+
+    return [point for point in points if not any(beats(other, point) for other in points)]

@@ -1,0 +1,152 @@
+"""`harness plot`: every kind of chart is drawn from finished runs, and what a run lacks is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import harness
+from harness.api import Completion
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from tests.helpers.commands import invoke
+
+HOSTILE = "<script>alert(1)</script>\u202e$x_{"
+PANEL = {
+    "name": "panel",
+    "task": {"use": "arithmetic", "size": 8, "terms": 2},
+    "protocol": {
+        "use": "darkforest",
+        "agents": 3,
+        "confidence": "line",
+        "terms": ["confidence"],
+        "coordinate": "never",
+    },
+    "prompts": "ensembles/standard",
+    "metrics": ["score"],
+    "tables": [{"title": "Right", "rows": "model", "cell": "score"}],
+}
+
+
+def calculator(wrong_from: int, tokens: int) -> Callable[[Request], Completion]:
+    """Answers sums rightly that have fewer terms, each with a confidence of 0.9 or 0.6."""
+
+    def reply(request: Request) -> Completion:
+        question = request.thread.messages[-1]["content"]
+        sums = re.findall(r"[-+*() \d]{5,}", question)
+        value = eval(max(sums, key=len))
+        wrong = len(re.findall(r"\d+", max(sums, key=len))) >= wrong_from
+        text = f"#### {value + wrong}\nConfidence: {0.6 if value % 2 else 0.9}"
+        return Completion(text, finish_reason="stop", input_tokens=50, output_tokens=tokens)
+
+    return reply
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Finished runs: two models on sums of 2 and 4 terms, a panel with confidences, networks played by policies."""
+    folder = tmp_path_factory.mktemp("runs")
+    sums = ["task.size=5", "matrix.terms=[2,4]"]
+    for name, wrong_from, tokens in (("small", 3, 10), (HOSTILE, 9, 90)):
+        model = Mock(model=name, function=calculator(wrong_from, tokens))
+        place = folder / ("small" if name == "small" else "hostile")
+        harness.evaluate("arithmetic", model, overrides=sums, output_path=place)
+    harness.evaluate(PANEL, Mock(model="panelist", function=calculator(9, 10)), output_path=folder / "panel")
+    harness.evaluate("agentsnet_quick", limit=1, output_path=folder / "network")
+    return folder
+
+
+KINDS = [
+    ("scaling", ["small", "hostile"], ["Terms", "Accuracy ↑", "small"]),
+    ("pareto", ["small", "hostile"], ["Tokens an episode ↓", "Accuracy ↑", "small"]),
+    ("failures", ["small", "hostile"], ["Episodes, %", "Model", "solved", "unsolved"]),
+    ("heatmap", ["network"], ["Sender", "Receiver", "Messages an episode"]),
+    ("network", ["network"], ["Group 1"]),
+    ("calibration", ["panel"], ["Stated confidence", "Right answers, share", "Answers"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "folders", "texts"), KINDS, ids=[kind for kind, _, _ in KINDS])
+def test_every_kind_is_a_valid_svg_that_names_its_axes(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, folders: list[str], texts: list[str]
+) -> None:
+    files = [tmp_path / "a.svg", tmp_path / "b.svg"]
+    for file in files:
+        paths = [str(runs / folder) for folder in folders]
+        code, out, err = invoke(capsys, "plot", *paths, "--kind", kind, "-o", str(file))
+        assert code == 0, err
+        assert out.splitlines()[-1] == f"figure: {file}"
+    root = ElementTree.parse(files[0]).getroot()
+    shown = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text not in shown] == []
+    assert not list(root.iter("{http://www.w3.org/2000/svg}script"))
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert "\u202e" not in files[0].read_text("utf-8")
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "png"])
+def test_papers_get_pdf_and_slides_png(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    file = tmp_path / f"figure.{suffix}"
+    assert invoke(capsys, "plot", str(runs / "small"), "--kind", "scaling", "-o", str(file))[0] == 0
+    start = {"pdf": b"%PDF", "png": b"\x89PNG"}[suffix]
+    assert file.read_bytes().startswith(start)
+
+
+def test_what_was_chosen_is_said_and_can_be_chosen(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plot = ("plot", str(runs / "network"), "--kind", "failures", "-o", str(tmp_path / "f.svg"))
+    assert "a bar for each Task" in invoke(capsys, *plot)[1]
+    assert "a bar for each graphs" in invoke(capsys, *plot, "--by", "graphs")[1]
+    condition = "problem=coloring,graphs=small_world,size=4"
+    code, out, _ = invoke(capsys, *plot[:3], "heatmap", *plot[4:], "--condition", condition)
+    assert (code, condition in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("folder", "more", "error", "hint"),
+    [
+        ("network", ["--kind", "scaling"], "the group's size, or another number, is the same in all episodes", ""),
+        ("network", ["--kind", "pareto"], "policies played, which use no tokens", "failures, heatmap, network."),
+        ("small", ["--kind", "network"], "all agents reach one another", "scaling, pareto, failures"),
+        ("small", ["--kind", "calibration"], "no agent states a confidence", "scaling, pareto, failures"),
+        ("small", ["--kind", "heatmap"], "does not record who sent messages", "scaling, pareto, failures"),
+        ("small", ["--kind", "scaling", "--x", "term"], "no episode has the label 'term'", "Did you mean terms?"),
+        ("network", ["--kind", "scaling", "--x", "graphs"], "'graphs' is not several numbers", "Numeric labels"),
+        ("small", ["--kind", "scaling", "--metric", "scor"], "there is no metric 'scor'", "Did you mean score?"),
+        ("small", ["--kind", "failures", "--by", "term"], "no episode has the label 'term'", "Did you mean terms?"),
+        ("small", ["--kind", "failures", "--condition", "terms=3"], "no condition 'terms=3'", "Did you mean"),
+        ("network", ["--kind", "network", "--episode", "x"], "no finished episode 'x'", ""),
+        ("small", ["--kind", "scalings"], "there is no kind 'scalings'", "Did you mean scaling?"),
+        ("none", ["--kind", "scaling"], "folder not found", ""),
+    ],
+)
+def test_what_is_lacking_is_said_in_a_line(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str, more: list[str], error: str, hint: str
+) -> None:
+    code, _, err = invoke(capsys, "plot", str(runs / folder), *more, "-o", str(tmp_path / "f.svg"))
+    assert code == 2
+    assert error in err and hint in err and "Traceback" not in err
+    assert not (tmp_path / "f.svg").exists()
+
+
+def test_a_figure_has_a_form_and_a_place(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plot = ("plot", str(runs / "small"), "--kind", "scaling", "-o")
+    code, _, err = invoke(capsys, *plot, str(tmp_path / "f.jpg"))
+    assert code == 2 and "a figure is svg, png or pdf" in err
+    code, _, err = invoke(capsys, *plot, str(tmp_path / "missing" / "f.svg"))
+    assert code == 2 and "cannot write the figure" in err
+
+
+def test_runs_of_other_specs_are_not_drawn_together(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = (str(runs / "small"), str(runs / "panel"))
+    code, _, err = invoke(capsys, "plot", *both, "--kind", "failures", "-o", str(tmp_path / "f.svg"))
+    assert code == 2 and "they ran different specs" in err
