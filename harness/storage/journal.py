@@ -196,7 +196,8 @@ def sealed(line: bytes) -> bytes:
     return b'%b,"crc":"%08x"}\n' % (line[:-1], zlib.crc32(line))
 
 
-def _is_intact(raw: bytes) -> bool:
+def is_intact(raw: bytes) -> bool:
+    """Whether a line is as `sealed` gave it."""
     rest = zlib.crc32(b"}", zlib.crc32(memoryview(raw)[:-_SEAL]))
     return raw[-_SEAL:] == b',"crc":"%08x"}\n' % rest
 
@@ -213,7 +214,7 @@ def lines(path: Path, *, sealed: bool = True) -> Iterator[tuple[int, Line]]:
                 if not raw.endswith(b"\n"):
                     return  # torn by a kill
                 line = json_object(raw, path, number)
-                if sealed and not _is_intact(raw):
+                if sealed and not is_intact(raw):
                     message = "the line is not as it was written (its checksum differs): the file is damaged"
                     raise DataError(message, place=Place(str(path), number, 1), hint=DAMAGED)
                 yield offset, line

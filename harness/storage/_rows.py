@@ -1,0 +1,142 @@
+"""What an index keeps of one episode, added up line by line."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .journal import Line
+
+COLUMNS: Final = {
+    "n": "INTEGER PRIMARY KEY",
+    "id": "TEXT UNIQUE",
+    "position": "INTEGER",
+    "condition": "TEXT",
+    "case": "TEXT",
+    "repeat": "INTEGER",
+    "labels": "TEXT",
+    "numbers": "TEXT",
+    "error": "TEXT",
+    "finished": "INTEGER",
+    "limited": "INTEGER",
+    "value": "REAL",
+    "moves": "INTEGER",
+    "rounds": "INTEGER",
+    "calls": "INTEGER",
+    "input_tokens": "INTEGER",
+    "output_tokens": "INTEGER",
+    "parse_failures": "INTEGER",
+    "engine_errors": "INTEGER",
+    "latency": "REAL",
+}
+"""Columns of the table `episodes`. `position`: place in the plan, known once the run is finished. `value`: the number
+that says how well it went, 1 being solved (`_goal`). `latency`: seconds of all calls."""
+GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy")
+"""Names of grades and metrics that say how well an episode went, the first that is there."""
+_SEARCHED = 2000  # characters of answers
+_MOST = 1 << 53
+
+
+class EpisodeRow:
+    """One episode: sums over its moves, and its end."""
+
+    __slots__ = ("ending", "places", "search", "values")
+
+    def __init__(self, n: int, name: str) -> None:
+        self.values: dict[str, Any] = dict.fromkeys(COLUMNS)
+        counts = ("finished", "limited", "moves", "rounds", "calls", "parse_failures", "engine_errors")
+        self.values |= {"n": n, "id": name, "labels": "{}", "numbers": "{}"} | dict.fromkeys(counts, 0)
+        # An unfinished episode's line has its id only; `condition/case/repeat` is cut where a case has no slash.
+        condition, _, rest = name.rpartition("/")[0].rpartition("/")
+        repeat = name.rpartition("/")[2]
+        self.values |= {"condition": condition, "case": rest, "repeat": int(repeat) if repeat.isdecimal() else 0}
+        self.search = name.casefold()
+        self.places = array("Q")
+        self.ending: int | None = None
+
+    @classmethod
+    def read(cls, stored: tuple[Any, ...]) -> EpisodeRow:
+        """The inverse of `columns` and `details`, one after the other without the second `n`."""
+        row = cls.__new__(cls)
+        row.values = dict(zip(COLUMNS, stored, strict=False))
+        row.search, places, row.ending = stored[len(COLUMNS) :]
+        row.places = array("Q", places)
+        return row
+
+    @property
+    def name(self) -> str:
+        return str(self.values["id"])
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.values["finished"])
+
+    def columns(self) -> tuple[Any, ...]:
+        return tuple(self.values.values())
+
+    def details(self) -> tuple[Any, ...]:
+        return self.values["n"], self.search, self.places.tobytes(), self.ending
+
+    def add_move(self, line: Line, place: int) -> None:
+        """Add one move. Raises `KeyError`, `TypeError`, … for a line of a strange shape, and then changes nothing."""
+        values, calls, kind = self.values, line.get("calls", ()), line.get("error_kind")
+        added = {"moves": values["moves"] + 1, "calls": values["calls"] + len(calls)}
+        if not self.finished:
+            added["rounds"] = max(values["rounds"], line["b"] + 1)
+        for call in calls:
+            for name in ("input_tokens", "output_tokens", "latency"):
+                amount = call.get(name)
+                if amount is not None and 0 <= amount < _MOST:
+                    added[name] = (added.get(name, values[name]) or 0) + amount
+        if kind == "parse":
+            added["parse_failures"] = values["parse_failures"] + 1
+        elif kind == "limit":
+            added["limited"] = 1
+        elif kind is not None:
+            added["engine_errors"] = values["engine_errors"] + 1
+        values.update(added)
+        self.places.append(place)
+
+    def add_end(self, line: Line, place: int) -> None:
+        """Add the end. Raises as `add_move`."""
+        labels, numbers, error, limited, value = measured(line)
+        outcome, repeat = line.get("outcome") or {}, int(line["repeat"])
+        facts = outcome.get("facts") or {}
+        added = {"finished": 1, "condition": _clean(line["condition"]), "case": _clean(line["case"])}
+        added |= {"repeat": repeat if abs(repeat) < _MOST else 0, "labels": labels, "numbers": numbers, "error": error}
+        added |= {"limited": limited or self.values["limited"], "value": value}
+        if isinstance(rounds := facts.get("rounds"), int) and 0 <= rounds < _MOST:
+            added["rounds"] = rounds
+        said = json.dumps([outcome.get("answers"), outcome.get("group")], ensure_ascii=False)[:_SEARCHED]
+        self.search = _clean("\n".join([self.name, labels, error or "", said])).casefold()
+        self.values.update(added)
+        self.ending = place
+
+
+def measured(line: Mapping[str, Any]) -> tuple[str, str, str | None, int, float | None]:
+    """(labels, numbers, error, limited, value) of an end line, or of a line of scores.jsonl, as columns hold them."""
+    labels, numbers, error = dict(line["labels"]), dict(line["numbers"]), line["error"]
+    grade = line.get("grade") or {}
+    value = None if error is not None else _goal({**grade, **numbers})
+    text = None if error is None else _clean(str(error))
+    return json.dumps(labels), json.dumps(numbers), text, int(bool(line.get("limited"))), value
+
+
+def _goal(numbers: Mapping[str, Any]) -> float | None:
+    """The number of the first of `GOALS`, whatever folder its metric is in; of parts their quotient."""
+    last = {str(name).rpartition("/")[2]: value for name, value in reversed(list(numbers.items()))}
+    for goal in GOALS:
+        value = last.get(goal)
+        if isinstance(value, list) and len(value) == 2 and value[1]:
+            value = value[0] / value[1]
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    return None
+
+
+def _clean(text: str) -> str:
+    """The text without lone surrogates, which no file holds."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,462 @@
+"""An index beside a run's journals: which episodes there are, how each went, and where its lines stand.
+
+`index.sqlite` is a convenience: a viewer opens runs of 100,000 episodes without reading them again. It is made in one
+streaming pass, goes on from where it stopped when the journals have grown, and may be deleted at any time. It is made
+anew where it does not fit: another version, other journals, another run under the same name, or a schema that this
+module did not write.
+
+A damaged line is noted with its place; all others stay readable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from harness.errors import DataError
+
+from ._lines import LONGEST, checks, file_name, line_at, reason, sealed_line, stamp
+from ._query import AS_TEXT, FILTERS, ORDER, OUTCOMES, EpisodeQuery, plain
+from ._rows import COLUMNS, EpisodeRow, measured
+from ._scan import matching_lines, snippet
+from .files import json_object, no_link
+from .journal import Line, journals
+from .pending import PendingFailures
+
+__all__ = ["FILTERS", "INDEX", "OUTCOMES", "Damage", "EpisodeQuery", "IndexedEpisode", "RunIndex", "SearchHit"]
+INDEX = "index.sqlite"
+_VERSION = "1"
+_FILES = 1 << 12  # journals of a run; a place is offset · _FILES + number of the file
+_FLUSH = 2000
+_NOTED = 100  # damaged lines that are kept
+_SCHEMA = (
+    "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT)",
+    "CREATE TABLE journals (file INTEGER PRIMARY KEY, name TEXT, size INTEGER, lines INTEGER, head INTEGER,"
+    " tail INTEGER, pending TEXT)",
+    "CREATE TABLE damage (file TEXT, line INTEGER, message TEXT)",
+    "CREATE TABLE episodes (" + ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items()) + ")",
+    "CREATE TABLE details (n INTEGER PRIMARY KEY, search TEXT, places BLOB, ending INTEGER)",
+)
+_LISTED = ", ".join(f'"{name}"' for name in COLUMNS)
+
+
+class OnProgress(Protocol):
+    """Called with the bytes that are read and those there are."""
+
+    def __call__(self, done: int, of: int) -> None:
+        """Show it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A line that cannot be read: file, line number from 1, and why."""
+
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedEpisode:
+    """What the index knows of one episode.
+
+    Attributes:
+        row: its columns and `outcome`, as in `RunIndex.page`.
+        places: of its moves, for `RunIndex.lines`.
+        ending: place of its end; None while it is unfinished.
+        previous, next: ids of the neighbors in the order of the plan.
+    """
+
+    row: dict[str, Any]
+    places: array[int]
+    ending: int | None
+    previous: str | None
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A turn in which something was said: episode, number of the turn in it from 0, agent, what stands around it."""
+
+    episode: str
+    turn: int
+    agent: str
+    snippet: str
+
+
+class RunIndex:
+    """The index of one run's folder. All methods may be called from any thread.
+
+    Args:
+        folder: the run's folder.
+        key: what else names the run (its start, say): another key makes the index anew.
+
+    Raises:
+        DataError: the journals cannot be read.
+    """
+
+    def __init__(self, folder: Path, key: str = "") -> None:
+        self.folder, self._key = folder, key
+        self._lock = threading.RLock()
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._rows: dict[str, EpisodeRow] = {}  # what has changed and is not yet in the file
+        self._finished = self._last = 0  # of these rows, how many have ended; the number of the newest
+        self._db = self._open()
+
+    # ------------------------------------------------------------------------------------------- opening
+
+    def _open(self) -> sqlite3.Connection:
+        path = self.folder / INDEX
+        if path.is_symlink():  # what it points to is not ours
+            path.unlink()
+        if path.is_file() and (there := self._fitting(path)) is not None:
+            return there
+        with contextlib.suppress(OSError, sqlite3.Error):
+            path.unlink(missing_ok=True)
+            os.close(no_link(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+            return self._create(path)
+        self._temporary = tempfile.TemporaryDirectory(prefix="harness-index-", ignore_cleanup_errors=True)
+        return self._create(Path(self._temporary.name) / INDEX)  # the folder is not ours to write
+
+    def _create(self, path: Path) -> sqlite3.Connection:
+        db = _connect(path)
+        with db:
+            for statement in _SCHEMA:
+                db.execute(statement)
+            db.executemany("INSERT INTO facts VALUES (?, ?)", [("version", _VERSION), ("key", self._key)])
+        return db
+
+    def _fitting(self, path: Path) -> sqlite3.Connection | None:
+        """The index that is there, if this module wrote it and for these journals."""
+        with contextlib.suppress(sqlite3.Error, OSError, ValueError, TypeError):
+            db = _connect(path)
+            try:
+                written = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 50")]
+                facts = dict(db.execute("SELECT key, value FROM facts")) if written == list(_SCHEMA) else {}
+                if facts.get("version") == _VERSION and facts.get("key") == self._key and self._same_journals(db):
+                    return db
+            except BaseException:
+                db.close()
+                raise
+            db.close()
+        return None
+
+    def _same_journals(self, db: sqlite3.Connection) -> bool:
+        for name, size, head, tail in db.execute("SELECT name, size, head, tail FROM journals"):
+            with open(self.folder / file_name(name), "rb", opener=no_link) as file:
+                if os.fstat(file.fileno()).st_size < size or checks(file, size) != (head, tail):
+                    return False
+        return True
+
+    def close(self) -> None:
+        """Close the file; the index is of no use after that."""
+        with self._lock:
+            self._db.close()
+            if self._temporary is not None:
+                self._temporary.cleanup()
+
+    # ------------------------------------------------------------------------------------------- reading journals
+
+    def update(self, on_progress: OnProgress | None = None) -> bool:
+        """Read what the journals hold beyond what is indexed; returns whether there was anything.
+
+        Raises:
+            DataError: the journals cannot be read, or are no longer those that were indexed.
+        """
+        with self._lock, _as_data_error(self.folder):
+            if not self._is_behind():
+                return False
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                if not self._same_journals(self._db):
+                    self._start_over()
+                self._last = self._db.execute("SELECT max(n) FROM episodes").fetchone()[0] or 0
+                paths = self._paths()
+                sizes = {path.name: path.stat().st_size for path in paths.values()}
+                total, done = sum(sizes.values()), 0
+                for number, path in paths.items():
+                    self._read(number, path, functools.partial(on_progress or _ignore, of=total), done)
+                    done += sizes[path.name]
+                self._flush()
+                self._take_scores()
+                self._db.commit()
+            except BaseException:
+                self._db.rollback()
+                self._rows.clear()
+                raise
+            return True
+
+    def _is_behind(self) -> bool:
+        known = dict(self._db.execute("SELECT name, size FROM journals"))
+        scores = self._fact("scores") or ""
+        return scores != stamp(self.folder / "scores.jsonl") or any(
+            path.stat().st_size != known.get(path.name) for path in journals(self.folder) if path.exists()
+        )
+
+    def _start_over(self) -> None:
+        for table in ("journals", "damage", "episodes", "details"):
+            self._db.execute(f"DELETE FROM {table}")
+        self._db.execute("DELETE FROM facts WHERE key = 'scores'")
+
+    def _paths(self) -> dict[int, Path]:
+        """Number → journal; a journal keeps the number that it got first."""
+        known = {name: file for file, name in self._db.execute("SELECT file, name FROM journals")}
+        for path in journals(self.folder):
+            if path.exists() and path.name not in known and len(known) < _FILES:
+                known[path.name] = len(known)
+                row = (known[path.name], path.name, 0, 0, 0, 0, '{"answered": {}, "waiting": {}}')
+                self._db.execute("INSERT INTO journals VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return {number: self.folder / file_name(name) for name, number in known.items()}
+
+    def _read(self, number: int, path: Path, on_bytes: Callable[[int], None], before: int) -> None:
+        query = "SELECT size, lines, pending FROM journals WHERE file = ?"
+        offset, count, state = self._db.execute(query, (number,)).fetchone()
+        with open(path, "rb", opener=no_link) as file:
+            pending = PendingFailures.resumed(json.loads(state), lambda at: line_at(file, at, path))
+            file.seek(offset)
+            for raw in iter(lambda: file.readline(LONGEST), b""):
+                if not raw.endswith(b"\n") and len(raw) < LONGEST:
+                    break  # torn by a kill, or not yet whole
+                count += raw.endswith(b"\n")
+                try:
+                    for at, line in pending.add(sealed_line(raw), offset):
+                        self._take(line, at * _FILES + number)
+                except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
+                    self._note(path.name, max(count, 1), reason(error))
+                offset += len(raw)
+                if not count % 4096:
+                    on_bytes(before + offset)
+            head, tail = checks(file, offset)
+        update = "UPDATE journals SET size = ?, lines = ?, head = ?, tail = ?, pending = ? WHERE file = ?"
+        self._db.execute(update, (offset, count, head, tail, json.dumps(pending.state()), number))
+        on_bytes(before + offset)
+
+    def _take(self, line: Line, place: int) -> None:
+        kind = line.get("k")
+        if kind not in ("move", "end"):
+            return
+        row = self._row(line["e"])
+        if kind == "move":
+            row.add_move(line, place)
+        else:
+            row.add_end(line, place)
+            self._finished += 1
+            if self._finished >= _FLUSH:
+                self._flush(finished_only=True)
+
+    def _row(self, name: str) -> EpisodeRow:
+        row = self._rows.get(name)
+        if row is None:
+            name.encode()  # an id is text: lone surrogates are damage
+            query = f"SELECT {_LISTED}, search, places, ending FROM episodes JOIN details USING (n) WHERE id = ?"
+            there = self._db.execute(query, (name,)).fetchone()
+            self._last += not there
+            row = EpisodeRow.read(there) if there else EpisodeRow(self._last, name)
+            self._rows[name] = row
+        return row
+
+    def _flush(self, finished_only: bool = False) -> None:
+        rows = [row for row in self._rows.values() if row.finished or not finished_only]
+        marks = ", ".join("?" * len(COLUMNS))
+        self._db.executemany(f"INSERT OR REPLACE INTO episodes VALUES ({marks})", [row.columns() for row in rows])
+        self._db.executemany("INSERT OR REPLACE INTO details VALUES (?, ?, ?, ?)", [row.details() for row in rows])
+        for row in rows:
+            del self._rows[row.name]
+        self._finished = 0
+
+    def _take_scores(self) -> None:
+        """The numbers of a finished run: `harness score` may have measured again since; and the order of its plan."""
+        path = self.folder / "scores.jsonl"
+        if (now := stamp(path)) == (self._fact("scores") or ""):
+            return
+        update = (
+            "UPDATE episodes SET position = ?, labels = ?, numbers = ?, error = ?, limited = ?,"
+            " value = coalesce(?, value) WHERE id = ?"
+        )
+        self._db.execute("DELETE FROM damage WHERE file = ?", (path.name,))
+        with contextlib.suppress(FileNotFoundError), open(path, "rb", opener=no_link) as file:
+            for count, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
+                try:
+                    line = json_object(raw, path)
+                    self._db.execute(update, (count, *measured(line), plain(line["id"])))
+                except (DataError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+                    self._note(path.name, count, reason(error))
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES ('scores', ?)", (now,))
+
+    def _note(self, file: str, line: int, message: str) -> None:
+        if self._db.execute("SELECT count(*) FROM damage").fetchone()[0] < _NOTED:
+            self._db.execute("INSERT INTO damage VALUES (?, ?, ?)", (file, line, message))
+
+    def _fact(self, key: str) -> str | None:
+        found = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
+        return found[0] if found else None
+
+    # ------------------------------------------------------------------------------------------- asking
+
+    @property
+    def damage(self) -> list[Damage]:
+        """Lines that cannot be read, the first ones of them."""
+        return [Damage(*row) for row in self._all("SELECT file, line, message FROM damage ORDER BY rowid")]
+
+    def counts(self) -> dict[str, int]:
+        """How many episodes there are (`total`), and how they went."""
+        sums = ", ".join(f"count(*) FILTER (WHERE {test}) AS {name}" for name, test in OUTCOMES.items())
+        [row] = self._all(
+            f"SELECT count(*), count(*) FILTER (WHERE finished), count(*) FILTER (WHERE limited), {sums} FROM episodes"
+        )
+        return dict(zip(("total", "finished", "limited", *OUTCOMES), row, strict=True))
+
+    def totals(self) -> dict[str, int | None]:
+        """Calls and tokens of all moves that count; None for what no engine reported."""
+        names = ("calls", "input_tokens", "output_tokens")
+        [row] = self._all(f"SELECT {', '.join(f'sum({name})' for name in names)} FROM episodes")
+        return dict(zip(names, row, strict=True))
+
+    def labels(self, most: int = 200) -> dict[str, list[str]]:
+        """Label → its values as texts, at most `most` each, in the order of their first episodes."""
+        values: dict[str, list[str]] = {}
+        query = (
+            f"SELECT key, {AS_TEXT} AS text FROM (SELECT labels, min(n) AS n FROM episodes GROUP BY labels),"
+            " json_each(labels) GROUP BY key, text ORDER BY min(n)"
+        )
+        for name, text in self._all(query):
+            if len(there := values.setdefault(name, [])) < most:
+                there.append(text)
+        return values
+
+    def metrics(self) -> list[str]:
+        """The names of all numbers, in the order of the spec."""
+        rows = self._all("SELECT numbers FROM episodes WHERE finished GROUP BY condition")
+        return list(dict.fromkeys(name for (numbers,) in rows for name in json.loads(numbers)))
+
+    def conditions(self) -> list[str]:
+        """The conditions, in the order of the plan or of their first episodes."""
+        return [c for (c,) in self._all(f"SELECT condition FROM episodes GROUP BY condition ORDER BY min({ORDER})")]
+
+    def page(self, query: EpisodeQuery) -> tuple[int, list[dict[str, Any]]]:
+        """How many episodes match, and those of one page, as rows with the columns of the index and `outcome`.
+
+        Raises:
+            DataError: there is no such column or outcome.
+        """
+        where, values = query.where()
+        [(total,)] = self._all(f"SELECT count(*) FROM episodes{where}", values)
+        order, by = query.order()
+        page = f"SELECT {_LISTED} FROM episodes{where} ORDER BY {order} LIMIT ? OFFSET ?"
+        rows = self._all(page, (*values, *by, max(0, min(query.limit, 200)), max(0, min(query.offset, 1 << 40))))
+        return total, [_row(row) for row in rows]
+
+    def episode(self, name: str) -> IndexedEpisode | None:
+        """One episode; None if the journals have no line of it."""
+        query = f"SELECT {_LISTED}, places, ending FROM episodes JOIN details USING (n) WHERE id = ?"
+        for *values, places, ending in self._all(query, (plain(name),)):
+            order = f"FROM episodes WHERE ({ORDER}, n)"
+            here = (values[2] if values[2] is not None else values[0], values[0])
+            [before] = self._all(f"SELECT (SELECT id {order} < (?, ?) ORDER BY {ORDER} DESC, n DESC LIMIT 1)", here)
+            [after] = self._all(f"SELECT (SELECT id {order} > (?, ?) ORDER BY {ORDER}, n LIMIT 1)", here)
+            return IndexedEpisode(_row(values), array("Q", places), ending, before[0], after[0])
+        return None
+
+    def lines(self, places: Iterable[int]) -> Iterator[Line]:
+        """The lines at these places. Raises `DataError` where one is not as it was written."""
+        names = dict(self._all("SELECT file, name FROM journals"))
+        with contextlib.ExitStack() as stack, _as_data_error(self.folder):
+            files: dict[int, IO[bytes]] = {}
+            for place in places:
+                offset, number = divmod(place, _FILES)
+                path = self.folder / file_name(names[number])
+                if number not in files:
+                    files[number] = stack.enter_context(open(path, "rb", opener=no_link))
+                yield line_at(files[number], offset, path)
+
+    def _all(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
+        with self._lock, _as_data_error(self.folder):
+            return self._db.execute(query, tuple(values)).fetchall()
+
+    def search(self, text: str, most: int = 50, seconds: float = 3.0) -> tuple[list[SearchHit], bool]:
+        """Turns whose replies, reasoning or action hold `text`, in the journals' order; and whether that is all.
+
+        Args:
+            text: what to look for, whatever its case.
+            most: at most this many turns.
+            seconds: how long to look.
+        """
+        hits: list[SearchHit] = []
+        until, numbers = time.monotonic() + seconds, _TurnNumbers(self)
+        if not text:
+            return hits, True
+        for number, name in self._all("SELECT file, name FROM journals ORDER BY file"):
+            with _as_data_error(self.folder):
+                for match in matching_lines(self.folder / file_name(name), text, until):
+                    if match is None or len(hits) >= most:
+                        return hits, False
+                    with contextlib.suppress(KeyError, TypeError, AttributeError, ValueError, DataError):
+                        line = sealed_line(match[1])
+                        said = snippet([line.get("calls"), line.get("a")], text) if line["k"] == "move" else None
+                        turn = None if said is None else numbers.of(line, match[0] * _FILES + number)
+                        if said is not None and turn is not None:
+                            hits.append(SearchHit(line["e"], turn, line["s"], said))
+        return hits, True
+
+
+class _TurnNumbers:
+    """Numbers turns as they were played: by batch, then by place in it. Remembers the last episode."""
+
+    def __init__(self, index: RunIndex) -> None:
+        self._index, self._name, self._order = index, "", list[tuple[int, int]]()
+        self._places: frozenset[int] = frozenset()
+
+    def of(self, line: Line, place: int) -> int | None:
+        """The turn's number from 0; None for a move that does not count."""
+        if line["e"] != self._name:
+            there = self._index.episode(line["e"])
+            self._name, self._places = line["e"], frozenset(there.places if there else ())
+            self._order = sorted({(move["b"], move["p"]) for move in self._index.lines(self._places)})
+        return self._order.index((line["b"], line["p"])) if place in self._places else None
+
+
+def _ignore(done: int, of: int) -> None:
+    """Nothing is shown."""
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    for pragma in ("trusted_schema = OFF", "synchronous = OFF", "cache_size = -32000", "temp_store = MEMORY"):
+        db.execute(f"PRAGMA {pragma}")
+    return db
+
+
+def _row(values: Sequence[Any]) -> dict[str, Any]:
+    row = dict(zip(COLUMNS, values, strict=True))
+    row["labels"], row["numbers"] = json.loads(row["labels"]), json.loads(row["numbers"])
+    row["finished"], row["limited"] = bool(row["finished"]), bool(row["limited"])
+    value, is_over = row.pop("value"), row["finished"] and row["error"] is None
+    scored = "unscored" if value is None else "solved" if value >= 1 else "unsolved"
+    row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"
+    del row["n"], row["position"]
+    return row
+
+
+@contextlib.contextmanager
+def _as_data_error(folder: Path) -> Iterator[None]:
+    """What the disk, SQLite or an index that another program changed raise, as one line."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, KeyError, ValueError, TypeError) as error:
+        why = getattr(error, "strerror", None) or error
+        message = f"cannot read the run in {folder}: {why}"
+        raise DataError(message, hint=f"Delete {INDEX} there if it stays so: it is made anew.") from None
