@@ -130,6 +130,11 @@ def parser() -> argparse.ArgumentParser:
     _output(traffic)
     traffic.add_argument("--plots", metavar="DIR", help="also draw a heat map of every episode into this folder")
 
+    view = _command(commands, "view", "view:view", "look at runs in a browser: what the agents said", "[RUN | FOLDER]")
+    view.add_argument("runs", nargs="?", metavar="FOLDER", help="a run, or a folder of runs (default: results/)")
+    view.add_argument("--port", type=_port, metavar="N", help="of 127.0.0.1 (default: the first free one from 8400 on)")
+    view.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open it in a browser")
+
     new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric", "FOLDER")
     new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
     return top
@@ -161,6 +166,13 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _port(text: str) -> int:
+    number = _whole(0)(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"must be a port from 0 (any free one) to 65535, found {number}")
+    return number
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,36 @@
+"""`harness view`: the viewer, a web page over runs on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+
+from harness.config.project import find
+from harness.errors import DataError, SetupError
+from harness.evaluation import run_folder
+
+
+def view(options: argparse.Namespace) -> int:
+    """Serve the viewer until Ctrl-C."""
+    try:
+        from harness.viewer import app, free_socket, serve
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        hint = 'pip install "mas-eval-harness[view]"'
+        raise SetupError(f"harness view needs the package {error.name}", hint=hint) from None
+    project = find()
+    root = run_folder(options.runs or project.results())
+    application = app(root, project.root)
+    count = len(application.state.found.all())
+    if not count:
+        hint = "Give a run's folder, or a folder that has some; `harness eval` names the one that it writes."
+        raise DataError(f"no run is in {root} (no run.json)", hint=hint)
+
+    def started(url: str) -> None:
+        print(f"{count} run{'s' * (count != 1)} in {root}: {url}\nCtrl-C ends it.", flush=True)
+        if options.open:
+            webbrowser.open(url)
+
+    serve(application, free_socket(options.port), started)
+    return 0

@@ -1,0 +1,16 @@
+"""The viewer: a local web application over runs' folders. Needs the extra `view` (Starlette and uvicorn).
+
+    _found        which runs there are, how they stand, their indexes
+    _reading      episodes and tables, made in a process of its own that may be ended
+    _transcripts  a transcript as plain JSON, long texts cut
+    _guard        who may ask, and what every answer says to browsers
+    _app          the routes
+    _serve        ports, and the server
+
+It only reads, below one folder. Beside a run it writes `index.sqlite` (`harness.storage.index`) and nothing else.
+"""
+
+from ._app import app
+from ._serve import free_socket, serve
+
+__all__ = ["app", "free_socket", "serve"]

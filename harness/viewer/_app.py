@@ -1,0 +1,367 @@
+"""The routes. All answers but pages and whole texts are JSON; a failure is `{"error": text}`.
+
+    GET /api/runs                                   {"root", "runs": [FoundRun.line()]}
+    GET /api/runs/{id}                              one run: its record, tables, labels, metrics, counts, conditions
+    GET /api/runs/{id}/episodes?offset=&limit=&sort=&desc=&outcome=&condition=&label.NAME=&q=
+                                                    {"total", "episodes": […]}
+    GET /api/runs/{id}/search?q=&limit=             {"hits": [{"episode", "turn", "agent", "snippet"}], "complete"}
+    GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next"
+    GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
+    GET /api/runs/{id}/events                       server-sent events while the run is going: its counts
+    GET /, /static/NAME                             the page
+
+`sort` is a column, `labels.NAME` or `numbers.NAME`; `outcome` one of `harness.storage.index.FILTERS`; `part` as in
+`_transcripts.part_of`. While the journal of a large run is being read for the first time, requests for that run get
+status 503 with `{"error", "indexing": share done}` and Retry-After: ask again. `tables` of a run are null with
+`"tables_pending": true` while they are being made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from harness.errors import DataError, UserError
+from harness.storage.index import EpisodeQuery, RunIndex
+
+from ._found import FoundRun, FoundRuns, StillIndexingError
+from ._guard import Guard
+from ._reading import TABLE_SECONDS, Reader, TooSlowError, batches_of, without_plan
+from ._transcripts import as_json, dumped, part_of
+
+_MOST_STREAMS = 16
+_POLL = 1.0  # seconds between two looks at a run that is going
+_QUIET = 15.0  # seconds after which a stream without news says that it is alive
+_TABLES_WITHIN = 0.7  # seconds that a request for a run waits for its tables
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+Answer = Callable[[FoundRun, Request], Response]
+
+
+def app(root: Path, project: Path) -> Starlette:
+    """The application over the runs below a folder. `app.state.close()` ends what it started.
+
+    Args:
+        root: a folder of runs, or one run's.
+        project: the root of the project whose plugins render prompts and measure.
+    """
+    viewer = _Viewer(root, project)
+    runs = "/api/runs/{id}"
+    application = Starlette(
+        routes=[
+            Route("/api/runs", viewer.runs),
+            Route(runs, _of_run(viewer, viewer.run)),
+            Route(f"{runs}/episodes", _of_run(viewer, viewer.episodes)),
+            Route(f"{runs}/search", _of_run(viewer, viewer.search)),
+            Route(f"{runs}/episode", _of_run(viewer, viewer.episode)),
+            Route(f"{runs}/text", _of_run(viewer, viewer.text)),
+            Route(f"{runs}/events", viewer.events),
+            Route("/", _static),
+            Route("/static/{name:path}", _static),
+        ],
+        middleware=[Middleware(Guard)],
+        exception_handlers={HTTPException: _http_error, Exception: _bug},
+    )
+    application.state.found = viewer.found
+    application.state.close = viewer.close
+    application.state.warm = viewer.warm
+    return application
+
+
+class _Viewer:
+    """What the routes share."""
+
+    def __init__(self, root: Path, project: Path) -> None:
+        self.found = FoundRuns(root)
+        self._project = project
+        self._reader = Reader(project)
+        self._too_slow: dict[str, str] = {}  # run → why its episodes are not played again
+        self._tables: dict[str, tuple[str, Any, str | None]] = {}  # run → its stamp, tables, what went wrong
+        self._making: dict[str, threading.Thread] = {}
+        self._lock = threading.Lock()
+        self._streams = 0
+
+    def warm(self) -> None:
+        """Start what the first episode needs."""
+        threading.Thread(target=self._reader.warm, daemon=True).start()
+
+    def close(self) -> None:
+        """End the child process, close indexes."""
+        self._reader.close()
+        self.found.close()
+
+    async def runs(self, request: Request) -> Response:
+        """All runs."""
+        return await run_in_threadpool(
+            lambda: _json({"root": self.found.root.name, "runs": [run.line() for run in self.found.all()]})
+        )
+
+    def run(self, run: FoundRun, request: Request) -> Response:
+        """One run."""
+        status, problem, _ = run.standing()
+        line = {**run.line(), "status": status, "problem": problem}
+        line |= {"spec_name": line["spec"], "spec": run.spec()}
+        if status == "other version":
+            empty: dict[str, Any] = {"labels": {}, "metrics": [], "counts": {}, "conditions": []}
+            return _json({**line, **empty, "meta": run.public_meta(), "tables": []})
+        index = run.index()
+        tables, wrong, pending = self._tables_of(run, status)
+        return _json(
+            {
+                **line,
+                "meta": run.public_meta(),
+                "tables": tables,
+                "tables_problem": wrong,
+                "tables_pending": pending,
+                "labels": index.labels(),
+                "metrics": index.metrics(),
+                "counts": index.counts(),
+                "conditions": index.conditions(),
+                "damage": [str(damage) for damage in index.damage],
+            }
+        )
+
+    def _tables_of(self, run: FoundRun, status: str) -> tuple[Any, str | None, bool]:
+        """(tables, what went wrong, whether they are still being made)."""
+        if status not in ("finished", "damaged") or not (stamp := run.stamp()):
+            return [], None, False
+        with self._lock:
+            there = self._tables.get(run.id)
+            if there is not None and there[0] == stamp:
+                return there[1], there[2], False
+            if run.id not in self._making:
+                maker = threading.Thread(target=self._make_tables, args=(run, stamp), daemon=True)
+                self._making[run.id] = maker
+                maker.start()
+            maker = self._making[run.id]
+        maker.join(_TABLES_WITHIN)
+        there = self._tables.get(run.id)
+        return (None, None, True) if there is None or there[0] != stamp else (there[1], there[2], False)
+
+    def _make_tables(self, run: FoundRun, stamp: str) -> None:
+        # All scores of the run are in memory for that: in a process that ends with it.
+        reader = Reader(self._project)
+        try:
+            made: tuple[Any, str | None] = (
+                json.loads(reader.do("tables", str(run.folder), seconds=TABLE_SECONDS)),
+                None,
+            )
+        except (DataError, TooSlowError) as error:
+            made = [], f"no tables: {error}"
+        finally:
+            reader.close()
+        with self._lock:
+            self._tables[run.id] = (stamp, *made)
+            self._making.pop(run.id, None)
+
+    def episodes(self, run: FoundRun, request: Request) -> Response:
+        """A page of episodes."""
+        asked = request.query_params
+        labels = {name.partition(".")[2]: value for name, value in asked.items() if name.startswith("label.")}
+        query = EpisodeQuery(
+            offset=_number(request, "offset", 0),
+            limit=_number(request, "limit", 50),
+            sort=asked.get("sort", ""),
+            descending=asked.get("desc", "") in ("1", "true"),
+            outcome=asked.get("outcome", ""),
+            condition=asked.get("condition") or None,
+            labels=labels,
+            search=asked.get("q", ""),
+        )
+        total, rows = run.index().page(query)
+        return _json({"total": total, "episodes": rows})
+
+    def search(self, run: FoundRun, request: Request) -> Response:
+        """Turns in which something was said."""
+        index, text = run.index(), request.query_params.get("q", "")
+        hits, complete = index.search(text[:1000], min(_number(request, "limit", 50), 200))
+        return _json({"hits": [asdict(hit) for hit in hits], "complete": complete})
+
+    def episode(self, run: FoundRun, request: Request) -> Response:
+        """A transcript."""
+        name, batches, end, more = self._recorded(run, request)
+        played = self._play(run, "episode", name, batches, end, more)
+        if isinstance(played, str):
+            data = as_json(without_plan(name, batches, end, played), [])
+            problem = "; ".join(filter(None, (more["problem"], played)))
+            return _json({**data, **more, "problem": problem})
+        return Response(played, media_type="application/json")
+
+    def text(self, run: FoundRun, request: Request) -> Response:
+        """One text, whole."""
+        name, batches, end, _ = self._recorded(run, request)
+        turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
+        if run.id in self._too_slow:
+            turns = without_plan(name, batches, end, "").turns
+            text = part_of(turns[turn], part) if turn < len(turns) else None
+        else:
+            text = self._play(run, "text", name, batches, end, turn, part)
+        if text is None:
+            raise HTTPException(404, f"turn {turn} of {name!r} has no {part!r}")
+        data = text.encode("utf-8", "backslashreplace")
+        return Response(data, media_type="text/plain", headers={"Content-Disposition": "inline"})
+
+    def _recorded(self, run: FoundRun, request: Request) -> tuple[str, Any, Any, dict[str, Any]]:
+        """(id, batches, end, entries to add) of the episode that is asked for."""
+        name, index = request.query_params.get("episode", ""), run.index()
+        there = index.episode(name)
+        if there is None:
+            raise HTTPException(404, f"the run has no episode {name!r:.200}")
+        problem: str | None = None
+        try:
+            lines = list(index.lines(there.places))
+            end = next(iter(index.lines([] if there.ending is None else [there.ending])), None)
+            batches, problem = batches_of(lines, end)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"the journal's lines of {name!r:.200} are not as they should be: {error}") from None
+        if end is not None:  # `harness score` may have measured again since
+            end = {**end, "numbers": there.row["numbers"], "labels": there.row["labels"], "error": there.row["error"]}
+        row = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
+        more = {**row, "result": there.row["outcome"], "previous": there.previous, "next": there.next}
+        return name, batches, end, {**more, "problem": problem}
+
+    def _play(self, run: FoundRun, job: str, name: str, batches: Any, end: Any, *more: Any) -> Any:
+        """What the child makes of an episode; a text where it cannot: why."""
+        if job == "episode" and run.id in self._too_slow:
+            return self._too_slow[run.id]
+        try:
+            return self._reader.do(job, str(run.folder), _stamp(run), name, batches, end, *more)
+        except TooSlowError as error:
+            self._too_slow[run.id] = f"prompts cannot be shown: {error}"
+            return self._too_slow[run.id] if job == "episode" else None
+        except DataError as error:
+            return f"prompts cannot be shown: {error}" if job == "episode" else None
+
+    async def events(self, request: Request) -> Response:
+        """What a run that is going has come to, again and again."""
+        run = await run_in_threadpool(self.found.get, request.path_params["id"])
+        if run is None:
+            raise HTTPException(404, _NO_RUN)
+        if self._streams >= _MOST_STREAMS:
+            raise HTTPException(503, "too many pages watch runs: close some")
+        headers = {"Cache-Control": "no-store"}
+        return StreamingResponse(self._watch(run), media_type="text/event-stream", headers=headers)
+
+    async def _watch(self, run: FoundRun) -> AsyncIterator[str]:
+        self._streams += 1
+        try:
+            before, quiet = "", 0.0
+            while True:
+                status, state = await run_in_threadpool(_state, run)
+                if state != before or quiet >= _QUIET:
+                    yield f"data: {state}\n\n" if state != before else ": nothing new\n\n"
+                    before, quiet = state, 0.0
+                if status != "running":
+                    yield "event: end\ndata: {}\n\n"
+                    return
+                await asyncio.sleep(_POLL)
+                quiet += _POLL
+        finally:
+            self._streams -= 1
+
+
+_NO_RUN = "no such run below the folder that is shown"
+
+
+def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    """A route whose work is done in a thread, with what it raises as an answer."""
+
+    def work(request: Request) -> Response:
+        run = viewer.found.get(request.path_params["id"])
+        if run is None:
+            raise HTTPException(404, _NO_RUN)
+        try:
+            return answer(run, request)
+        except StillIndexingError as error:
+            reply = _json({"error": str(error), "indexing": round(error.progress, 3)}, 503)
+            reply.headers["Retry-After"] = "1"
+            return reply
+        except UserError as error:
+            return _json({"error": str(error)}, 400)
+
+    async def route(request: Request) -> Response:
+        return await run_in_threadpool(work, request)
+
+    return route
+
+
+def _state(run: FoundRun) -> tuple[str, str]:
+    """(status, what a watching page gets)."""
+    status, problem, meta = run.standing()
+    state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
+    try:
+        index: RunIndex = run.index()
+        state |= {**index.counts(), **index.totals()}
+    except StillIndexingError as error:
+        state["indexing"] = round(error.progress, 3)
+    except DataError as error:
+        status, state["problem"] = "damaged", str(error)
+    return status, dumped(state)
+
+
+def _stamp(run: FoundRun) -> str:
+    """What changes when a run's spec or record does, by which its episodes are played again."""
+    parts = []
+    for name in ("run.json", "spec.yaml"):
+        path = run.folder / name
+        parts.append(str(path.stat().st_mtime_ns) if path.exists() else "")
+    return " ".join(parts)
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 13 else default
+
+
+def _json(data: Any, status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response(dumped(data).encode(), status, headers, media_type="application/json")
+
+
+async def _static(request: Request) -> Response:
+    """A file of the page, by its name among those there are."""
+    name = request.path_params.get("name", "index.html")
+    file = _static_files(files("harness.viewer") / "static").get(name)
+    if file is None:
+        raise HTTPException(404, "no such page")
+    data = file.read_bytes()
+    tag = f'"{hashlib.sha256(data).hexdigest()[:20]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    kind = _TYPES.get(Path(name).suffix, "application/octet-stream")
+    return Response(data, headers=headers, media_type=kind)
+
+
+def _static_files(folder: Traversable, before: str = "") -> dict[str, Traversable]:
+    found: dict[str, Traversable] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found |= _static_files(entry, f"{before}{entry.name}/")
+        elif Path(entry.name).suffix in _TYPES:
+            found[f"{before}{entry.name}"] = entry
+    return found
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return _json({"error": error.detail if isinstance(error, HTTPException) else str(error)}, status)
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    return _json({"error": f"{type(error).__name__}: {error}"[:500]}, 500)

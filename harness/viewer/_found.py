@@ -1,0 +1,278 @@
+"""Which runs there are below a folder, and how each stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DataError
+from harness.runtime.manifest import META, SPEC, check_journals, read_meta
+from harness.storage import journals
+from harness.storage.index import RunIndex
+from harness.storage.locks import LOCK, holder
+from harness.storage.redaction import without_secrets
+
+_DEEPEST, _MOST_FOLDERS = 5, 20_000
+_OPEN = 12  # indexes that are kept open
+_PATIENCE = 1.5  # seconds that a request waits for an index
+_LONGEST_SPEC = 1 << 20
+
+
+class StillIndexingError(Exception):
+    """The index of a run is being made; `progress` is the share that is done."""
+
+    def __init__(self, progress: float) -> None:
+        super().__init__(f"{progress:.0%} of the journal is read")
+        self.progress = progress
+
+
+class FoundRun:
+    """One run's folder. All methods may be called from any thread.
+
+    Args:
+        id: the run's id in URLs.
+        name: its folder, relative to the folder that is shown.
+        folder: its folder.
+    """
+
+    def __init__(self, id: str, name: str, folder: Path) -> None:
+        self.id, self.name, self.folder = id, name, folder
+        self._lock = threading.Lock()
+        self._index: RunIndex | None = None
+        self._work: threading.Thread | None = None
+        self._failure: Exception | None = None
+        self._progress = (0, 1)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """run.json. Raises `DataError`."""
+        return read_meta(self.folder / META)
+
+    def standing(self) -> tuple[str, str | None, dict[str, Any]]:
+        """(status, problem, run.json as far as it can be read)."""
+        try:
+            meta = self.meta
+            check_journals(meta, self.folder)
+        except DataError as error:
+            try:
+                schema = read_any(self.folder / META)
+            except DataError:
+                return "damaged", str(error), {}
+            known = "run" in schema and "this run has the format" in error.message
+            return ("other version" if known else "damaged"), str(error), schema if known else {}
+        status = str(meta.get("status"))
+        if status == "running" and not self._is_held():
+            return "stopped", "its process is gone: the same eval command goes on with it", meta
+        if status == "stopped" and isinstance(end := meta.get("stopped"), dict):
+            return status, f"{end.get('by')} {end.get('at')} ended it; the same eval command goes on with it", meta
+        if self._index is not None and self._work is None and (damage := self._index.damage):
+            return "damaged", f"{damage[0]}; all other lines are shown", meta
+        return (status if status in ("finished", "running") else "stopped"), None, meta
+
+    def _is_held(self) -> bool:
+        try:
+            return holder(self.folder / LOCK) is not None
+        except OSError:
+            return True  # of someone else, who lets nobody look: run.json says that it runs
+
+    def index(self) -> RunIndex:
+        """The run's index with all that the journals hold now.
+
+        Raises:
+            StillIndexingError: reading takes longer than a request should wait.
+            DataError: the journals cannot be read.
+        """
+        with self._lock:
+            if self._work is None:
+                self._failure = None
+                self._work = threading.Thread(target=self._update, name=f"index {self.name}", daemon=True)
+                self._work.start()
+            work = self._work
+        work.join(_PATIENCE)
+        if work.is_alive():
+            done, of = self._progress
+            raise StillIndexingError(done / max(of, 1))
+        if self._failure is not None:
+            raise self._failure
+        if self._index is None:
+            raise DataError(f"{self.folder} was closed")
+        return self._index
+
+    def _update(self) -> None:
+        try:
+            if self._index is None:
+                self._index = RunIndex(self.folder, str(self.meta.get("start")))
+            self._index.update(self._on_progress)
+        except Exception as error:
+            self._failure = error
+        finally:
+            with self._lock:
+                self._work = None
+
+    def _on_progress(self, done: int, of: int) -> None:
+        self._progress = done, of
+
+    def close(self) -> None:
+        """Close the index, unless it is being made."""
+        with self._lock:
+            if self._work is None and self._index is not None:
+                self._index.close()
+                self._index = None
+
+    def line(self) -> dict[str, Any]:
+        """The run in a list of runs; nothing of it is indexed for that."""
+        status, problem, meta = self.standing()
+        counted, tokens = self._counted(status, meta)
+        planned = counted if status == "finished" else (meta.get("stopped") or {}).get("of")
+        return {
+            "id": self.id,
+            "name": self.name,
+            "spec": meta.get("spec"),
+            "model": meta.get("model"),
+            "status": status,
+            "problem": problem,
+            "episodes": counted,
+            "of": meta.get("planned", planned),
+            "start": meta.get("start"),
+            "end": meta.get("end"),
+            "duration": _duration(meta, status),
+            "tokens": tokens,
+            "headline": None,
+        }
+
+    def _counted(self, status: str, meta: dict[str, Any]) -> tuple[int | None, int | None]:
+        """(finished episodes, tokens) as far as they are known without reading a journal."""
+        if self._index is not None and self._work is None:
+            totals = self._index.totals()
+            parts = [totals[name] for name in ("input_tokens", "output_tokens") if totals[name] is not None]
+            return self._index.counts()["finished"], sum(parts) if parts else None  # type: ignore[arg-type]
+        scores = self.folder / "scores.jsonl"
+        if status == "finished" and scores.is_file() and not scores.is_symlink():
+            with scores.open("rb") as file:
+                return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")), None
+        return (meta.get("stopped") or {}).get("episodes"), None
+
+    def spec(self) -> str:
+        """The text of spec.yaml, empty where there is none."""
+        path = self.folder / SPEC
+        if path.is_symlink() or not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(_LONGEST_SPEC).decode("utf-8", "replace")
+
+    def public_meta(self) -> dict[str, Any]:
+        """run.json for the page: without what could be a key."""
+        cleaned: dict[str, Any] = without_secrets(self.standing()[2])
+        return cleaned
+
+    def stamp(self) -> str:
+        """What changes when the run's tables may have changed."""
+        parts = []
+        for name in ("scores.jsonl", SPEC):
+            path = self.folder / name
+            if not path.is_file():
+                return ""
+            parts.append(f"{path.stat().st_mtime_ns} {path.stat().st_size}")
+        return " ".join(parts)
+
+
+class FoundRuns:
+    """All runs below a folder, which may be a run itself. Links are not followed.
+
+    Args:
+        root: the folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._lock = threading.Lock()
+        self._runs: dict[str, FoundRun] = {}
+        self._opened: OrderedDict[str, FoundRun] = OrderedDict()
+        self._looked = float("-inf")
+
+    def all(self) -> list[FoundRun]:
+        """The runs there are now, by name."""
+        with self._lock:
+            there = {_url_id(name): (name, folder) for name, folder in _folders(self.root)}
+            for id in self._runs.keys() - there.keys():
+                self._runs.pop(id).close()
+                self._opened.pop(id, None)
+            for id, (name, folder) in there.items():
+                self._runs.setdefault(id, FoundRun(id, name, folder))
+            self._looked = time.monotonic()
+            return sorted(self._runs.values(), key=lambda run: run.name)
+
+    def get(self, id: str) -> FoundRun | None:
+        """The run with an id; None if there is none."""
+        if id not in self._runs and time.monotonic() - self._looked > 1:
+            self.all()
+        run = self._runs.get(id)
+        if run is not None:
+            with self._lock:
+                self._opened[id] = run
+                self._opened.move_to_end(id)
+                if len(self._opened) > _OPEN:
+                    self._opened.popitem(last=False)[1].close()
+        return run
+
+    def close(self) -> None:
+        """Close all indexes."""
+        for run in list(self._runs.values()):
+            run.close()
+
+
+def _folders(root: Path) -> Iterator[tuple[str, Path]]:
+    """(name, folder) of every run: folders with a run.json. What is in a run's folder is no other run."""
+    left, looked = [(root, 0)], 0
+    while left and looked < _MOST_FOLDERS:
+        folder, depth = left.pop()
+        looked += 1
+        if (folder / META).is_file():
+            relative = folder.relative_to(root).as_posix()
+            yield (root.name if relative == "." else relative), folder
+            continue
+        if depth < _DEEPEST:
+            try:
+                with os.scandir(folder) as entries:
+                    below = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue
+            left += [(path, depth + 1) for path in below if not path.name.startswith(".")]
+
+
+def _url_id(name: str) -> str:
+    """The name as one segment of a URL; no two names give the same."""
+    data = os.fsencode(name.replace("/", "\0"))
+    return re.sub(rb"[^A-Za-z0-9._\0-]", lambda match: b"~%02x" % match[0][0], data).replace(b"\0", b":").decode()
+
+
+def read_any(path: Path) -> dict[str, Any]:
+    """A JSON object that need not be a run's record. Raises `DataError`."""
+    from harness.storage import read_json
+
+    return read_json(path)
+
+
+def _duration(meta: dict[str, Any], status: str) -> float | None:
+    """Seconds; of a run that is going those of its session so far come on top."""
+    seconds = meta.get("duration")
+    if not isinstance(seconds, int | float):
+        return None
+    if status == "running" and isinstance(meta.get("session_start"), str):
+        try:
+            seconds += max(0.0, time.time() - datetime.fromisoformat(meta["session_start"]).timestamp())
+        except ValueError:
+            return float(seconds)
+    return float(seconds)
+
+
+def has_journal(run: FoundRun) -> bool:
+    """Whether anything of the run was recorded."""
+    return any(path.exists() for path in journals(run.folder))

@@ -1,0 +1,72 @@
+"""Who may ask, and what every answer says to browsers.
+
+Anything that a browser opens may send requests to 127.0.0.1. So the viewer answers only requests that were addressed to
+this machine by name (else a foreign name could be pointed here: DNS rebinding) and that come from its own pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+SECURITY: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Guard:
+    """Refuses foreign requests and everything but GET and HEAD; adds `SECURITY` to all answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no web sockets
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(SECURITY)
+            await send(message)
+
+        reason = _refusal(scope["method"], Headers(scope=scope))
+        answer = PlainTextResponse(f"{reason[1]}\n", reason[0]) if reason else self._app
+        await answer(scope, receive, sending)
+
+
+def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
+    """Status and reason for a request that gets no answer."""
+    host = headers.get("host", "")
+    if _name(f"//{host}") not in _NAMES:
+        return 403, "this viewer answers to 127.0.0.1 and localhost only"
+    if headers.get("origin", f"http://{host}") != f"http://{host}":
+        return 403, "requests from other pages are refused"
+    # A link on another page may open the viewer; what that page loads itself may not come from here.
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
+        return 403, "requests from other pages are refused"
+    if method not in ("GET", "HEAD"):
+        return 405, "the viewer only shows: GET and HEAD"
+    return None
+
+
+def _name(url: str) -> str | None:
+    """The host's name; None for what is no host, or more than that."""
+    try:
+        parts = urlsplit(url)
+        is_host = parts.path == parts.query == parts.fragment == "" and "@" not in url
+        return parts.hostname if is_host and parts.port != 0 else None  # `port` raises for what is no number
+    except ValueError:
+        return None

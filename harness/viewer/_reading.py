@@ -1,0 +1,214 @@
+"""Transcripts and tables, made in a process of its own.
+
+Both load the project's plugins, and a spec from somewhere else may make them work for ever or fill the memory. So they
+work in a child with bounded time and memory: what takes too long ends the child, and the viewer goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from harness.api import Move
+from harness.errors import DataError, UserError
+from harness.storage import Line, move_of, outcome_of
+from harness.view_api import RecordedTurn, Scene, Transcript
+
+from ._transcripts import as_json, dumped, part_of
+
+SECONDS = 30.0
+"""What a transcript may take; the first one of a run resolves its whole spec."""
+TABLE_SECONDS = 300.0
+_MOST_MEMORY = 8 << 30  # bytes of addresses, far above what a plan with its libraries takes
+_RUNS, _TRANSCRIPTS = 3, 4  # that the child keeps
+
+
+class TooSlowError(Exception):
+    """A job took longer than it may; its process has been ended."""
+
+
+class Reader:
+    """A child process that does one job at a time. It starts with the first job, and anew after one that failed.
+
+    Args:
+        project: the root of the project whose plugins it uses.
+    """
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        self._lock = threading.Lock()
+        self._child: tuple[multiprocessing.process.BaseProcess, Connection] | None = None
+
+    def warm(self) -> None:
+        """Start the child, which imports what it needs."""
+        self.do("nothing")
+
+    def do(self, job: str, *arguments: Any, seconds: float = SECONDS) -> Any:
+        """What a function of `JOBS` gives.
+
+        Raises:
+            DataError: with the mistake that the job met.
+            TooSlowError: it took longer than `seconds`.
+        """
+        with self._lock:
+            connection = self._connection()
+            try:
+                connection.send((job, arguments))
+                if not connection.poll(seconds):
+                    self._end()
+                    raise TooSlowError(f"it took longer than {seconds:.0f} s")
+                done, result = connection.recv()
+            except (EOFError, OSError):
+                self._end()
+                raise DataError("the process that reads episodes died; ask again") from None
+        if not done:
+            raise DataError(result)
+        return result
+
+    def close(self) -> None:
+        """End the child."""
+        with self._lock:
+            self._end()
+
+    def _connection(self) -> Connection:
+        if self._child is None:
+            spawn = multiprocessing.get_context("spawn")
+            ours, theirs = spawn.Pipe()
+            child = spawn.Process(target=_work, args=(theirs, self._project), name="harness view", daemon=True)
+            child.start()
+            theirs.close()
+            self._child = child, ours
+        return self._child[1]
+
+    def _end(self) -> None:
+        if self._child is not None:
+            child, connection = self._child
+            self._child = None
+            connection.close()
+            child.kill()
+            child.join()
+            child.close()
+
+
+def batches_of(lines: Sequence[Line], end: Line | None) -> tuple[list[list[Move]], str | None]:
+    """(the moves in the order of the protocol, what is wrong with them), as `harness.storage.batches` orders them."""
+    moves: dict[int, dict[int, Move]] = {}
+    for line in lines:
+        moves.setdefault(line["b"], {})[line["p"]] = move_of(line)
+    count, of = sum(map(len, moves.values())), (end or {}).get("moves", 0)
+    problem = f"{count} of its {of} moves are in the journal: lines are gone or damaged" if count < of else None
+    return [[moves[b][p] for p in sorted(moves[b])] for b in sorted(moves)], problem
+
+
+def without_plan(
+    episode: str, batches: Sequence[Sequence[Move]], end: Mapping[str, Any] | None, problem: str
+) -> Transcript:
+    """What the journal alone says of an episode: moves and replies, no prompts."""
+    line, counts = end or {}, dict[str, int]()
+    turns: list[RecordedTurn] = []
+    for number, batch in enumerate(batches):
+        for move in batch:
+            index = counts.get(move.agent, 0)
+            counts[move.agent] = index + 1
+            turns.append(RecordedTurn(len(turns), number, move.agent, index, move.turn, move=move))
+    return Transcript(
+        id=episode,
+        condition=str(line.get("condition", "")),
+        case_id=str(line.get("case", "")),
+        repeat=int(line.get("repeat", 0)),
+        labels=dict(line.get("labels") or {}),
+        case=None,
+        agents=tuple(counts),
+        roles=dict(line.get("roles") or {}),
+        models={},
+        policies={},
+        turns=tuple(turns),
+        outcome=outcome_of(line.get("outcome")),
+        grade=dict(line.get("grade") or {}),
+        numbers=dict(line.get("numbers") or {}),
+        error=line.get("error"),
+        finished=end is not None,
+        problem=problem,
+    )
+
+
+# --------------------------------------------------------------------------------------------- in the child
+
+
+class _Jobs:
+    def __init__(self, project: Path) -> None:
+        from harness.config.project import find
+
+        self._project = find(project)
+        self._runs: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._read: OrderedDict[tuple[Any, ...], tuple[Transcript, list[Scene]]] = OrderedDict()
+
+    def nothing(self) -> None:
+        from harness.runtime import transcripts  # noqa: F401 - what the first job needs
+
+    def tables(self, folder: str) -> str:
+        """The run's tables as one JSON list."""
+        from harness.evaluation import Run
+
+        return dumped([table.to_json() for table in Run.load(folder, self._project).tables])
+
+    def episode(self, folder: str, stamp: str, name: str, batches: Any, end: Any, more: dict[str, Any]) -> bytes:
+        """A transcript as JSON; `more` are entries to add. `problem` in it comes before the transcript's own."""
+        transcript, scenes = self._transcript(folder, stamp, name, batches, end)
+        data = as_json(transcript, scenes)
+        problem = "; ".join(filter(None, (more.get("problem"), transcript.problem)))
+        return dumped({**data, **more, "problem": problem or None}).encode()
+
+    def text(self, folder: str, stamp: str, name: str, batches: Any, end: Any, turn: int, part: str) -> str | None:
+        """One text of a transcript, whole; None if there is none."""
+        turns = self._transcript(folder, stamp, name, batches, end)[0].turns
+        return part_of(turns[turn], part) if 0 <= turn < len(turns) else None
+
+    def _transcript(self, folder: str, stamp: str, name: str, batches: Any, end: Any) -> tuple[Transcript, list[Scene]]:
+        from harness.runtime.transcripts import Transcripts
+
+        key = (folder, stamp, name, sum(map(len, batches)), end is not None)
+        if key not in self._read:
+            if (folder, stamp) not in self._runs:
+                self._runs[folder, stamp] = Transcripts(Path(folder), self._project)
+                if len(self._runs) > _RUNS:
+                    self._runs.popitem(last=False)
+            reader = self._runs[folder, stamp]
+            transcript = reader.read(name, batches, end)
+            self._read[key] = transcript, _scenes(transcript, reader)
+            if len(self._read) > _TRANSCRIPTS:
+                self._read.popitem(last=False)
+        return self._read[key]
+
+
+def _scenes(transcript: Transcript, reader: Any) -> list[Scene]:
+    """What there is to see, round by round; empty where no view draws it."""
+    return []
+
+
+def _work(connection: Connection, project: Path) -> None:
+    """The child: does jobs until the viewer closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the viewer, which ends this process
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    jobs: _Jobs | None = None
+    with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+        while True:
+            name, arguments = connection.recv()
+            try:
+                jobs = jobs or _Jobs(project)
+                do: Callable[..., Any] = getattr(jobs, name)
+                connection.send((True, do(*arguments)))
+            except UserError as error:
+                connection.send((False, str(error)))
+            except (Exception, SystemExit) as error:  # of a plugin
+                connection.send((False, f"{type(error).__name__}: {error}"[:1000]))

@@ -1,0 +1,170 @@
+"""A transcript as plain JSON. Long texts are cut, with their length beside them: a page shows 10 MB badly."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from harness.api import Completion
+from harness.view_api import RecordedTurn, Scene, Transcript
+
+LONGEST: Final = 20_000
+"""Characters of one text in a transcript."""
+_ALL_TEXT = 8_000_000  # characters of all texts of one transcript; after that, texts are cut to _BRIEF
+_BRIEF = 400
+_MOST_TURNS = 20_000
+_CALL_FIELDS = ("finish_reason", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "latency")
+
+
+def as_json(transcript: Transcript, scenes: list[Scene]) -> dict[str, Any]:
+    """What the page draws; its parts are those of `Transcript` by other names."""
+    case, outcome, cutter = transcript.case, transcript.outcome, _Cutter()
+    private = {} if case is None else {agent: cutter.value(facts) for agent, facts in case.private.items()}
+    topology = None if case is None or case.topology is None else {a: list(n) for a, n in case.topology.items()}
+    shown = transcript.turns[:_MOST_TURNS]
+    return {
+        "id": transcript.id,
+        "condition": transcript.condition,
+        "case": transcript.case_id,
+        "repeat": transcript.repeat,
+        "labels": dict(transcript.labels),
+        "roles": dict(transcript.roles),
+        "numbers": dict(transcript.numbers),
+        "grade": dict(transcript.grade),
+        "error": transcript.error and cutter.text(transcript.error),
+        "finished": transcript.finished,
+        "problem": transcript.problem,
+        "agents": list(transcript.agents),
+        "models": {**transcript.policies, **transcript.models},
+        "policies": sorted(transcript.policies),
+        "topology": topology,
+        "public": {} if case is None else cutter.value(case.public),
+        "private": private,
+        "target": None if case is None else cutter.value(case.target),
+        "outcome": outcome
+        and {
+            "answers": cutter.value(dict(outcome.answers)),
+            "group": cutter.value(outcome.group),
+            "facts": cutter.value(dict(outcome.facts)),
+        },
+        "turns": [_turn(turn, cutter) for turn in shown],
+        "turns_in_all": len(transcript.turns),
+        "scenes": [asdict(scene) for scene in scenes],
+    }
+
+
+def _turn(turn: RecordedTurn, cutter: _Cutter) -> dict[str, Any]:
+    move, cuts = turn.move, dict[str, int]()
+    calls = move.calls if move is not None else ()
+    return {
+        "number": turn.number,
+        "round": turn.round,
+        "agent": turn.agent,
+        "index": turn.index,
+        "name": turn.name,
+        "fresh": turn.fresh,
+        "prompt": [
+            {"role": role, **_cut(cutter, f"prompt.{i}", text, cuts)} for i, (role, text) in enumerate(turn.prompt)
+        ],
+        "retries": [_cut(cutter, f"retry.{i}", text, cuts)["text"] for i, text in enumerate(turn.retries)],
+        "answered": move is not None,
+        "action": None if move is None else cutter.value(move.action, "action", cuts),
+        "error": None if move is None or move.error is None else _cut(cutter, "error", move.error, cuts)["text"],
+        "error_kind": None if move is None else move.error_kind,
+        "calls": [_call(i, call, cutter, cuts) for i, call in enumerate(calls)],
+        "cuts": cuts,
+    }
+
+
+def _call(i: int, call: Completion, cutter: _Cutter, cuts: dict[str, int]) -> dict[str, Any]:
+    line = _cut(cutter, f"call.{i}.text", call.text, cuts)
+    reasoning = None if call.reasoning is None else _cut(cutter, f"call.{i}.reasoning", call.reasoning, cuts)["text"]
+    return {**line, "reasoning": reasoning, **{name: getattr(call, name) for name in _CALL_FIELDS}}
+
+
+def _cut(cutter: _Cutter, part: str, text: str, cuts: dict[str, int]) -> dict[str, Any]:
+    """The text, and `cut` (its whole length) where it is not whole; the same under its part in `cuts`."""
+    short = cutter.text(text)
+    if len(short) == len(text):
+        return {"text": text}
+    cuts[part] = len(text)
+    return {"text": short, "cut": len(text)}
+
+
+class _Cutter:
+    """Cuts texts, and more of them the more there were."""
+
+    def __init__(self) -> None:
+        self._left = _ALL_TEXT
+
+    def text(self, text: str) -> str:
+        short = text[: LONGEST if self._left > 0 else _BRIEF]
+        self._left -= len(short)
+        return short
+
+    def value(self, value: Any, part: str = "", cuts: dict[str, int] | None = None) -> Any:
+        """A JSON value; one that is too long as the beginning of its text."""
+        if isinstance(value, int | float | None) and (not isinstance(value, float) or math.isfinite(value)):
+            return value
+        text = value if isinstance(value, str) else dumped(value)
+        short = self.text(text)
+        if len(short) < len(text):
+            if cuts is not None:
+                cuts[part] = len(text)
+            return short
+        return value if isinstance(value, str) else json.loads(text)
+
+
+def dumped(value: Any) -> str:
+    """JSON that browsers read: what is no finite number is null, what JSON does not know is its text."""
+    try:
+        return json.dumps(value, allow_nan=False, default=_known)
+    except (ValueError, TypeError, RecursionError):
+        return json.dumps(_finite(value, 0), allow_nan=False)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return list(value) if isinstance(value, tuple | list | Iterator) else str(value)
+
+
+def _finite(value: Any, depth: int) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str | int | None):
+        return value
+    if depth > 100:
+        return "…"
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_finite(item, depth + 1) for item in value]
+    return str(value)
+
+
+def part_of(turn: RecordedTurn, part: str) -> str | None:
+    """One text of a turn, whole: `prompt.0`, `retry.0`, `call.0.text`, `call.0.reasoning`, `action`, `error`."""
+    kind, _, rest = part.partition(".")
+    number, _, field = rest.partition(".")
+    move = turn.move
+    if kind == "action" and move is not None:
+        return move.action if isinstance(move.action, str) else json.dumps(move.action, indent=1, ensure_ascii=False)
+    if kind == "error" and move is not None:
+        return move.error
+    if not number.isdecimal() or len(number) > 9:
+        return None
+    texts: dict[str, list[str | None]] = {
+        "prompt": [text for _, text in turn.prompt],
+        "retry": list(turn.retries),
+        "call": [getattr(call, field) if field in ("text", "reasoning") else None for call in move.calls]
+        if move
+        else [],
+    }
+    there = texts.get(kind, [])
+    return there[int(number)] if int(number) < len(there) else None
