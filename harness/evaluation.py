@@ -7,11 +7,11 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness import storage
 from harness.api import Facts, Metric
@@ -27,9 +27,12 @@ from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import BudgetReachedError, run
 from harness.runtime.scoring import rescore
+from harness.runtime.tidy import Tidy
+from harness.runtime.transcripts import Transcripts
 from harness.storage.locks import Lock
 from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
 from harness.tables import check as check_table
+from harness.view_api import Transcript
 
 if TYPE_CHECKING:
     import pandas
@@ -48,6 +51,7 @@ class Run:
         spec: the resolved spec.
         scores: one entry per episode, in the order of the plan.
         metrics: name → metric, in the order of the spec.
+        project: where the run's plugins are; None for the project around the working directory.
     """
 
     folder: Path
@@ -55,6 +59,7 @@ class Run:
     spec: Spec
     scores: list[EpisodeScore]
     metrics: Mapping[str, Metric] = field(repr=False)
+    project: Project | None = field(default=None, repr=False)
 
     @classmethod
     def load(cls, folder: Path | str, project: Project | None = None) -> Run:
@@ -75,7 +80,7 @@ class Run:
             )
         resolved = load(str(folder / manifest.SPEC), project)
         scores = load_scores(folder / "scores.jsonl")
-        return cls(folder, meta, resolved, scores, resolve.metrics(resolved, project))
+        return cls(folder, meta, resolved, scores, resolve.metrics(resolved, project), project)
 
     @property
     def tables(self) -> list[Table]:
@@ -118,13 +123,46 @@ class Run:
         """Episodes that raised: counted and shown, never scored as wrong."""
         return [score for score in self.scores if score.error is not None]
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """`rows` as a data frame, one column a label. Needs the extra `pandas`."""
+    @property
+    def tidy(self) -> Tidy:
+        """Makes the rows of `episodes` and `turns`; has their columns."""
+        return Tidy(self.meta, self.scores, self.metrics)
+
+    def transcripts(self) -> Iterator[Transcript]:
+        """Every finished episode, with the conversations of its agents, one in memory at a time.
+
+        They come in the order in which they finished. Raises `DataError` for a damaged journal.
+        """
+        manifest.check_journals(self.meta, self.folder)
+        return iter(Transcripts(self.folder, self.project))
+
+    def episodes(self) -> Iterator[dict[str, Any]]:
+        """One row an episode, with the columns `Run.tidy.episode_columns`. Otherwise as `transcripts`."""
+        return (episode for episode, _ in self.tidy.rows(self.transcripts()))
+
+    def turns(self) -> Iterator[dict[str, Any]]:
+        """One row a turn, with the columns `Run.tidy.turn_columns`. Otherwise as `transcripts`."""
+        return (turn for _, turns in self.tidy.rows(self.transcripts()) for turn in turns)
+
+    def to_pandas(self, rows: Literal["results", "episodes", "turns"] = "results") -> pandas.DataFrame:
+        """Result rows (one column a label), episodes or turns as a data frame. Needs the extra `pandas`.
+
+        Raises:
+            ValueError: there are no such rows.
+        """
         try:
             import pandas
         except ImportError:
             hint = 'pip install "mas-eval-harness[pandas]"'
             raise SetupError("to_pandas() needs the package pandas", hint=hint) from None
+        if rows in ("episodes", "turns"):
+            columns = self.tidy.episode_columns if rows == "episodes" else self.tidy.turn_columns
+            data = self.episodes() if rows == "episodes" else self.turns()
+            frame = pandas.DataFrame(data, columns=[column.name for column in columns])
+            types = {"number": "float64", "integer": "Int64"}
+            return frame.astype({column.name: types[column.kind] for column in columns if column.kind in types})
+        if rows != "results":
+            raise ValueError(f'to_pandas() gives "results", "episodes" or "turns", not {rows!r}')
         flat = []
         for row in self.rows:
             plain = {k: v for k, v in row.items() if k != "labels"}
@@ -245,7 +283,7 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
                 storage.write_atomically(folder / manifest.META, manifest.as_json(now))
             raise
         meta = manifest.reported(meta, reports, executor.report())
-        return finish(Run(folder, meta, plan.spec, scores, plan.metrics))
+        return finish(Run(folder, meta, plan.spec, scores, plan.metrics, plan.project))
     finally:
         lock.release()
 

@@ -34,6 +34,15 @@ def clean_name(name: str) -> str:
     return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _INVISIBLE else c for c in name)
 
 
+def utf8(text: str) -> str:
+    r"""The text, with U+FFFD for lone surrogates: UTF-8 has no bytes for them, and files and data frames refuse them.
+
+    >>> utf8("a\ud800b")
+    'a�b'
+    """
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
 def csv_cell(value: object) -> object:
     """The value for a cell of a CSV file: texts cleaned, with an apostrophe before one that a spreadsheet would run.
 
@@ -49,6 +58,7 @@ def csv_cell(value: object) -> object:
     return f"'{name}" if unicodedata.normalize("NFKC", name.lstrip()[:1]).startswith(_RUNS) else name
 
 
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _RUNS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
 
 

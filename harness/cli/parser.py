@@ -30,6 +30,7 @@ CHARTS = {
     "network": "an episode's network with final answers",
     "calibration": "stated confidence against right answers",
 }
+EXPORTS = ("parquet", "csv", "jsonl")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
 
@@ -134,6 +135,13 @@ def parser() -> argparse.ArgumentParser:
     view.add_argument("runs", nargs="?", metavar="FOLDER", help="a run, or a folder of runs (default: results/)")
     view.add_argument("--port", type=_port, metavar="N", help="of 127.0.0.1 (default: the first free one from 8400 on)")
     view.add_argument("--open", action=argparse.BooleanOptionalAction, default=False, help="open it in a browser")
+
+    export = _command(commands, "export", "export:export", "write a run in the form of another tool", "RUN --to FORM")
+    export.add_argument("run", metavar="RUN", help="the run's folder")
+    export.add_argument("--to", required=True, choices=EXPORTS, metavar="FORM", help=", ".join(EXPORTS))
+    text = "the folder to write to (default: export/FORM in the run's folder)"
+    export.add_argument("-o", "--output", metavar="FOLDER", help=text)
+    export.add_argument("--overwrite", action="store_true", help="replace an earlier export that is there")
 
     new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric", "FOLDER")
     new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")

@@ -1,0 +1,68 @@
+"""The folder that an export goes to: complete files appear there, or none."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.errors import DataError, StorageError
+
+
+class ExportFolder:
+    """What an export writes: the files come to their place once all are whole.
+
+    Attributes:
+        folder: where they will be.
+        parts: an empty folder to write them into.
+        files: what came to its place, after the end.
+    """
+
+    def __init__(self, folder: Path, parts: Path) -> None:
+        self.folder, self.parts, self.files = folder, parts, list[Path]()
+
+
+@contextlib.contextmanager
+def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Iterator[ExportFolder]:
+    """Make `folder`, let the caller write, and move what was written there. Nothing else in it is touched.
+
+    Args:
+        folder: may exist and hold other things.
+        names: the files and folders that will be written into it.
+        overwrite: replace those.
+
+    Raises:
+        DataError: one of them is there, or the folder cannot be written.
+        StorageError: writing failed, on a full disk for instance; then nothing has changed.
+    """
+    there = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
+    if there and not overwrite:
+        message = f"{folder} already contains {', '.join(there)}"
+        raise DataError(message, hint="Choose another folder with --output, or add --overwrite to replace it.")
+    was_there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
+    except OSError as error:
+        message = f"cannot write to {folder}: {error.strerror or error}"
+        raise DataError(message, hint="Choose another folder with --output.") from None
+    try:
+        target = ExportFolder(folder, parts)
+        yield target
+        for part in sorted(parts.iterdir()):
+            place = folder / part.name
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            target.files.append(part.replace(place))
+    except OSError as error:
+        message = f"cannot write the export to {folder}: {error.strerror or error}"
+        raise StorageError(
+            message, hint="Make room or choose another folder with --output; the run is as it was."
+        ) from None
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
+        if not was_there:
+            with contextlib.suppress(OSError):  # it holds the export
+                folder.rmdir()
