@@ -12,6 +12,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     silo      SILO-Bench with perfect teams: the factorial of 540 episodes, and 1,000 agents on every channel
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
+    intervals  how often 95 % intervals of a bounded mean cover it
     panels    methods that combine answers, with simulated players, from start to tables
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING, cast
 
 import cluster
 import documents
+import intervals
 import mas
 import panels
 import programs
@@ -329,6 +331,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "silo": lambda smoke: silo.teams(measured, smoke),
     "mas": lambda smoke: mas.teams(measured, smoke),
     "documents": lambda smoke: documents.questions(measured, smoke),
+    "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),

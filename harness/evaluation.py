@@ -90,7 +90,7 @@ class Run:
     @property
     def table_specs(self) -> list[TableSpec]:
         """The spec's `tables:` entries."""
-        return [TableSpec.parse(table) for table in self.spec.get("tables", [])]
+        return [TableSpec.parse(table) for table in self.spec.tables]
 
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with the papers' figures as marked rows."""
@@ -292,7 +292,7 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
     """What would only be found out after hours of playing: tables that cannot be made, a model without an agent."""
     raise_all(
         SpecError(problem, place=plan.spec.place("tables", i))
-        for i, table in enumerate(plan.spec.get("tables", []))
+        for i, table in enumerate(plan.spec.tables)
         for problem in check_table(table, labels, plan.metrics)
     )
     for name in plan.engines:

@@ -46,7 +46,7 @@ class Share(RatioMetric):
 
 def scored(*parts: Parts | None, **labels: Any) -> list[EpisodeScore]:
     return [
-        EpisodeScore(f"c{i}/x/0", "c", {"model": "m", "case": i, **labels}, {"share": part})
+        EpisodeScore(f"c/{i}/0", "c", {"model": "m", "case": i, **labels}, {"share": part})
         for i, part in enumerate(parts)
     ]
 
@@ -86,7 +86,7 @@ def test_the_error_is_that_of_resampled_episodes() -> None:
 
 
 def test_a_table_pools_decisions_not_episodes() -> None:
-    result = cell(scored((1, 1), (1, 9), None, (0, 0)), error="t")
+    result = cell(scored((1, 1), (1, 9), None, (0, 0)), error="interval")
     assert result.value == pytest.approx(2 / 10)  # the mean of shares is .56
     assert (result.n, result.missing) == (2, 2)
     assert result.stderr == pytest.approx(statistics.stdev(linearised([(1, 1), (1, 9)])) / math.sqrt(2))
@@ -104,7 +104,7 @@ def test_the_quotient_of_two_metrics_in_a_table_has_the_same_error() -> None:
         "cell": "q",
         "ratio": {"q": ["a", "b"]},
         "aggregate": "pooled",
-        "error": "t",
+        "error": "interval",
     }
     result = build(TableSpec.parse(entry), scores, {"a": metric, "b": metric}).rows[0].cells[0]
     same = metric.aggregate(parts)
@@ -153,7 +153,7 @@ def test_an_interval_of_a_share_stays_within_0_and_1(parts: list[Parts]) -> None
     class Bounded(Share):
         bounds = (0, 1)
 
-    spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "aggregate": "pooled", "error": "t"})
+    spec = TableSpec.parse({"title": "T", "rows": "model", "cell": "share", "aggregate": "pooled", "error": "interval"})
     result = build(spec, scored(*parts), {"share": Bounded()}).rows[0].cells[0]
     if result.low is not None and result.high is not None:
         assert 0 <= result.low <= result.value <= result.high <= 1  # type: ignore[operator]

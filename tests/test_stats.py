@@ -110,12 +110,108 @@ def test_wilson_refuses_what_is_no_rate(call: tuple[int, ...]) -> None:
         stats.wilson(*call)
 
 
-def test_t_interval_by_hand() -> None:
-    interval = stats.t_interval([1.0, 2.0, 3.0])
-    assert interval is not None
+def alone(*values: float) -> list[list[tuple[int, float]]]:
+    """One stratum in which every number is a cluster."""
+    return [list(enumerate(values))]
+
+
+def test_unbounded_numbers_have_students_interval() -> None:
     half = 4.302652729911275 / math.sqrt(3)  # t(0.975, 2 degrees of freedom) × 1/√3
-    assert interval == (near(2 - half), near(2 + half))
-    assert stats.t_interval([1.0]) is None
+    assert stats.interval(alone(1.0, 2.0, 3.0)) == (near(2 - half), near(2 + half))
+    assert stats.interval(alone(1.0, 2.0, 3.0), (0, math.inf)) == (0, near(2 + half))
+    assert stats.interval(alone(1.0)) == stats.wilson(1, 1)  # a share
+    assert stats.interval(alone(2.0)) is None
+    assert stats.interval([]) is None
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30))
+def test_shares_have_wilsons_interval(values: list[bool]) -> None:
+    expected = stats.wilson(sum(values), len(values))
+    assert stats.interval(alone(*map(float, values)), (0, 1)) == expected == stats.interval(alone(*map(float, values)))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
+def test_intervals_of_bounded_means_stay_within_the_bounds_and_move_with_them(values: list[float]) -> None:
+    interval = stats.interval(alone(*values), (0, 1))
+    if interval is None:
+        assert numpy.std(values) < 1e-9
+        return
+    assert 0 <= interval[0] <= numpy.mean(values) + 1e-12 and numpy.mean(values) - 1e-12 <= interval[1] <= 1
+    moved = stats.interval(alone(*(10 + 5 * x for x in values)), (10, 15))
+    if not all(x in (0, 1) for x in values):
+        assert moved is None or moved == pytest.approx([10 + 5 * end for end in interval], rel=1e-6, abs=1e-6)
+
+
+def test_a_bounded_mean_by_hand() -> None:
+    # Mean 0.9, SE 0.1: 9 effective observations; Wilson's formula with t(0.975, 2) = 4.3027.
+    low, high = stats.interval(alone(0.7, 1.0, 1.0), (0, 1))
+    q, p, n = 4.302652729911275, 0.9, 0.9 * 0.1 / 0.1**2
+    roots = numpy.roots([1 + q * q / n, -(2 * p + q * q / n), p * p])  # (p − x)² = q²·x(1 − x)/n
+    assert (low, high) == (near(min(roots)), near(max(roots)))
+    assert (round(low, 2), round(high, 2)) == (0.27, 1.0)  # a t interval would end at 1.33
+
+
+def test_equal_numbers_have_no_interval_and_equal_shares_have_wilsons() -> None:
+    assert stats.interval(alone(0.5, 0.5, 0.5), (0, 1)) is None
+    assert stats.interval(alone(2.0, 2.0)) is None
+    assert stats.interval(alone(1.0, 1.0, 1.0), (0, 1)) == stats.wilson(3, 3)
+    assert stats.interval(alone(1.0, 1.0, 1.0), shares=False) is None
+
+
+# ---------------------------------------------------------------------------------------- clusters
+
+observed = st.lists(st.tuples(st.integers(0, 5), st.floats(-100, 100)), min_size=2, max_size=30)
+
+
+@given(observed)
+def test_clustered_errors_are_those_of_the_sandwich_estimator(stratum: list[tuple[int, float]]) -> None:
+    stat = stats.clustered([stratum])
+    groups = sorted({cluster for cluster, _ in stratum})
+    if len(groups) == 1:
+        assert stat.stderr is None
+        return
+    # Ordinary least squares on a constant, the meat summed by cluster, G/(G − 1): Liang and Zeger (1986).
+    y = numpy.array([x for _, x in stratum])
+    design = numpy.array([[float(cluster == g) for g in groups] for cluster, _ in stratum])
+    meat = float(((design.T @ (y - y.mean())) ** 2).sum())
+    expected = math.sqrt(len(groups) / (len(groups) - 1) * meat) / len(y)
+    assert (stat.value, stat.stderr) == (pytest.approx(y.mean(), abs=1e-9), pytest.approx(expected, rel=1e-6, abs=1e-9))
+    assert (stat.n, stat.clusters, stat.df) == (len(y), len(groups), len(groups) - 1)
+
+
+@given(samples)
+def test_one_observation_a_cluster_is_the_plain_standard_error(data: list[float]) -> None:
+    assert stats.clustered(alone(*data)).stderr == near(stats.mean(data).stderr)
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=4), min_size=1, max_size=5))
+def test_clusters_within_conditions_give_errors_in_quadrature(groups: list[list[float]]) -> None:
+    strata = [[((i, j), x) for j, x in enumerate(group)] for i, group in enumerate(groups)]
+    plain, ours = stats.mean_of_conditions(map(stats.mean, groups)), stats.clustered(strata)
+    assert (ours.value, ours.stderr) == (near(plain.value), near(plain.stderr))
+
+
+@given(samples, st.integers(2, 4))
+def test_repeating_every_number_makes_no_estimate_surer(data: list[float], times: int) -> None:
+    repeated = [(i, x) for i, x in enumerate(data) for _ in range(times)]
+    assert stats.clustered([repeated]).stderr == pytest.approx(stats.mean(data).stderr, rel=1e-6, abs=1e-9)
+
+
+def test_a_cluster_that_spans_conditions_adds_up_before_it_is_squared() -> None:
+    same = [[("a", 0.0), ("b", 1.0)], [("a", 0.0), ("b", 1.0)]]
+    opposed = [[("a", 0.0), ("b", 1.0)], [("a", 1.0), ("b", 0.0)]]
+    assert stats.clustered(same).stderr == near(stats.mean([0.0, 1.0]).stderr)
+    assert stats.clustered(opposed).stderr == near(0)
+
+
+def test_clustered_shares_are_less_sure_than_as_many_independent_ones() -> None:
+    values = [1.0] * 12 + [0.0] * 6
+    low, high = stats.wilson(12, 18)
+    clustered = stats.interval([[(i // 3, x) for i, x in enumerate(values)]], (0, 1))
+    assert 0 <= clustered[0] < low < high < clustered[1] <= 1
+    agreeing = stats.interval([[(i % 2, x) for i, x in enumerate([1.0, 1.0, 0.0, 0.0] * 3)]], (0, 1))
+    assert agreeing[0] < stats.wilson(6, 12)[0]  # two clusters that agree are no proof
+    assert stats.interval([[("one", 1.0), ("one", 0.0)]], (0, 1)) is None
 
 
 # ------------------------------------------------------------------------------------------- tests

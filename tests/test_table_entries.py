@@ -100,10 +100,13 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, "rows": ["model", "model"]}, "'rows' has 'model' twice"),
         (
             {**SOLVED, "error": "sd"},
-            "'error' must be sem or std or wilson or t or a mapping or empty, found text 'sd'. Did you mean std?",
+            "'error' must be sem or std or interval or wilson or t or a mapping or empty, found text 'sd'. Did you",
         ),
         ({**SOLVED, "error": {"solved": "sd"}}, "error: 'solved' is 'sd'. Did you mean std?"),
-        ({**SOLVED, "error": ["sem"]}, "'error' must be sem or std or wilson or t or a mapping or empty, found a list"),
+        (
+            {**SOLVED, "error": ["sem"]},
+            "'error' must be sem or std or interval or wilson or t or a mapping or empty, found a list",
+        ),
         ({**SOLVED, "error": {4: "sem"}}, "error: cell has no metric '4'. Available: solved."),
         ({**SOLVED, "error": {"sloved": "sem"}}, "error: cell has no metric 'sloved'. Did you mean solved?"),
         ({**SOLVED, "error": {"score": "sem"}}, "error: cell has no metric 'score'. Available: solved."),
@@ -116,15 +119,10 @@ def test_text_makes_equal_what_yaml_and_json_tell_apart() -> None:
         ({**SOLVED, "columns": "model"}, "label 'model' is both in rows and in columns"),
         ({**SOLVED, "columns": "value"}, "a table cannot group by 'value'"),
         ({**SOLVED, "columns": "std"}, "a table cannot group by 'std'"),
-        (
-            {**SOLVED, "error": "wilson"},
-            "a Wilson interval describes pooled numbers: set aggregate (and overall) to pooled",
-        ),
         ({**SOLVED, "error": "std"}, "a standard deviation describes pooled numbers: set aggregate (and overall) to"),
-        ({**SOLVED, "error": {"solved": "t"}}, "a t interval describes pooled numbers: set aggregate (and overall) to"),
         (
-            {**SOLVED, "error": "t", "aggregate": "pooled", "overall": "mean_of_conditions"},
-            "a t interval describes pooled numbers",
+            {**SOLVED, "error": "std", "aggregate": "pooled", "overall": "mean_of_conditions"},
+            "a standard deviation describes pooled numbers",
         ),
         ({"title": "t", "rows": "model", "cell": "solved", "overall": "pooled"}, "overall needs a column label"),
         ({**SOLVED, "figure": "line", "overall": "pooled"}, "a figure has no overall column"),
@@ -164,12 +162,12 @@ def test_a_right_entry_has_no_problems_whatever_is_known() -> None:
     assert check(TableSpec.parse(entry), {"problem": ["a"], "size": [4, 8]}, METRICS, ["x"]) == []
 
 
-@pytest.mark.parametrize("error", [None, {}, "sem", {"solved": "sem"}])
-def test_standard_errors_need_no_pooling(error: Any) -> None:
+@pytest.mark.parametrize("error", [None, {}, "sem", "interval", {"solved": "sem"}])
+def test_standard_errors_and_intervals_need_no_pooling(error: Any) -> None:
     assert check({**SOLVED, "error": error}, ["problem"], METRICS) == []
 
 
-@pytest.mark.parametrize("error", ["std", "t", "wilson", {"solved": "wilson", "score": "std"}, {"score": "t"}])
+@pytest.mark.parametrize("error", ["std", "interval", {"solved": "interval", "score": "std"}])
 def test_every_other_error_is_right_for_pooled_numbers(error: Any) -> None:
     entry = {**SOLVED, "cell": ["solved", "score"], "aggregate": "pooled", "overall": "pooled", "error": error}
     assert check(entry, ["problem"], METRICS) == []

@@ -24,13 +24,17 @@ class Mean(Metric):
         return None
 
 
+class Share(Mean):
+    bounds = (0, 1)
+
+
 class Total(Mean):
     def aggregate(self, numbers: Sequence[float]) -> Statistic:
         return Statistic(sum(numbers), None, len(numbers))
 
 
 METRICS: dict[str, Metric] = {"deadlock": Mean(), "meals": Mean(), "fair": Mean(), "calls": Total()}
-MIXED = {"deadlock": "wilson", "meals": "std", "fair": "t"}
+MIXED = {"deadlock": "interval", "meals": "std", "fair": "interval"}
 # Mean 2.5; σ = √1.25 = 1.118; standard error √(5/3)/2 = 0.6455, times t(0.975, 3) = 3.1824: ± 2.0543.
 FOUR = [1.0, 2.0, 3.0, 4.0]
 RATE = [1.0, 0.0, 0.0, 0.0]
@@ -141,30 +145,95 @@ def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
     ("error", "shown", "why"),
     [
         ("std", "10.00 (–)", "it has no population standard deviation"),
-        ("t", "10.00", "it has no 95 % t interval of the mean"),
-        ("wilson", "1.00", "it has no 95 % Wilson interval"),
+        ("interval", "10.00", "it has no 95 % interval"),
     ],
 )
 def test_a_total_has_none_of_these_errors(error: str, shown: str, why: str) -> None:
-    scores = episodes("sim", *({"calls": x} for x in ([1.0, 0.0] if error == "wilson" else FOUR)))
+    scores = episodes("sim", *({"calls": x} for x in FOUR))
     table = made(scores, cell="calls", error=error)
     assert line(table) == [shown]
     assert f"calls is not the mean of its episodes' numbers: {why}." in table.notes
 
 
-def test_a_single_number_has_no_t_interval_and_no_deviation() -> None:
+def test_a_single_number_has_no_interval_and_no_deviation() -> None:
     table = made([*SIM, *SEQ], cell=["meals", "fair"], error={"meals": "std", "fair": "t"})
     assert line(table, 1) == ["5.00 (0.00)", "5.00"]
     assert table.notes[1:] == (
         "1 of 2 cells have a single number for meals: its standard deviation is 0.",
-        "1 of 2 cells have a single number for fair: no t interval with it.",
+        "1 of 2 cells have a single number for fair: no interval with it.",
     )
 
 
-def test_only_the_rates_among_the_metrics_must_be_0_or_1() -> None:
-    table = made(SIM, cell=["meals", "deadlock"], error={"meals": "wilson", "deadlock": "wilson"})
-    assert line(table) == ["2.50", "0.25 [0.05, 0.70]"]
-    assert table.notes[1:] == ("meals is not 0 or 1 in every episode: it has no Wilson interval.",)
+def test_the_numbers_decide_which_interval_they_have() -> None:
+    table = made(SIM, cell=["meals", "deadlock"], error="interval")
+    assert line(table) == ["2.50 [0.45, 4.55]", "0.25 [0.05, 0.70]"]
+    assert table.notes == ("In brackets: 95 % t interval of the mean (meals), 95 % Wilson interval (deadlock).",)
+    bounded = [replace(score, numbers={"share": x}) for score, x in zip(SIM, (0.7, 1.0, 1.0, 1.0), strict=True)]
+    entry = TableSpec.parse({"title": "T", "rows": "code", "cell": "share", "aggregate": "pooled", "error": "interval"})
+    shares = build(entry, bounded, {"share": Share()})
+    assert line(shares) == ["0.93 [0.47, 0.99]"]
+    assert shares.notes == ("In brackets: 95 % interval of the mean.",)
+    equal = build(entry, [replace(score, numbers={"share": 0.5}) for score in SIM], {"share": Share()})
+    assert line(equal) == ["0.50"]
+    assert equal.notes[1:] == ("1 of 1 cells have equal numbers for share: no interval with them.",)
+
+
+@pytest.mark.parametrize("word", ["wilson", "t"])
+def test_older_words_for_an_interval_mean_the_same(word: str) -> None:
+    assert made(SIM, error=word) == made(SIM, error="interval")
+
+
+# ------------------------------------------------------------------------------------------ clusters
+
+SHARED = [
+    EpisodeScore(f"{code}/case{case}/{repeat}", code, {"model": "m", "code": code, "graph": case % 2}, {"meals": x})
+    for code in ("sim", "seq")
+    for (case, repeat), x in zip([(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)], [0, 0, 1, 1, 1, 1], strict=True)
+]
+
+
+def shared(**entry: Any) -> Table:
+    return made(SHARED, rows="model", cell="meals", error="sem", **entry)
+
+
+def test_repeats_of_a_case_are_one_observation() -> None:
+    each = 3**-0.5 / 3**0.5  # of three cases: 0, 1, 1
+    table = shared(columns="code")
+    assert [cell.stderr for cell in table.rows[0].cells] == [pytest.approx(each), pytest.approx(each)]
+    assert table.notes == ("Errors take repeats of a case as one observation (clustered).",)
+    both = shared()
+    assert both.rows[0].cells[0].stderr == pytest.approx((4 / 3 / 5 / 6) ** 0.5)  # 0, 1, 1, 0, 1, 1
+    by_condition = shared(aggregate="mean_of_conditions")
+    assert by_condition.rows[0].cells[0].stderr == pytest.approx(each / 2**0.5)
+
+
+def test_a_table_says_what_else_is_one_observation() -> None:
+    case, every = shared(cluster="case"), shared(cluster="episode")
+    assert case.rows[0].cells[0].stderr == pytest.approx(3**-0.5 / 3**0.5)  # the conditions share their cases
+    assert case.notes == ("Errors take episodes with equal case as one observation (clustered).",)
+    assert every.rows[0].cells[0].stderr == pytest.approx((8 / 3 / 11 / 12) ** 0.5)
+    assert every.notes == ()
+    graph = shared(cluster=["graph", "code"])
+    assert graph.notes == ("Errors take episodes with equal graph, code as one observation (clustered).",)
+    assert shared(aggregate="mean_of_conditions", cluster="case").rows[0].cells[0].stderr == pytest.approx(1 / 3)
+
+
+def test_a_single_cluster_has_no_error() -> None:
+    table = made(SHARED[:2], rows="model", cell="meals", error="interval")
+    assert (table.rows[0].cells[0].stderr, table.rows[0].cells[0].low) == (None, None)
+    assert table.notes[-1] == "1 of 1 cells have a single observation of meals: no interval with it."
+
+
+def test_mistakes_in_clusters_are_reported() -> None:
+    entry = {"title": "T", "rows": "code", "cell": "meals"}
+    assert check({**entry, "cluster": "grap"}, ["code", "graph"], METRICS) == [
+        "cluster: unknown label 'grap'. Did you mean graph? Available: code, graph, metric, model."
+    ]
+    assert check({**entry, "cluster": ["graph", "episode"]}, ["code", "graph"], METRICS) == [
+        "cluster: 'episode' stands alone"
+    ]
+    assert check({**entry, "cluster": "episode"}, ["code"], METRICS) == []
+    assert check({**entry, "cluster": ["code", "case"]}, ["code"], METRICS) == []
 
 
 def test_cells_without_numbers_stay_empty_whatever_the_error() -> None:
@@ -182,11 +251,11 @@ def test_errors_enclose_the_mean_and_are_never_negative(values: list[float], kin
     if kind == "std":
         assert cell.std is not None
         assert 0 <= cell.std <= (max(values) - min(values)) / 2 * (1 + 1e-9)
-    elif len(values) > 1:
+    elif cell.low is not None or cell.high is not None:
         assert cell.low is not None and cell.high is not None
         assert cell.low <= cell.value <= cell.high
     else:
-        assert cell.low is None
+        assert len({*values}) == 1 or (cell.stderr is not None and cell.stderr <= 1e-14 * max(map(abs, values)))
 
 
 # ----------------------------------------------------------------------------------------- published

@@ -82,6 +82,10 @@ class SpecEntry(TypedDict, total=False):
     seed: Annotated[int, Range(ge=0, le=10**18 - 1)]
     repeats: Annotated[int, Range(ge=1, le=1_000_000), "how often each case is played"]
     limit: Annotated[int, Range(ge=1, le=10**18 - 1), "at most so many cases a condition"]
+    cluster: Annotated[
+        str | Annotated[list[str], Keywords(minItems=1, uniqueItems=True)],
+        "which episodes are one observation, in every table that does not say it itself: case, episode, or labels",
+    ]
     tables: list[TableEntry]
     prices: Annotated[
         dict[str, PricesEntry],

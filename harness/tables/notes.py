@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from .scores import NOT_RUN, EpisodeScore, by_condition, numbers
+from harness.api import UNBOUNDED, Metric
+
+from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers
 from .spec import TableSpec
-from .table import INTERVALS, SIMULATED, ErrorKind, Published, Table, error_of, text
+from .table import SIMULATED, ErrorKind, Published, Table, error_of, text
 
 _ERRORS: Final[dict[ErrorKind, str]] = {
     "sem": "standard error",
     "std": "population standard deviation",
-    "wilson": "95 % Wilson interval",
-    "t": "95 % t interval of the mean",
+    "interval": "95 % interval",
 }
+_SHARES: Final = "95 % Wilson interval"
 
 
 def notes(
     table: TableSpec,
     filled: Table,
     scores: Sequence[EpisodeScore],
+    metrics: Mapping[str, Metric],
     references: Sequence[Published],
     unplaced: Mapping[str, int],
 ) -> tuple[str, ...]:
@@ -30,7 +34,8 @@ def notes(
     lines += uses_ground_truth(scores)
     if table.figure == "stacked" and len(table.cells) == 1:
         lines.append("Values are shares of a stack: each series contributes its mean divided by the number of series.")
-    lines += _kinds(table)
+    lines += _kinds(table, scores, metrics)
+    lines += _clusters(table, scores)
     if not scores:
         lines.append("There are no episodes to show.")
     lines += left_out(scores)
@@ -66,28 +71,62 @@ def limited(scores: Sequence[EpisodeScore]) -> Iterable[str]:
         yield f"In {some} of {len(scores)} episodes a limit of the spec was reached: an agent was asked no more there."
 
 
-def _kinds(table: TableSpec) -> Iterable[str]:
+def _kinds(table: TableSpec, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> Iterable[str]:
     """What stands beside the numbers; said unless it is what parentheses or brackets mean without a word."""
-    if table.error in (None, "sem", "wilson") or table.figure == "stacked":
+    if table.error in (None, "sem") or table.figure == "stacked":
         return
-    metrics: dict[ErrorKind, list[str]] = {}
+    names: dict[tuple[ErrorKind, str], list[str]] = {}
     for metric in table.cells:
         if kind := error_of(table.error, metric):
-            metrics.setdefault(kind, []).append(table.labels.get(metric, metric))
+            what = _interval(metric, scores, metrics) if kind == "interval" else _ERRORS[kind]
+            names.setdefault((kind, what), []).append(table.labels.get(metric, metric))
+    if table.error == "interval" and [*names] == [("interval", _SHARES)]:
+        return
     marked: dict[str, list[str]] = {}
-    for kind, names in metrics.items():
-        whose = f" ({', '.join(names)})" if isinstance(table.error, Mapping) else ""
-        marked.setdefault(_mark(table, kind), []).append(_ERRORS[kind] + whose)
+    for (kind, what), listed in names.items():
+        whose = f" ({', '.join(listed)})" if isinstance(table.error, Mapping) or len(names) > 1 else ""
+        marked.setdefault(_mark(table, kind), []).append(what + whose)
     if line := "; ".join(f"{mark}: {', '.join(kinds)}" for mark, kinds in marked.items()):
         yield f"{line[0].upper()}{line[1:]}."
+
+
+def _interval(metric: str, scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric]) -> str:
+    """Which interval of `harness.tables.stats.interval` a metric has, or a ratio."""
+    if metric not in metrics:
+        return "95 % t interval of the mean"
+    bounds = metrics[metric].bounds
+    if bounds in ((0, 1), UNBOUNDED) and all(x in (0, 1) for x in numbers(scores, metric)):
+        return _SHARES
+    return "95 % interval of the mean" if all(map(math.isfinite, bounds)) else "95 % t interval of the mean"
+
+
+def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]:
+    """That episodes are no independent observations, where some are not."""
+    if table.kinds <= {"std", None} or not _has_clusters(table, scores):
+        return
+    what = "repeats of a case" if not table.cluster else f"episodes with equal {', '.join(table.cluster)}"
+    yield f"Errors take {what} as one observation (clustered)."
 
 
 def _mark(table: TableSpec, kind: ErrorKind) -> str:
     if table.figure:
         return "error bars"
-    if kind in INTERVALS:
+    if kind == "interval":
         return "in brackets"
     return "after ±" if table.error_style == "plus_minus" else "in parentheses"
+
+
+def _has_clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> bool:
+    """Whether some cell has several episodes of one cluster."""
+    labels = {*table.rows, *(() if table.overall else table.columns)} - {"model", "metric"}
+    seen = set()
+    for score in (score for score in scores if score.error is None):
+        cell = (score.model, *(text(score.labels.get(label)) for label in labels))
+        key = (cell, cluster_of(score, table.cluster))
+        if key in seen:
+            return True
+        seen.add(key)
+    return False
 
 
 def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
@@ -132,18 +171,20 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
     kind = error_of(table.error, metric)
     if kind is None or kind == "sem":
         return
-    if kind == "wilson" and any(x not in (0, 1) for x in numbers(scores, metric)):
-        yield f"{metric} is not 0 or 1 in every episode: it has no Wilson interval."
-        return
     ours = [row for row in filled.long() if row["metric"] == metric and row["published"] is None and row["n"]]
-    if any(row["n"] > 1 and row.get("low") is None and row.get("std") is None for row in ours):
+    bare = [row for row in ours if row.get("low") is None and row.get("std") is None]
+    several = [row for row in bare if row["n"] > 1]
+    flat = [row for row in several if row["stderr"] is not None and math.isclose(row["stderr"], 0, abs_tol=1e-12)]
+    one = [row for row in several if row["stderr"] is None and _has_clusters(table, scores)]
+    if len(several) > len(flat) + len(one):
         yield f"{metric} is not the mean of its episodes' numbers: it has no {_ERRORS[kind]}."
-    single = sum(row["n"] == 1 for row in ours)
-    if single and kind in _SINGLE:
-        yield f"{single} of {len(ours)} cells have a single number for {metric}: {_SINGLE[kind]}."
-
-
-_SINGLE: Final = {"std": "its standard deviation is 0", "t": "no t interval with it"}
+    if single := sum(row["n"] == 1 for row in (ours if kind == "std" else bare)):
+        lacking = "its standard deviation is 0" if kind == "std" else "no interval with it"
+        yield f"{single} of {len(ours)} cells have a single number for {metric}: {lacking}."
+    if flat and kind == "interval":
+        yield f"{len(flat)} of {len(ours)} cells have equal numbers for {metric}: no interval with them."
+    if one and kind == "interval":
+        yield f"{len(one)} of {len(ours)} cells have a single observation of {metric}: no interval with it."
 
 
 def _coverage(table: TableSpec, reference: Published, scores: Sequence[EpisodeScore]) -> Iterable[str]:

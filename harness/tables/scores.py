@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,11 @@ class EpisodeScore:
     def model(self) -> str:
         """The model's name as text; "–" if the labels have none."""
         return text(self.labels.get("model"))
+
+    @property
+    def case(self) -> str:
+        """The id of the case that was played, from `id`."""
+        return self.id[len(self.condition) + 1 :].rpartition("/")[0]
 
     @property
     def failed(self) -> bool:
@@ -140,6 +145,25 @@ def numbers(scores: Iterable[EpisodeScore], metric: str) -> list[float]:
     if parts := all_parts(scores, metric):
         return linearised(parts)
     return [x for score in scores if (x := score.number(metric)) is not None]
+
+
+def cluster_of(score: EpisodeScore, cluster: Sequence[str]) -> tuple[str, ...]:
+    """What makes the episodes of a cluster one observation, by a table's `cluster`.
+
+    Without one the repeats of a case in a condition are, so that asking again adds no case.
+    """
+    if not cluster:
+        return score.condition, score.case
+    if "episode" in cluster:
+        return (score.id,)
+    return tuple(score.case if name == "case" else text(score.labels.get(name)) for name in cluster)
+
+
+def observations(scores: Sequence[EpisodeScore], metric: str, cluster: Sequence[str]) -> list[tuple[Hashable, float]]:
+    """`numbers`, each with its cluster. Episodes of different models are never in one cluster."""
+    has = EpisodeScore.parts if any(score.parts(metric) for score in scores) else EpisodeScore.number
+    keys = [(score.model, *cluster_of(score, cluster)) for score in scores if has(score, metric) is not None]
+    return list(zip(keys, numbers(scores, metric), strict=True))
 
 
 def all_parts(scores: Iterable[EpisodeScore], metric: str) -> list[Parts]:

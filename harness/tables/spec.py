@@ -13,7 +13,7 @@ from harness.api import Range
 from harness.errors import SpecError, near
 from harness.parameters import KEY, Keywords, problems
 
-from .table import DIGITS, Digits, ErrorKind, Errors, ErrorStyle, Figure, Unit, Units, text
+from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Unit, Units, text
 
 Means = Literal["mean_of_conditions", "pooled"]
 
@@ -22,6 +22,7 @@ _Names = _Name | Annotated[list[_Name], Keywords(minItems=1, uniqueItems=True)]
 _Value = str | float | bool
 _Values = _Value | Annotated[list[_Value], Keywords(minItems=1)]
 _Pair = Annotated[list[_Name], Keywords(minItems=2, maxItems=2)]
+_ErrorWord = Literal["sem", "std", "interval", "wilson", "t"]
 _Decimals = Annotated[int, Range(ge=0, le=10)]
 
 
@@ -68,9 +69,14 @@ class TableEntry(TypedDict, total=False):
     overall: Annotated[Means | None, "mean_of_conditions, pooled or null: a last column"]
     overall_title: Annotated[_Name, "a text: the heading of the last column"]
     error: Annotated[
-        ErrorKind | dict[str, ErrorKind] | None,
-        "sem (standard error), std (population standard deviation), wilson or t (95 % intervals), a mapping of metrics "
-        "to these, or null: the uncertainty shown",
+        _ErrorWord | dict[str, _ErrorWord] | None,
+        "sem (standard error), std (population standard deviation), interval (95 %), a mapping of metrics to these, or "
+        "null: the uncertainty shown; wilson and t are other words for interval",
+    ]
+    cluster: Annotated[
+        _Names,
+        "case or labels, or several: episodes that agree in these are one observation; or episode: every one is; by "
+        "default repeats of a case in a condition are one",
     ]
     error_style: Annotated[
         ErrorStyle, "parentheses, as in 0.67 (0.17), or plus_minus, as in 0.67 ± 0.17, for sem and std"
@@ -99,6 +105,8 @@ class TableEntry(TypedDict, total=False):
 RESERVED: Final = frozenset(
     {"value", "stderr", "n", "failed", "missing", "low", "high", "std", "uses_ground_truth", "overall", "published"}
 )
+CLUSTERS: Final = ("case", "episode")
+"""The words of `cluster:` that are no labels."""
 _DRAWN: Final = frozenset({"panel", "x", "series"})
 
 
@@ -147,6 +155,7 @@ class TableSpec:
     overall: Means | None = None
     overall_title: str = "Overall"
     error: Errors = None
+    cluster: tuple[str, ...] = ()
     error_style: ErrorStyle = "parentheses"
     digits: Digits = DIGITS
     unit: Units = None
@@ -157,6 +166,16 @@ class TableSpec:
     hide_empty: bool = False
     note: str | None = None
     figure: Figure | None = None
+
+    @property
+    def kinds(self) -> set[str | None]:
+        """Every kind of error that some metric shows."""
+        return set(self.error.values()) if isinstance(self.error, Mapping) else {self.error}
+
+    @property
+    def clustering(self) -> tuple[str, ...]:
+        """The labels among `cluster`."""
+        return tuple(name for name in self.cluster if name not in CLUSTERS)
 
     def called(self, name: str) -> bool:
         """Whether a name means this table: its title in any case, or its number in a paper ("AgentsNet 4", "Table 4",
@@ -213,6 +232,7 @@ def check(
         ("columns", dict.fromkeys(entry.columns, ())),
         ("where", entry.where),
         ("order", entry.order),
+        ("cluster", dict.fromkeys(entry.clustering, ())),
         ("compare", {**compared, **paired_by}),
     ):
         for label, values in values_by_label.items():
@@ -257,6 +277,8 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         rows=_tuple(entry["rows"]),
         columns=_tuple(entry.get("columns", ())),
         cells=_tuple(entry["cell"]),
+        error=_kind(entry.get("error")),
+        cluster=_tuple(entry.get("cluster", ())),
         derived=dict(derived),
         compare=compare,
         where={label: tuple(map(text, _tuple(values))) for label, values in entry.get("where", {}).items()},
@@ -277,8 +299,15 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
 _PAIRS: Final[tuple[Literal["ratio", "loss"], ...]] = ("ratio", "loss")
 _BY_METRIC: Final = ("error", "digits", "unit")
 _AS_IS: Final = frozenset(
-    {"title", "aggregate", "overall", "overall_title", "error_style", "hide_empty", "note", "labels", *_BY_METRIC}
+    {"title", "aggregate", "overall", "overall_title", "error_style", "hide_empty", "note", "labels", "digits", "unit"}
 )
+
+
+def _kind(error: Any) -> Any:
+    """`error:` with one word for every interval."""
+    if isinstance(error, dict):
+        return {metric: _kind(kind) for metric, kind in error.items()}
+    return "interval" if error in ("wilson", "t") else error
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
@@ -295,6 +324,8 @@ def _sense_problems(spec: TableSpec) -> list[str]:
     mistakes += [f"{key}: use cell to choose metrics" for key in ("where", "order") if "metric" in getattr(spec, key)]
     unused = {name: derived for name, derived in spec.derived.items() if name not in spec.cells}
     mistakes += [f"{derived.kind}: cell does not use {name!r}" for name, derived in unused.items()]
+    if "episode" in spec.cluster and len(spec.cluster) > 1:
+        mistakes.append("cluster: 'episode' stands alone")
     if spec.compare:
         return mistakes + _compare_problems(spec, spec.compare)
     for key in _BY_METRIC:
@@ -348,4 +379,4 @@ _BESIDE: Final = {
     "published": "published figures are not tested",
     "error": "the tests say how sure a difference is",
 }
-_POOLED: Final = {"std": "standard deviation", "wilson": "Wilson interval", "t": "t interval"}
+_POOLED: Final = {"std": "standard deviation"}

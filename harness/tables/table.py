@@ -16,10 +16,9 @@ SIMULATED: Final = "‡"
 """Stands beside numbers of players that know the right answer (`harness.authoring.informed`)."""
 
 Figure = Literal["bar", "line", "stacked"]
-ErrorKind = Literal["sem", "std", "wilson", "t"]
+ErrorKind = Literal["sem", "std", "interval"]
 Errors = ErrorKind | Mapping[str, ErrorKind] | None
 """One kind for all metrics of a table, or metric → kind: metrics that are left out show no error."""
-INTERVALS: Final = frozenset({"wilson", "t"})
 ErrorStyle = Literal["parentheses", "plus_minus"]
 Unit = Literal["thousands", "percent"]
 Units = Unit | Mapping[str, Unit] | None
@@ -62,7 +61,7 @@ class Cell:
         n: observations behind the value; None where a publication does not say.
         failed: episodes with an error; they count in no value.
         missing: episodes without error that have no number, and planned ones that never ran.
-        low, high: 95 % Wilson or t interval, if the table asks for one and the value has one.
+        low, high: 95 % interval (`harness.tables.stats.interval`), if the table asks for one and the value has one.
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
         uses_ground_truth: whether players of some of the episodes knew the right answer
         (`harness.authoring.informed`).
@@ -151,7 +150,7 @@ class Table:
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels.
         """
-        omitted = self._omitted | (set() if self.kinds & INTERVALS else {"low", "high"})
+        omitted = self._omitted | (set() if "interval" in self.kinds else {"low", "high"})
         tidy = []
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):

@@ -54,8 +54,8 @@ def test_bars_stand_side_by_side_around_their_tick() -> None:
         (None, [0.1, 0.3]),
         ("sem", [0.1, 0.3]),
         ("std", [-0.2, 0.6]),
-        ("wilson", [0.15, 0.5]),
-        ({"solved": "t"}, [0.15, 0.5]),
+        ("interval", [0.15, 0.5]),
+        ({"solved": "interval"}, [0.15, 0.5]),
         ({"other": "std"}, [0.2, 0.2]),
     ],
 )

@@ -89,12 +89,11 @@ def test_csv_and_json_keep_numbers_whole() -> None:
     [
         ({"error": None}, "0.67"),
         ({"error_style": "plus_minus"}, "0.67 ± 0.17"),
-        ({"error": "wilson"}, "0.67 [0.35, 0.88]"),
-        ({"error": "t"}, "0.67 [0.35, 0.88]"),
+        ({"error": "interval"}, "0.67 [0.35, 0.88]"),
         ({"error": "std"}, "0.67 (0.47)"),
         ({"error": "std", "error_style": "plus_minus"}, "0.67 ± 0.47"),
         ({"error": {"solved": "std"}}, "0.67 (0.47)"),
-        ({"error": {"solved": "wilson", "score": "std"}}, "0.67 [0.35, 0.88]"),
+        ({"error": {"solved": "interval", "score": "std"}}, "0.67 [0.35, 0.88]"),
         ({"error": {"score": "std"}}, "0.67"),
         ({"unit": "percent", "digits": 1}, "66.7% (16.7%)"),
         ({"digits": 0}, "1 (0)"),
@@ -139,9 +138,9 @@ def test_a_figure_is_shown_as_tidy_rows() -> None:
     ("error", "more"),
     [
         (None, {}),
-        ("t", {"low": "0.35", "high": "0.88"}),
+        ("interval", {"low": "0.35", "high": "0.88"}),
         ("std", {"std": "0.47"}),
-        ({"solved": "t", "x": "std"}, {"low": "0.35", "high": "0.88", "std": "0.47"}),
+        ({"solved": "interval", "x": "std"}, {"low": "0.35", "high": "0.88", "std": "0.47"}),
     ],
 )
 def test_a_figures_tidy_rows_have_the_errors_it_asks_for(error: Any, more: dict[str, str]) -> None:
