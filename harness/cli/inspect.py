@@ -64,7 +64,7 @@ def _problems(
     plan = plans[0]
     if not problems:  # where an example fails there are no labels to check against
         labels = _labels(plan)
-        for i, table in enumerate(loaded.get("tables", [])):
+        for i, table in enumerate(loaded.tables):
             cited = table.get("published", ()) if isinstance(table, dict) else ()
             stems = {str(name).partition("/")[0] for name in ([cited] if isinstance(cited, str) else cited)}
             published_ids = [name for stem in sorted(stems) for name in ids(stem)]
