@@ -124,8 +124,8 @@ class Node:
         kind: "agent" (a circle) or "thing" (a small square).
         color: index of a color of the page's palette, from 0; None: no color.
         text: its value at the moment, in a few characters: a color's name, a number, a vote.
-        marks: words for its state; the page knows "leader", "conflict", "waiting", "active", "byzantine", "right" and
-            "wrong", and writes out all others.
+        marks: words for its state. The page draws "leader", "conflict", "waiting", "active", "eating", "byzantine",
+            "right" and "wrong", and writes out all others.
     """
 
     id: str
@@ -140,7 +140,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line between two nodes; `state` is "", "conflict", "chosen", "held" or "muted"."""
+    """A line between two nodes; `state` is "", "conflict", "chosen", "held", "wanted" or "muted"."""
 
     source: str
     target: str
@@ -168,7 +168,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A small table of texts; a heat map where all cells are numbers and `heat` is set."""
+    """A small table of texts. The first cell of a row names the row; with `heat` all others are numbers or empty."""
 
     title: str
     columns: tuple[str, ...]
@@ -184,6 +184,8 @@ class Scene:
         caption: one sentence on what happened.
         nodes, edges, flights, bars, sheets: the parts; any may be empty.
         facts: name → value as text, such as "meals" → "3".
+
+    Parts that do not change should be the same objects in every scene: the viewer sends what changed only.
     """
 
     caption: str = ""
@@ -206,5 +208,7 @@ class View(ABC):
     def scenes(self, transcript: Transcript, task: Task) -> Iterable[Scene]:
         """Yield one scene for the start and one after each round: `len(transcript.rounds) + 1`.
 
-        The transcript may be unfinished, and a move's action anything that its reply form allows, or None.
+        The transcript may be unfinished, and a move's action anything that its reply form allows, or None; `case` is
+        None where the task does not make the case any more. Where this raises, the viewer draws the generic picture
+        and says so.
         """

@@ -13,6 +13,7 @@ from .conformance import (
     drive,
     examine,
 )
+from .views import check_view
 
 __all__ = [
     "Drive",
@@ -22,6 +23,7 @@ __all__ = [
     "check_protocol",
     "check_reply",
     "check_task",
+    "check_view",
     "check_world",
     "drive",
     "examine",

@@ -20,6 +20,7 @@ KINDS = {
     "prompts": "sets of templates",
     "metrics": "what is measured in an episode",
     "engines": "sources of replies: models in this process, servers, stand-ins",
+    "views": "how the viewer draws an episode",
     "specs": "experiments, ready to run",
 }
 CHARTS = {

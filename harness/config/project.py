@@ -25,6 +25,7 @@ from harness.config.prompts import SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.storage.plugin_errors import DIGEST, MOUNT
+from harness.view_api import View
 
 BUILTIN = "harness_builtin"
 MARKER = "harness.yaml"
@@ -46,6 +47,7 @@ KINDS = {
     "policies": Kind("policy", "registry/policies", api.Policy),
     "metrics": Kind("metric", "metrics", api.Metric),
     "engines": Kind("engine", "registry/engines", Engine),
+    "views": Kind("view", "registry/views", View),
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
 _CORE_ENGINES = Path(__file__).parent.parent / "engines"

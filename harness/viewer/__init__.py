@@ -3,6 +3,7 @@
     _found        which runs there are, how they stand, their indexes
     _reading      episodes and tables, made in a process of its own that may be ended
     _transcripts  a transcript as plain JSON, long texts cut
+    views         which plugin draws an episode, and its scenes as JSON; `generic` where none does
     _guard        who may ask, and what every answer says to browsers
     _app          the routes
     _serve        ports, and the server

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from harness.api import Move
 from harness.errors import DataError, UserError
 from harness.storage import Line, move_of, outcome_of
-from harness.view_api import RecordedTurn, Scene, Transcript
+from harness.view_api import RecordedTurn, Transcript
 
 from ._transcripts import as_json, dumped, part_of
 
@@ -148,7 +149,8 @@ class _Jobs:
 
         self._project = find(project)
         self._runs: OrderedDict[tuple[str, str], Any] = OrderedDict()
-        self._read: OrderedDict[tuple[Any, ...], tuple[Transcript, list[Scene]]] = OrderedDict()
+        self._read: OrderedDict[tuple[Any, ...], tuple[Transcript, list[dict[str, Any]]]] = OrderedDict()
+        self._views: Any = None
 
     def nothing(self) -> None:
         from harness.runtime import transcripts  # noqa: F401 - what the first job needs
@@ -171,7 +173,9 @@ class _Jobs:
         turns = self._transcript(folder, stamp, name, batches, end)[0].turns
         return part_of(turns[turn], part) if 0 <= turn < len(turns) else None
 
-    def _transcript(self, folder: str, stamp: str, name: str, batches: Any, end: Any) -> tuple[Transcript, list[Scene]]:
+    def _transcript(
+        self, folder: str, stamp: str, name: str, batches: Any, end: Any
+    ) -> tuple[Transcript, list[dict[str, Any]]]:
         from harness.runtime.transcripts import Transcripts
 
         key = (folder, stamp, name, sum(map(len, batches)), end is not None)
@@ -182,15 +186,21 @@ class _Jobs:
                     self._runs.popitem(last=False)
             reader = self._runs[folder, stamp]
             transcript = reader.read(name, batches, end)
-            self._read[key] = transcript, _scenes(transcript, reader)
+            self._read[key] = self._drawn(transcript, reader.plan)
             if len(self._read) > _TRANSCRIPTS:
                 self._read.popitem(last=False)
         return self._read[key]
 
+    def _drawn(self, transcript: Transcript, plan: Any) -> tuple[Transcript, list[dict[str, Any]]]:
+        """The transcript, which says so where its view failed, and its scenes."""
+        from .views import Views, as_json
 
-def _scenes(transcript: Transcript, reader: Any) -> list[Scene]:
-    """What there is to see, round by round; empty where no view draws it."""
-    return []
+        self._views = self._views or Views(self._project)
+        conditions = () if plan is None else plan.conditions
+        played = next((c for c in conditions if c.id == transcript.condition), None)
+        scenes, note = self._views.scenes(transcript, played and played.task, played and played.protocol)
+        problem = "; ".join(filter(None, (transcript.problem, note))) or None
+        return replace(transcript, problem=problem), as_json(scenes)
 
 
 def _work(connection: Connection, project: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, Final
 
 from harness.api import Completion
-from harness.view_api import RecordedTurn, Scene, Transcript
+from harness.view_api import RecordedTurn, Transcript
 
 LONGEST: Final = 20_000
 """Characters of one text in a transcript."""
@@ -19,8 +18,8 @@ _MOST_TURNS = 20_000
 _CALL_FIELDS = ("finish_reason", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "latency")
 
 
-def as_json(transcript: Transcript, scenes: list[Scene]) -> dict[str, Any]:
-    """What the page draws; its parts are those of `Transcript` by other names."""
+def as_json(transcript: Transcript, scenes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the page draws; its parts are those of `Transcript` by other names. `scenes` as of `views.as_json`."""
     case, outcome, cutter = transcript.case, transcript.outcome, _Cutter()
     private = {} if case is None else {agent: cutter.value(facts) for agent, facts in case.private.items()}
     topology = None if case is None or case.topology is None else {a: list(n) for a, n in case.topology.items()}
@@ -52,7 +51,7 @@ def as_json(transcript: Transcript, scenes: list[Scene]) -> dict[str, Any]:
         },
         "turns": [_turn(turn, cutter) for turn in shown],
         "turns_in_all": len(transcript.turns),
-        "scenes": [asdict(scene) for scene in scenes],
+        "scenes": scenes,
     }
 
 

@@ -86,7 +86,7 @@ def test_validate_plan_show_list_schema(capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0
     assert "You are S1." in out and "ROUND 0! SAY ONE LETTER!" in out and "ROUND 1!" in out and "ROUND 2" not in out
     assert invoke(capsys, "list", "tasks")[:2] == (0, "pick  Everybody must name the same letter.\n")
-    for kind in ("protocols", "channels", "policies", "prompts", "metrics", "engines", "specs"):
+    for kind in ("protocols", "channels", "policies", "prompts", "metrics", "engines", "views", "specs"):
         assert invoke(capsys, "list", kind)[0] == 0
     code, out, _ = invoke(capsys, "schema")
     assert code == 0 and json.loads(out)["title"] == "harness spec"
@@ -141,7 +141,7 @@ def test_list_alone_counts_the_kinds(capsys: pytest.CaptureFixture[str]) -> None
     counts = dict(line.split()[:2] for line in out.partition("\n\n")[0].splitlines())
     for kind, count in counts.items():
         assert len(invoke(capsys, "list", kind)[1].splitlines()) == int(count), kind
-    assert next(iter(counts)) == "tasks" and len(counts) == 8
+    assert next(iter(counts)) == "tasks" and len(counts) == 9
 
 
 def test_a_run_is_read_from_a_path_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,0 +1,127 @@
+"""Helpers of views: where agents stand, values in a few characters, and what a transcript says at a glance."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.api import Action, Task
+from harness.view_api import Edge, Flight, RecordedTurn, Transcript
+
+Places = Mapping[str, tuple[float, float]]
+"""Name → (x, y), each from 0 to 1, from the top left."""
+_STRESS = 40  # agents up to which places are drawn by Kamada and Kawai's method: beyond, it takes seconds
+_FLIGHTS = 600
+_MESSAGE = 280
+
+
+def brief(value: Any, limit: int = 60) -> str:
+    """A JSON value as one line of at most `limit` characters; "" for None."""
+    if value is None:
+        return ""
+    value = f"{value:.4g}" if isinstance(value, float) else value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text[: 4 * limit].split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """A number and its noun.
+
+    >>> count(1, "message"), count(1200, "message")
+    ('1 message', '1,200 messages')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def ring(names: Sequence[str], radius: float = 0.42, turn: float = 0.0) -> Places:
+    """Places on a circle, clockwise from the top; `turn` shifts them, in steps from one to the next."""
+    angles = [2 * math.pi * (i + turn) / max(len(names), 1) for i in range(len(names))]
+    return {
+        name: (0.5 + radius * math.sin(angle), 0.5 - radius * math.cos(angle))
+        for name, angle in zip(names, angles, strict=True)
+    }
+
+
+def places(transcript: Transcript) -> Places:
+    """Where the agents stand: those of a network so that neighbors are near, all others on a ring."""
+    topology = transcript.case.topology if transcript.case is not None else None
+    if topology is None or not any(topology.values()) or set(topology) != set(transcript.agents):
+        return ring(transcript.agents)
+    return _drawn(tuple((agent, tuple(neighbors)) for agent, neighbors in topology.items()))
+
+
+@functools.lru_cache(maxsize=64)
+def _drawn(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
+    import networkx as nx
+
+    graph = nx.from_dict_of_lists(dict(topology))
+    size = len(graph)
+    if size <= _STRESS and nx.is_connected(graph):
+        drawn = nx.kamada_kawai_layout(graph)
+    else:
+        drawn = nx.spring_layout(graph, seed=1, iterations=100, k=1.6 / math.sqrt(size))
+    across = [float(x) for x, _ in drawn.values()], [float(y) for _, y in drawn.values()]
+    (left, width), (top, height) = ((min(values), max(values) - min(values) or 1.0) for values in across)
+    return {
+        name: (0.05 + 0.9 * (float(x) - left) / width, 0.05 + 0.9 * (float(y) - top) / height)
+        for name, (x, y) in drawn.items()
+    }
+
+
+def edges_of(transcript: Transcript) -> tuple[Edge, ...]:
+    """The edges of the case's network, each once; none where all agents reach one another."""
+    topology = (transcript.case.topology if transcript.case is not None else None) or {}
+    pairs = {tuple(sorted((one, other))) for one, others in topology.items() for other in others}
+    return tuple(Edge(one, other) for one, other in sorted(pairs))
+
+
+def messages(turns: Sequence[RecordedTurn], agents: Sequence[str]) -> tuple[Flight, ...]:
+    """The messages in the actions of a round: {receiver: text}, or {"message": text} to all neighbors."""
+    names, flights = set(agents), list[Flight]()
+    for turn in turns:
+        action = turn.move.action if turn.move is not None else None
+        if not isinstance(action, Mapping):
+            continue
+        if isinstance(said := action.get("message"), str) and said:
+            flights.append(Flight(turn.agent, "*", brief(said, _MESSAGE)))
+        flights += [
+            Flight(turn.agent, receiver, brief(text, _MESSAGE))
+            for receiver, text in action.items()
+            if receiver in names and isinstance(text, str) and text
+        ]
+    return tuple(flights[:_FLIGHTS])
+
+
+def answer_of(action: Action) -> Action:
+    """The answer in an action, which may have a confidence beside it."""
+    return action["answer"] if isinstance(action, Mapping) and "answer" in action else action
+
+
+def verdict(transcript: Transcript) -> str:
+    """How a finished episode ended, in a few words; "" for one that is not finished."""
+    if transcript.error is not None:
+        return f"The episode failed: {brief(transcript.error, 200)}"
+    if not transcript.finished:
+        return ""
+    for name in ("solved", "success", "score"):
+        value = transcript.grade.get(name)
+        if value is not None:
+            word = "Solved" if value >= 1 else "Not solved" if value <= 0 else "Partly solved"
+            return f"{word} ({name} {value:g})."
+    return "The episode is over."
+
+
+def is_right(task: Task, transcript: Transcript, answer: Action) -> bool | None:
+    """Whether this would be right as the group's answer; None where only a program or a slow comparison can say."""
+    from harness.api import Outcome
+
+    case = transcript.case
+    if case is None or answer is None or task.grading != "quick" or not task.grades:
+        return None
+    facts = {"history": [[answer]]}
+    graded = task.grade(case, Outcome({case.agents[0]: answer}, answer, facts)).get(task.grades[0])
+    return None if graded is None else graded >= 1

@@ -1,0 +1,172 @@
+"""How SILO-Bench and MAS-Bench are drawn, and all else that agents do with named calls on a board."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.api import Action, Case, Protocol, Task, plugin
+from harness.authoring.scenes import brief, count, ring, verdict
+from harness.replies.reading import read
+from harness.view_api import Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
+
+from ..channels._board import Board
+
+_STORE = "shared files"
+_MATRIX = 60
+_LETTERS = {
+    "send_message": "→", "broadcast_message": "⇉", "receive_messages": "↓", "list_agents": "?", "list_files": "?",
+    "read_file": "R", "write_file": "W", "delete_file": "D", "wait": "·", "submit_result": "✓",
+}  # fmt: skip
+
+
+@plugin
+class Boards(View):
+    """Who sent to whom, what each agent did in each round, shared files, and which answers were right.
+
+    A file that another agent reads is a message from its writer.
+
+    In the sheet of actions → is a message, ⇉ a broadcast, ↓ the inbox, R W D a file read, written or deleted, ? a list,
+    · waiting, ✓ an answer, ! a reply that could not be read. A number behind a letter says how often.
+    """
+
+    def draws(self, task: Task, protocol: Protocol) -> bool:
+        """Protocols with a channel of named calls."""
+        return issubclass(protocol.needs_channel, Board)
+
+    def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
+        """The agents on a ring, and sheets that grow."""
+        assert transcript.case is not None
+        tally = _Tally(transcript, task, transcript.case)
+        yield tally.scene("Every agent has its own part of the input.", ())
+        rounds = transcript.rounds
+        for number, turns in enumerate(rounds):
+            if any(turn.fresh and turn.index for turn in turns):
+                tally = _Tally(transcript, task, transcript.case)  # the second pass starts with empty channels
+            flights = tally.take(turns)
+            shown = (turns[0].observation or {}).get("round", number + 1)
+            caption = f"Round {shown}: {count(len(flights), 'message')}" if shown else "Planning"
+            if submitted := [turn.agent for turn in turns if turn.agent in tally.fresh]:
+                who = ", ".join(submitted) if len(submitted) <= 4 else count(len(submitted), "agent")
+                caption += f"; {who} {'submits' if len(submitted) == 1 else 'submit'}"
+            if number == len(rounds) - 1 and transcript.finished:
+                caption += f". {verdict(transcript)}".removesuffix(".")
+            yield tally.scene(f"{caption}.", flights, turns)
+
+
+class _Tally:
+    """What has happened so far in a pass."""
+
+    def __init__(self, transcript: Transcript, task: Task, case: Case) -> None:
+        self.transcript, self.task, self.case, self.agents = transcript, task, case, case.agents
+        self.where = ring(self.agents)
+        self.sent = {agent: dict.fromkeys(self.agents, 0) for agent in self.agents}
+        self.rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in self.agents}
+        self.matrix = {agent: self._sent(agent) for agent in self.agents}
+        self.files: dict[str, tuple[str, ...]] = {}
+        self.written: dict[str, tuple[str, ...]] = {}
+        self.answers: dict[str, Action] = {}
+        self.fresh: set[str] = set()
+        self.uses: list[Edge] = []
+        self.stores = False
+
+    def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
+        """Count a round; returns its messages."""
+        flights: list[Flight] = []
+        self.fresh, self.uses = set(), []
+        for turn in turns:
+            calls = turn.move.action if turn.move is not None else None
+            listed = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+            for call in listed:
+                if "error" not in call:
+                    self._call(turn, call, flights)
+            unread = turn.move is not None and calls is None
+            self.rows[turn.agent] += ("!" if unread else _glyphs(listed),)
+        self.files |= self.written
+        self.written.clear()
+        width = max(map(len, self.rows.values()))
+        self.rows = {agent: (*row, *("",) * (width - len(row))) for agent, row in self.rows.items()}
+        for agent in {flight.sender for flight in flights}:
+            self.matrix[agent] = self._sent(agent)
+        return tuple(flights)
+
+    def _call(self, turn: RecordedTurn, call: Mapping[str, Any], flights: list[Flight]) -> None:
+        name, agent, text = call.get("call"), turn.agent, brief(call.get("content"), 280)
+        if name == "broadcast_message":
+            flights.append(Flight(agent, "*", text))
+            for other in self.agents:
+                self.sent[agent][other] += other != agent
+        elif name == "send_message" and (receiver := self._named(str(call.get("target_id", "")))) is not None:
+            flights.append(Flight(agent, receiver, text))
+            self.sent[agent][receiver] += 1
+        elif name in ("read_file", "write_file", "delete_file", "list_files"):
+            self.stores = True
+            self.uses.append(Edge(*((agent, _STORE) if name == "write_file" else (_STORE, agent)), "held", True))
+            path = brief(call.get("path"), 40)
+            if name == "read_file" and path in self.files and (writer := self.files[path][1]) != agent:
+                flights.append(Flight(writer, agent, self.files[path][3]))
+                self.sent[writer][agent] += 1
+            elif name == "write_file":
+                channel = (turn.context or {}).get("channel") or {}
+                files = self.written if "reads" in channel else self.files  # visible from the next round on, or at once
+                files[path] = (path, agent, str(self._round(turn)), text[:80])
+            elif name == "delete_file":
+                self.files.pop(path, None)
+        elif name == "submit_result" and agent not in self.answers and self._round(turn) != 0:
+            parsed = read(self.task.reply(self.case, agent), str(call.get("answer", "")).strip())
+            if parsed.error is None:
+                self.answers[agent] = parsed.action
+                self.fresh.add(agent)
+
+    def scene(self, caption: str, flights: tuple[Flight, ...], turns: Sequence[RecordedTurn] = ()) -> Scene:
+        """The picture now."""
+        acting = {turn.agent for turn in turns if turn.move is not None}
+        nodes = []
+        for i, agent in enumerate(self.agents):
+            marks = ("active",) if agent in acting else ()
+            if agent in self.answers:
+                marks = ("right",) if self._right(i, self.answers[agent]) else ("wrong",)
+            x, y = self.where[agent]
+            nodes.append(Node(agent, x=x, y=y, text=brief(self.answers.get(agent), 12), marks=marks))
+        if self.stores:
+            nodes.append(Node(_STORE, x=0.5, y=0.5, kind="thing", text=str(len(self.files))))
+        width = len(next(iter(self.rows.values())))
+        sheets = [Sheet("Actions", ("", *map(str, range(1, width))), tuple(self.rows.values()))]
+        if 1 < len(self.agents) <= _MATRIX and any(map(any, (row.values() for row in self.sent.values()))):
+            sheets.append(
+                Sheet("Messages, by sender and receiver", ("", *self.agents), tuple(self.matrix.values()), True)
+            )
+        if self.files:
+            columns = ("file", "written by", "in round", "content")
+            sheets.append(Sheet("Shared files", columns, tuple(list(self.files.values())[-40:])))
+        right = sum(self._right(i, self.answers.get(agent)) for i, agent in enumerate(self.agents))
+        facts = {"submitted": f"{len(self.answers)} of {len(self.agents)}", "right": str(right)}
+        return Scene(caption, tuple(nodes), tuple(self.uses), flights, sheets=tuple(sheets), facts=facts)
+
+    def _sent(self, agent: str) -> tuple[str, ...]:
+        return agent, *("" if other == agent else str(n) for other, n in self.sent[agent].items())
+
+    def _named(self, text: str) -> str | None:
+        """The agent that a call names, by its name or its number."""
+        number = re.search(r"(\d{1,9})\D*$", text)
+        named = (agent for agent in self.agents if number and agent.endswith(f"-{int(number[1])}"))
+        return text if text in self.sent else next(named, None)
+
+    def _round(self, turn: RecordedTurn) -> int:
+        return int((turn.observation or {}).get("round", turn.round + 1))
+
+    def _right(self, i: int, answer: Action) -> bool:
+        target = self.case.target
+        if answer is None or not isinstance(target, list) or i >= len(target):
+            return False
+        return self.task.canonical(self.case, answer) == self.task.canonical(self.case, target[i])
+
+
+def _glyphs(calls: Sequence[Mapping[str, Any]]) -> str:
+    """Calls in a few characters: kinds in order, with numbers where there are several."""
+    kinds: dict[str, int] = {}
+    for call in calls:
+        letter = "!" if "error" in call or "skipped" in call else _LETTERS.get(str(call.get("call")), "+")
+        kinds[letter] = kinds.get(letter, 0) + 1
+    return "".join(letter if n == 1 else f"{letter}{n}" for letter, n in kinds.items())

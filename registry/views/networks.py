@@ -1,0 +1,142 @@
+"""How AgentsNet's problems, and other problems on networks, are drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from harness.api import Case, Outcome, Protocol, Task, plugin
+from harness.authoring.networks import Honest, NetworkTask, honest
+from harness.authoring.scenes import brief, count, edges_of, messages, places, verdict
+from harness.view_api import Bars, Edge, Node, RecordedTurn, Scene, Transcript, View
+
+
+@plugin
+class Networks(View):
+    """Agents in their network: messages on its edges, and at the end colors, leaders, pairs, covers or values.
+
+    On the way an agent is labeled with what it states: the one option that its messages of a round mention.
+    """
+
+    def draws(self, task: Task, protocol: Protocol) -> bool:
+        """All problems on networks."""
+        return isinstance(task, NetworkTask)
+
+    def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
+        """The network, one scene of messages a round, and the answers."""
+        case = transcript.case
+        assert isinstance(task, NetworkTask) and case is not None
+        edges, where = edges_of(transcript), places(transcript)
+        nodes = tuple(
+            Node(agent, x=where[agent][0], y=where[agent][1], marks=("byzantine",) if agent in case.unscored else ())
+            for agent in transcript.agents
+        )
+        problem = task.problem.replace("_", " ")
+        size = f"{count(len(nodes), 'agent')}, {count(len(edges), 'edge')}"
+        yield Scene(f"{problem.capitalize()} on a network of {size}.", nodes, edges)
+        stated: dict[str, str] = {}
+        for number, turns in enumerate(transcript.rounds):
+            if turns[0].name == "answer":
+                yield self._answers(transcript, task, case, turns, nodes, edges)
+                continue
+            options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
+            flights = messages(turns, transcript.agents)
+            for turn in turns:
+                said = [flight.text for flight in flights if flight.sender == turn.agent]
+                if (option := _stated(said, options[turn.agent])) is not None:
+                    stated[turn.agent] = option
+            senders = {flight.sender for flight in flights}
+            drawn = tuple(
+                replace(
+                    node,
+                    color=_index(stated.get(node.id), options[node.id]),
+                    text=_short(stated.get(node.id)),
+                    marks=(*node.marks, *(("active",) if node.id in senders else ())),
+                )
+                for node in nodes
+            )
+            silent = len(turns) - len(senders)
+            caption = f"Round {number + 1}: {count(len(flights), 'message')} to neighbors"
+            caption += f"; {count(silent, 'agent')} silent." if silent else "."
+            yield Scene(caption, drawn, edges, flights)
+
+    def _answers(
+        self,
+        transcript: Transcript,
+        task: NetworkTask,
+        case: Case,
+        turns: Sequence[RecordedTurn],
+        nodes: Sequence[Node],
+        edges: Sequence[Edge],
+    ) -> Scene:
+        """The network with the answers of a pass."""
+        actions = {turn.agent: turn.move.action for turn in turns if turn.move is not None}
+        team = honest(task, case, Outcome(answers=actions))
+        options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
+        states, marks = _judged(task.problem, team)
+        drawn = []
+        for node in nodes:
+            answer = actions.get(node.id)
+            valid = answer in options[node.id]
+            odd = () if valid or node.id not in actions else ("no answer",)
+            pairs = task.problem == "matching"
+            color = None if pairs or not valid else _index(answer, options[node.id])
+            text = "" if pairs and answer != "None" else _short(answer) if valid else "?"
+            drawn.append(replace(node, color=color, text=text, marks=(*node.marks, *marks.get(node.id, ()), *odd)))
+        lines = tuple(replace(e, state=states.get(frozenset((e.source, e.target)), "")) for e in edges)
+        tally: dict[str, float] = {}
+        for answer in sorted(map(str, filter(None, team.answers.values()))):
+            tally[answer] = tally.get(answer, 0.0) + 1
+        conflicts = sum(line.state == "conflict" for line in lines)
+        caption = f"Answers: {verdict(transcript) or 'the episode is still going on.'}"
+        caption += f" {count(conflicts, 'edge')} in conflict." if conflicts else ""
+        bars = (Bars("Answers", tally),) if 0 < len(tally) <= 12 else ()
+        facts = {name: brief(value) for name, value in transcript.grade.items() if value is not None}
+        return Scene(caption, tuple(drawn), lines, bars=bars, facts=facts)
+
+
+def _judged(problem: str, team: Honest) -> tuple[Mapping[frozenset[str], str], Mapping[str, tuple[str, ...]]]:
+    """(edge → its state, agent → its marks) under the rules of AgentsNet's problems; nothing for other problems."""
+    states: dict[frozenset[str], str] = {}
+    marks: dict[str, tuple[str, ...]] = {}
+    answers = team.answers
+    for one, other in team.edges:
+        a, b, edge = answers[one], answers[other], frozenset((one, other))
+        if problem in ("coloring", "consensus") and a is not None and b is not None:
+            states[edge] = "conflict" if (a == b) == (problem == "coloring") else ""
+        elif problem == "vertex_cover":
+            states[edge] = "" if "Yes" in (a, b) else "conflict"
+        elif problem == "matching":
+            states[edge] = "chosen" if (a, b) == (other, one) else "conflict" if a == b == "None" else "muted"
+            for agent, choice, peer in ((one, a, other), (other, b, one)):
+                if choice == peer and answers[peer] != agent:
+                    marks[agent] = ("conflict",)
+    chosen = [agent for agent, answer in answers.items() if answer == "Yes"]
+    if problem == "leader_election":
+        marks = {agent: ("leader",) if len(chosen) == 1 else ("leader", "conflict") for agent in chosen}
+    elif problem == "vertex_cover":
+        neighbors = team.neighbors()
+        marks = {a: ("not needed",) for a in chosen if set(chosen).issuperset(neighbors[a])}
+    return states, marks
+
+
+def _stated(said: Iterable[str], options: Sequence[str]) -> str | None:
+    """The option that an agent's messages mention: "Group 2", or a bare 2; None without one or with several."""
+    numbers = {option.rpartition(" ")[2]: option for option in options}
+    if not all(map(str.isdecimal, numbers)):
+        return None
+    found = {match for text in said for match in re.findall(r"(?<![\w.])\d{1,4}(?![\w.]*\d)", text)}
+    return numbers.get(found.pop()) if len(found) == 1 else None
+
+
+def _index(answer: object, options: Sequence[str]) -> int | None:
+    if set(options) == {"Yes", "No"}:
+        return 0 if answer == "Yes" else None
+    return options.index(str(answer)) if answer in options else None
+
+
+def _short(answer: object) -> str:
+    """An option in the circle of its agent."""
+    text = str(answer or "").removeprefix("Group ")
+    return {"Yes": "✓", "No": "", "None": "–"}.get(text, brief(text, 4))

@@ -1,0 +1,185 @@
+"""How panels are drawn: vote, debate, ReConcile, self-refinement, mixtures and graphs of agents, DarkForest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness.api import Action, Case, Protocol, Task, plugin
+from harness.authoring.panels import candidate
+from harness.authoring.questions import QuestionTask
+from harness.authoring.scenes import answer_of, brief, count, is_right, ring, verdict
+from harness.replies.with_confidence import split_confidence
+from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
+
+_SHOWN = ("replies", "digest", "groups", "references", "others", "evidence")
+"""What an agent sees of others, in its observation or its context."""
+_WITHOUT_ANSWER = ("digest", "difficulty", "pick", "judge", "feedback")
+_EDGES = 400
+
+
+@plugin
+class Panels(View):
+    """Answers round by round in clusters of equal ones, who read whom, confidence, votes or belief, and the verdict."""
+
+    def draws(self, task: Task, protocol: Protocol) -> bool:
+        """Protocols that ask agents a question."""
+        return issubclass(protocol.needs, QuestionTask)
+
+    def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
+        """The panel on a ring, its answers in the colors of their clusters."""
+        assert transcript.case is not None
+        panel = _Panel(transcript, task, transcript.case)
+        question = task.question_of(transcript.case).text if isinstance(task, QuestionTask) else transcript.case_id
+        yield panel.scene(brief(question, 400), ())
+        rounds = transcript.rounds
+        for number, turns in enumerate(rounds):
+            flights = panel.take(turns)
+            last = number == len(rounds) - 1 and transcript.finished
+            yield panel.scene(panel.caption(turns, last), flights, turns, last)
+
+
+class _Panel:
+    """What the panel has answered so far."""
+
+    def __init__(self, transcript: Transcript, task: Task, case: Case) -> None:
+        self.transcript, self.task, self.case, self.agents = transcript, task, case, transcript.agents
+        self.where = ring(self.agents)
+        self.answers: dict[str, Action] = {}
+        self.stated: dict[str, float | None] = {}
+        self.clusters: dict[str, int] = {}  # candidate → its color
+        self.spelled: dict[str, str] = {}
+        self.verdicts: dict[str, bool | None] = {}
+        self.rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in self.agents}
+        self.names: list[str] = []
+        self.evidence: tuple[Sheet, ...] = ()
+
+    def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
+        """Note a round of turns; returns who read whose text."""
+        writers = [agent for agent in self.agents if agent in self.answers]
+        flights = [
+            Flight(writer, turn.agent, brief(self.answers[writer], 80))
+            for turn in turns
+            for writer in writers
+            if writer != turn.agent and self._sees(turn)
+        ]
+        cells = dict.fromkeys(self.agents, "")
+        for turn in turns:
+            if isinstance(text := (turn.observation or {}).get("evidence"), str) and text:
+                lines = tuple((line,) for line in text.splitlines()[:60] if line.strip())
+                self.evidence = (Sheet(f"What {turn.agent} saw of the panel", ("",), lines),)
+            action = turn.move.action if turn.move is not None else None
+            if turn.name in _WITHOUT_ANSWER:
+                cells[turn.agent] = brief(action, 30)
+                continue
+            answer, confidence, _ = split_confidence(action)
+            self.answers[turn.agent], self.stated[turn.agent] = answer, confidence
+            key = self._key(answer)
+            mark = {True: " ✓", False: " ✗", None: ""}[self._right(answer)]
+            share = "" if confidence is None else f" ({confidence:g})"
+            cells[turn.agent] = f"{brief(answer, 40)}{share}{mark}" if key is not None else "no answer"
+        self.rows = {agent: (*row, cells[agent]) for agent, row in self.rows.items()}
+        self.names.append(turns[0].name)
+        return tuple(flights[:_EDGES])
+
+    def caption(self, turns: Sequence[RecordedTurn], last: bool) -> str:
+        """What happened, in a sentence or two."""
+        who = turns[0].agent if len(turns) == 1 else count(len(turns), "agent")
+        held = len({self._key(answer) for answer in self.answers.values()} - {None})
+        said = f"{turns[0].name.capitalize().replace('_', ' ')}: {who}. {count(held, 'different answer')} so far."
+        outcome = self.transcript.outcome
+        if not last or outcome is None:
+            return f"{said} {verdict(self.transcript)}".strip() if last else said
+        if "exit" in outcome.facts:
+            group = f"answers {brief(outcome.group)}" if outcome.group is not None else "has no answer"
+            said += f" The group {group} ({outcome.facts['exit']})."
+        return f"{said} {verdict(self.transcript)}"
+
+    def scene(
+        self, caption: str, flights: tuple[Flight, ...], turns: Sequence[RecordedTurn] = (), last: bool = False
+    ) -> Scene:
+        """The picture now."""
+        acting, nodes = {turn.agent for turn in turns}, []
+        for agent in self.agents:
+            answer = self.answers.get(agent)
+            key, right = self._key(answer), self._right(answer)
+            marks = [
+                *(["active"] if agent in acting else []),
+                *([] if right is None else ["right" if right else "wrong"]),
+            ]
+            color = self.clusters.get(key) if key is not None else None
+            x, y = self.where[agent]
+            nodes.append(Node(agent, x=x, y=y, color=color, text=brief(answer, 10), marks=tuple(marks)))
+        sheets = (Sheet("Answers", ("", *self.names), tuple(self.rows.values())),) if self.names else ()
+        facts = self.transcript.outcome.facts if last and self.transcript.outcome is not None else {}
+        return Scene(
+            caption, tuple(nodes), self._graph(facts), flights, tuple(self._bars(facts)),
+            (*sheets, *self._scores(facts), *self.evidence), self._said(facts, last),
+        )  # fmt: skip
+
+    def _bars(self, facts: Any) -> Iterator[Bars]:
+        counts: dict[str, float] = {}
+        for answer in self.answers.values():
+            if (key := self._key(answer)) is not None:
+                counts[self.spelled[key]] = counts.get(self.spelled[key], 0) + 1
+        if counts:
+            yield Bars("Agents by answer", counts, self._top(counts))
+        if stated := {agent: share for agent, share in self.stated.items() if share is not None}:
+            yield Bars("Stated confidence", stated)
+        belief: dict[str, float] = {}
+        for cluster in facts.get("clusters") or ():
+            answers = [self.answers.get(agent) for agent in cluster["agents"]]
+            belief[brief(answers[0] if answers else "", 40)] = cluster["posterior"]
+        if belief:
+            yield Bars("Belief (posterior)", belief, max(belief, key=lambda name: belief[name]))
+        if votes := facts.get("votes"):
+            shown = {self.spelled.get(key, brief(key, 40)): weight for key, weight in votes.items()}
+            yield Bars("Votes", shown, self._top(shown))
+
+    def _graph(self, facts: Any) -> tuple[Edge, ...]:
+        """Edges of a graph of agents."""
+        agents = [agent for agent in self.agents if agent in self.answers]
+        edges = [edge for edge in facts.get("edges") or () if max(edge["from"], edge["to"]) < len(agents)]
+        return tuple(Edge(agents[edge["from"]], agents[edge["to"]], "chosen", True) for edge in edges)
+
+    def _scores(self, facts: Any) -> Iterator[Sheet]:
+        """The matrix in which agents score one another."""
+        scores = facts.get("scores") or ()
+        if scores:
+            columns = ("", *(f"to {i + 1}" for i in range(len(scores))))
+            cells = ((f"by {i + 1}", *("" if n is None else f"{n:g}" for n in row)) for i, row in enumerate(scores))
+            yield Sheet("Scores", columns, tuple(cells), True)
+
+    def _said(self, facts: Any, last: bool) -> dict[str, str]:
+        names = ("exit", "top", "posterior", "margin", "uncertain", "trusted", "overridden", "tied", "unanimous_at")
+        grades = self.transcript.grade if last else {}
+        return {
+            **{name: brief(facts[name], 40) for name in names if facts.get(name) not in (None, "")},
+            **{name: f"{grades[name]:g}" for name in ("score", "lost", "gained") if grades.get(name) is not None},
+        }
+
+    def _sees(self, turn: RecordedTurn) -> bool:
+        seen = {**(turn.context or {}), **(turn.observation or {})}
+        return any(seen.get(name) for name in _SHOWN)
+
+    def _key(self, answer: Action) -> str | None:
+        """The cluster of an answer; the first answer of a cluster names it."""
+        if answer is None:
+            return None
+        key = candidate(self.task, self.case, answer)
+        if key is not None and key not in self.clusters:
+            self.clusters[key] = len(self.clusters)
+            self.spelled[key] = brief(answer, 40)
+        return key
+
+    def _right(self, answer: Action) -> bool | None:
+        key = self._key(answer)
+        if key is None:
+            return None
+        if key not in self.verdicts:
+            self.verdicts[key] = is_right(self.task, self.transcript, answer_of(answer))
+        return self.verdicts[key]
+
+    @staticmethod
+    def _top(counts: dict[str, float]) -> str:
+        return max(counts, key=lambda name: counts[name])

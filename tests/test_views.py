@@ -1,0 +1,195 @@
+"""Views draw every shipped task, whatever its agents do, and what they draw is what the journal says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.check import check_view
+from harness.config import resolve
+from harness.config.project import Project, builtin
+from harness.config.spec import load
+from harness.engines.mock import Mock
+from harness.runtime.transcripts import Transcripts
+from harness.view_api import Scene, Transcript, View
+from harness.viewer.views import Views, as_json
+
+SPECS = [
+    "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",
+    "dpbench_release02",
+    "silo_quick", "silo_silence", "silo_rcc", "silo_panel", "mas_quick", "darkforest_quick", "arithmetic",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def views() -> Views:
+    return Views(builtin())
+
+
+def drawn(folder: Path) -> Iterator[tuple[Transcript, list[Scene], View]]:
+    """Every episode of a run with its scenes."""
+    transcripts, views = Transcripts(folder), Views(builtin())
+    assert transcripts.plan is not None
+    conditions = {condition.id: condition for condition in transcripts.plan.conditions}
+    for transcript in transcripts:
+        condition = conditions[transcript.condition]
+        scenes, note = views.scenes(transcript, condition.task, condition.protocol)
+        assert note is None
+        yield transcript, scenes, views.choose(condition.task, condition.protocol)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_shipped_views_draw_every_condition(name: str, views: Views) -> None:
+    plan = resolve.plan(load(name, builtin()), builtin(), Mock())
+    seen: set[tuple[str, str]] = set()
+    for condition in plan.conditions:
+        key = (repr(condition.task)[:400], repr(condition.protocol)[:400])
+        if key not in seen and len(seen) < 12:
+            seen.add(key)
+            assert (
+                check_view(views.choose(condition.task, condition.protocol), condition.task, condition.protocol) == []
+            )
+    assert not views.problems
+
+
+@pytest.mark.parametrize("name", ["dpbench_quick", "dpbench_ablations"])
+def test_the_table_is_stepped_as_it_was_played(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    harness.evaluate(name, output_path=folder, limit=3)
+    for transcript, scenes, view in drawn(folder):
+        assert type(view).__name__ == "RoundTable"
+        meals = {node.id: int(node.text) for node in scenes[-1].nodes if node.kind == "agent"}
+        assert meals == transcript.outcome.facts["eaten"], transcript.id
+        ended = any("conflict" in node.marks for node in scenes[-1].nodes)
+        assert ended == (transcript.outcome.facts["end"] == "deadlock"), transcript.id
+
+
+def test_networks_show_what_decides_their_grade(tmp_path: Path) -> None:
+    harness.evaluate("agentsnet_quick", output_path=tmp_path / "run")
+    for transcript, scenes, _ in drawn(tmp_path / "run"):
+        last = scenes[-1]
+        if transcript.labels["problem"] == "coloring":
+            bad = sum(edge.state == "conflict" for edge in last.edges)
+            assert transcript.grade["score"] == pytest.approx(1 - bad / len(last.edges))
+        if transcript.labels["problem"] == "leader_election":
+            leaders = [node.id for node in last.nodes if "leader" in node.marks]
+            assert (len(leaders) == 1) == bool(transcript.grade["solved"])
+        assert sum(len(scene.flights) for scene in scenes) == transcript.outcome.facts["messages"]
+
+
+def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
+    for name in ("silo_quick", "mas_quick"):
+        harness.evaluate(name, output_path=tmp_path / name)
+        for transcript, scenes, _ in drawn(tmp_path / name):
+            right = sum("right" in node.marks for node in scenes[-1].nodes)
+            assert right / len(transcript.agents) == pytest.approx(transcript.grade["success"]), transcript.id
+            facts, flights = transcript.outcome.facts, sum(len(scene.flights) for scene in scenes)
+            readers = (facts["reads"] or {}).values()  # of files; channels without them have senders
+            sent = sum(n for line in facts["sent"].values() for n, _ in line.values())
+            assert flights == (sent if facts["reads"] is None else sum(sum(line.values()) for line in readers))
+
+
+def test_panels_show_the_verdict(tmp_path: Path) -> None:
+    harness.evaluate("darkforest_quick", output_path=tmp_path / "run", limit=3)
+    for transcript, scenes, _ in drawn(tmp_path / "run"):
+        bars = {bar.title: bar for bar in scenes[-1].bars}
+        facts = transcript.outcome.facts
+        if "clusters" in facts:
+            top = bars["Belief (posterior)"]
+            assert top.values[top.highlight] == max(cluster["posterior"] for cluster in facts["clusters"])
+        elif "votes" in facts:
+            assert sorted(bars["Votes"].values.values()) == sorted(facts["votes"].values())
+        assert ("Solved" in scenes[-1].caption) == (transcript.grade["score"] == 1)
+
+
+def test_scenes_are_sent_as_changes(tmp_path: Path) -> None:
+    """The page puts them together again as `whole` does (`static/scenes.js`)."""
+    harness.evaluate("silo_quick", output_path=tmp_path / "run")
+    for _, scenes, _ in drawn(tmp_path / "run"):
+        now: dict[str, Any] = {}
+        sent = as_json(scenes)
+        assert sent[0].keys() == {"caption", "nodes", "edges", "flights", "bars", "sheets", "facts"}
+        for scene, changes in zip(scenes, sent, strict=True):
+            now = {name: whole(now.get(name), changes[name]) if name in changes else now[name] for name in sent[0]}
+            assert now["caption"] == scene.caption
+            assert [node["id"] for node in now["nodes"]] == [node.id for node in scene.nodes]
+            assert [node["marks"] for node in now["nodes"]] == [list(node.marks) for node in scene.nodes]
+            assert [s["rows"] for s in now["sheets"]] == [[list(row) for row in s.rows] for s in scene.sheets]
+
+
+def whole(old: Any, new: Any) -> Any:
+    """A part of a scene, from the one before and what changed."""
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return [one if other is None else sheet(one, other) for one, other in zip(old, new, strict=True)]
+    return new
+
+
+def sheet(old: Any, new: Any) -> Any:
+    if not isinstance(new, dict) or "rows" not in new:
+        return new
+    if new.get("grown"):
+        rows = [before + more for before, more in zip(old["rows"], new["rows"], strict=True)]
+        return {**new, "rows": rows, "grown": False}
+    return {**new, "rows": whole(old["rows"], new["rows"]) if old["title"] == new["title"] else new["rows"]}
+
+
+VIEW = """
+from harness.api import plugin
+from harness.view_api import Node, Scene, View
+
+@plugin
+class Mine(View):
+    \"\"\"Draws everything in one word.\"\"\"
+
+    word: str = "mine"
+
+    def draws(self, task, protocol):
+        return {draws}
+
+    def scenes(self, transcript, task):
+        for _ in range(len(transcript.rounds) + {more}):
+            yield Scene(self.word)
+"""
+
+
+def own(folder: Path, **views: str) -> Project:
+    (folder / "registry" / "views").mkdir(parents=True)
+    (folder / "harness.yaml").write_text("name: mine\nparents: [harness_builtin]\n", "utf-8")
+    for name, text in views.items():
+        (folder / "registry" / "views" / f"{name}.py").write_text(text, "utf-8")
+    from harness.config.project import find
+
+    return find(folder)
+
+
+def test_the_nearest_projects_view_comes_first(tmp_path: Path) -> None:
+    harness.evaluate("arithmetic", output_path=tmp_path / "run", limit=1)
+    project = own(tmp_path / "mine", zz_mine=VIEW.format(draws="True", more=1))
+    transcripts = Transcripts(tmp_path / "run")
+    [condition] = transcripts.plan.conditions[:1]
+    [transcript] = [transcript for transcript in transcripts if transcript.condition == condition.id][:1]
+    scenes, note = Views(project).scenes(transcript, condition.task, condition.protocol)
+    assert {scene.caption for scene in scenes} == {"mine"}
+    assert note is None
+
+
+@pytest.mark.parametrize(
+    ("view", "says"),
+    [
+        (VIEW.format(draws="True", more=0), "gave 1 scenes for 1 rounds"),
+        (VIEW.format(draws="True", more="None"), "TypeError"),
+        (VIEW.format(draws="1 / 0", more=1), None),
+    ],
+)
+def test_a_broken_view_gives_way(view: str, says: str | None, tmp_path: Path) -> None:
+    harness.evaluate("arithmetic", output_path=tmp_path / "run", limit=1)
+    views = Views(own(tmp_path / "mine", broken=view, not_python="import nothing_of_that_name"))
+    transcripts = Transcripts(tmp_path / "run")
+    [condition] = transcripts.plan.conditions[:1]
+    [transcript] = list(transcripts)[:1]
+    scenes, note = views.scenes(transcript, condition.task, condition.protocol)
+    assert len(scenes) == 2
+    assert (note is None) if says is None else (says in note and "generic" in note)
+    assert any("nothing_of_that_name" in problem for problem in views.problems)
