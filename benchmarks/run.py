@@ -16,6 +16,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     panels    methods that combine answers, with simulated players, from start to tables
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
+    viewer    a run of 100,000 episodes and 2 million moves in `harness view`: index, pages, memory (extra view)
     startup   wall time and peak memory of --help, list, validate
     cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
     vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
@@ -44,6 +45,7 @@ import mas
 import panels
 import programs
 import silo
+import viewer
 import vllm_engine
 from tabulate import tabulate
 
@@ -335,6 +337,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "panels": lambda smoke: panels.methods(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
+    "viewer": viewer.look,
     "startup": startup,
     "cluster": lambda smoke: cluster.workers(measured, __file__, smoke),
     "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),

@@ -14,7 +14,6 @@ AS_TEXT: Final = (
     "CASE type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null' ELSE CAST(value AS TEXT) END"
 )
 """A label's value as text, of a row of `json_each(labels)`."""
-ORDER: Final = "coalesce(position, n)"
 OUTCOMES: Final = {
     "solved": "finished AND error IS NULL AND value >= 1",
     "unsolved": "finished AND error IS NULL AND value < 1",
@@ -82,10 +81,10 @@ class EpisodeQuery:
         elif self.sort in COLUMNS:
             by, values = f'"{self.sort}"', []
         elif not self.sort:
-            return f"{ORDER} {way}, n {way}", []
+            return f"position {way}, n {way}", []
         else:
             raise DataError(f"no column {self.sort!r:.80}", hint=near(self.sort[:80], COLUMNS))
-        return f"{by} {way} NULLS LAST, {ORDER}, n", values
+        return f"{by} {way} NULLS LAST, position, n", values
 
 
 def plain(text: str) -> str:

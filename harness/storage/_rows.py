@@ -32,7 +32,8 @@ COLUMNS: Final = {
     "engine_errors": "INTEGER",
     "latency": "REAL",
 }
-"""Columns of the table `episodes`. `position`: place in the plan, known once the run is finished. `value`: the number
+"""Columns of the table `episodes`. `position`: place in the plan once the run is finished, until then
+among the episodes as they began. `value`: the number
 that says how well it went, 1 being solved (`_goal`). `latency`: seconds of all calls."""
 GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy")
 """Names of grades and metrics that say how well an episode went, the first that is there."""
@@ -48,7 +49,7 @@ class EpisodeRow:
     def __init__(self, n: int, name: str) -> None:
         self.values: dict[str, Any] = dict.fromkeys(COLUMNS)
         counts = ("finished", "limited", "moves", "rounds", "calls", "parse_failures", "engine_errors")
-        self.values |= {"n": n, "id": name, "labels": "{}", "numbers": "{}"} | dict.fromkeys(counts, 0)
+        self.values |= {"n": n, "id": name, "position": n, "labels": "{}", "numbers": "{}"} | dict.fromkeys(counts, 0)
         # An unfinished episode's line has its id only; `condition/case/repeat` is cut where a case has no slash.
         condition, _, rest = name.rpartition("/")[0].rpartition("/")
         repeat = name.rpartition("/")[2]

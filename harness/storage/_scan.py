@@ -1,9 +1,8 @@
-"""Search in what agents said: bounded in time and in hits, over the bytes of a journal."""
+"""Search in what agents said: bounded in time, over the bytes of a journal."""
 
 from __future__ import annotations
 
 import json
-import mmap
 import re
 import time
 from collections.abc import Iterator
@@ -12,42 +11,43 @@ from typing import Any
 
 from .files import no_link
 
-_WINDOW = 1 << 22  # bytes between two looks at the clock
+_BLOCK = 1 << 22  # bytes between two looks at the clock
 
 
 def matching_lines(path: Path, text: str, until: float) -> Iterator[tuple[int, bytes] | None]:
     """(offset, line) of every line with the text somewhere in it, whatever its case; a last None when time is up.
 
-    A line may hold the text where it is no message (a key, say): whoever reads it looks again.
+    A line may hold the text where it is no message (in a name, say): readers look again (`snippet`).
 
     Args:
         path: a journal.
         text: what to look for.
         until: the time, by `time.monotonic`, at which to stop.
     """
-    needle = json.dumps(text)[1:-1].encode("ascii")
-    pattern = re.compile(re.escape(needle), re.IGNORECASE)
+    # In ASCII, as journals are: É and é are escapes that differ, so all forms of the text are looked for.
+    forms = (text, text.lower(), text.upper(), text.title(), text.capitalize())
+    needles = {json.dumps(form)[1:-1].lower().encode("ascii") for form in forms}
     with open(path, "rb", opener=no_link) as file:
-        size = file.seek(0, 2)
-        if not size:
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            at = 0
-            while at < size:
-                if time.monotonic() > until:
-                    yield None
-                    return
-                end = min(size, at + _WINDOW)
-                match = pattern.search(data, at, min(size, end + len(needle)))
-                if match is None:
-                    at = end
-                    continue
-                begin = data.rfind(b"\n", 0, match.start()) + 1
-                stop = data.find(b"\n", match.end())
-                if stop < 0:
-                    return  # torn
-                yield begin, data[begin : stop + 1]
-                at = stop + 1
+        rest, offset = b"", 0
+        while block := file.read(_BLOCK):
+            if time.monotonic() > until:
+                yield None
+                return
+            block = rest + block
+            whole = block.rfind(b"\n") + 1
+            lowered = block[:whole].lower()
+            for begin, end in _lines_with(lowered, needles):
+                yield offset + begin, block[begin:end]
+            rest, offset = block[whole:], offset + whole
+
+
+def _lines_with(lowered: bytes, needles: set[bytes]) -> Iterator[tuple[int, int]]:
+    """(begin, end) of the lines that hold a needle."""
+    at = 0
+    while found := [place for needle in needles if (place := lowered.find(needle, at)) >= 0]:
+        begin = lowered.rfind(b"\n", 0, min(found)) + 1
+        at = lowered.find(b"\n", min(found)) + 1
+        yield begin, at
 
 
 def snippet(values: Any, text: str, around: int = 80) -> str | None:
@@ -60,7 +60,7 @@ def snippet(values: Any, text: str, around: int = 80) -> str | None:
                 begin, end = max(0, match.start() - around), match.end() + around
                 return ("…" if begin else "") + value[begin:end] + ("…" if end < len(value) else "")
         elif isinstance(value, dict):
-            stack += reversed(value.values())
+            stack += reversed(list(value.values()))
         elif isinstance(value, list):
             stack += reversed(value)
     return None

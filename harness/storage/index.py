@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import IO, Any, Protocol
 from harness.errors import DataError
 
 from ._lines import LONGEST, checks, file_name, line_at, reason, sealed_line, stamp
-from ._query import AS_TEXT, FILTERS, ORDER, OUTCOMES, EpisodeQuery, plain
+from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery, plain
 from ._rows import COLUMNS, EpisodeRow, measured
 from ._scan import matching_lines, snippet
 from .files import json_object, no_link
@@ -46,6 +47,7 @@ _SCHEMA = (
     " tail INTEGER, pending TEXT)",
     "CREATE TABLE damage (file TEXT, line INTEGER, message TEXT)",
     "CREATE TABLE episodes (" + ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items()) + ")",
+    "CREATE INDEX in_order ON episodes (position, n)",
     "CREATE TABLE details (n INTEGER PRIMARY KEY, search TEXT, places BLOB, ending INTEGER)",
 )
 _LISTED = ", ".join(f'"{name}"' for name in COLUMNS)
@@ -345,7 +347,7 @@ class RunIndex:
 
     def conditions(self) -> list[str]:
         """The conditions, in the order of the plan or of their first episodes."""
-        return [c for (c,) in self._all(f"SELECT condition FROM episodes GROUP BY condition ORDER BY min({ORDER})")]
+        return [c for (c,) in self._all("SELECT condition FROM episodes GROUP BY condition ORDER BY min(position)")]
 
     def page(self, query: EpisodeQuery) -> tuple[int, list[dict[str, Any]]]:
         """How many episodes match, and those of one page, as rows with the columns of the index and `outcome`.
@@ -364,12 +366,17 @@ class RunIndex:
         """One episode; None if the journals have no line of it."""
         query = f"SELECT {_LISTED}, places, ending FROM episodes JOIN details USING (n) WHERE id = ?"
         for *values, places, ending in self._all(query, (plain(name),)):
-            order = f"FROM episodes WHERE ({ORDER}, n)"
-            here = (values[2] if values[2] is not None else values[0], values[0])
-            [before] = self._all(f"SELECT (SELECT id {order} < (?, ?) ORDER BY {ORDER} DESC, n DESC LIMIT 1)", here)
-            [after] = self._all(f"SELECT (SELECT id {order} > (?, ?) ORDER BY {ORDER}, n LIMIT 1)", here)
+            order = "FROM episodes WHERE (position, n)"
+            here = (values[2], values[0])
+            [before] = self._all(f"SELECT (SELECT id {order} < (?, ?) ORDER BY position DESC, n DESC LIMIT 1)", here)
+            [after] = self._all(f"SELECT (SELECT id {order} > (?, ?) ORDER BY position, n LIMIT 1)", here)
             return IndexedEpisode(_row(values), array("Q", places), ending, before[0], after[0])
         return None
+
+    def places(self, name: str) -> array[int]:
+        """Places of an episode's moves; none if there is no such episode."""
+        found = self._all("SELECT places FROM episodes JOIN details USING (n) WHERE id = ?", (plain(name),))
+        return array("Q", found[0][0] if found else b"")
 
     def lines(self, places: Iterable[int]) -> Iterator[Line]:
         """The lines at these places. Raises `DataError` where one is not as it was written."""
@@ -417,16 +424,19 @@ class _TurnNumbers:
     """Numbers turns as they were played: by batch, then by place in it. Remembers the last episode."""
 
     def __init__(self, index: RunIndex) -> None:
-        self._index, self._name, self._order = index, "", list[tuple[int, int]]()
+        self._index, self._name = index, ""
         self._places: frozenset[int] = frozenset()
+        self._batches: Counter[int] = Counter()
 
     def of(self, line: Line, place: int) -> int | None:
         """The turn's number from 0; None for a move that does not count."""
         if line["e"] != self._name:
-            there = self._index.episode(line["e"])
-            self._name, self._places = line["e"], frozenset(there.places if there else ())
-            self._order = sorted({(move["b"], move["p"]) for move in self._index.lines(self._places)})
-        return self._order.index((line["b"], line["p"])) if place in self._places else None
+            self._name, self._places = line["e"], frozenset(self._index.places(line["e"]))
+            turns = {(move["b"], move["p"]) for move in self._index.lines(sorted(self._places))}
+            self._batches = Counter(batch for batch, _ in turns)
+        if place not in self._places:
+            return None
+        return sum(count for batch, count in self._batches.items() if batch < line["b"]) + int(line["p"])
 
 
 def _ignore(done: int, of: int) -> None:

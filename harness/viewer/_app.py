@@ -48,7 +48,7 @@ from ._transcripts import as_json, dumped, part_of
 _MOST_STREAMS = 16
 _POLL = 1.0  # seconds between two looks at a run that is going
 _QUIET = 15.0  # seconds after which a stream without news says that it is alive
-_TABLES_WITHIN = 0.7  # seconds that a request for a run waits for its tables
+_TABLES_WITHIN = 0.3  # seconds that a request for a run waits for its tables
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Answer = Callable[[FoundRun, Request], Response]
 
@@ -194,19 +194,17 @@ class _Viewer:
 
     def episode(self, run: FoundRun, request: Request) -> Response:
         """A transcript."""
-        name, batches, end, more = self._recorded(run, request)
-        played = self._play(run, "episode", name, batches, end, more)
+        name, batches, end, problem, more = self._recorded(run, request)
+        played = problem or self._play(run, "episode", name, batches, end, more)
         if isinstance(played, str):
-            data = as_json(without_plan(name, batches, end, played), [])
-            problem = "; ".join(filter(None, (more["problem"], played)))
-            return _json({**data, **more, "problem": problem})
+            return _json({**as_json(without_plan(name, batches, end, played), []), **more})
         return Response(played, media_type="application/json")
 
     def text(self, run: FoundRun, request: Request) -> Response:
         """One text, whole."""
-        name, batches, end, _ = self._recorded(run, request)
+        name, batches, end, problem, _ = self._recorded(run, request)
         turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
-        if run.id in self._too_slow:
+        if problem or run.id in self._too_slow:
             turns = without_plan(name, batches, end, "").turns
             text = part_of(turns[turn], part) if turn < len(turns) else None
         else:
@@ -216,13 +214,12 @@ class _Viewer:
         data = text.encode("utf-8", "backslashreplace")
         return Response(data, media_type="text/plain", headers={"Content-Disposition": "inline"})
 
-    def _recorded(self, run: FoundRun, request: Request) -> tuple[str, Any, Any, dict[str, Any]]:
-        """(id, batches, end, entries to add) of the episode that is asked for."""
+    def _recorded(self, run: FoundRun, request: Request) -> tuple[str, Any, Any, str | None, dict[str, Any]]:
+        """(id, batches, end, what is missing, entries to add) of the episode that is asked for."""
         name, index = request.query_params.get("episode", ""), run.index()
         there = index.episode(name)
         if there is None:
             raise HTTPException(404, f"the run has no episode {name!r:.200}")
-        problem: str | None = None
         try:
             lines = list(index.lines(there.places))
             end = next(iter(index.lines([] if there.ending is None else [there.ending])), None)
@@ -233,7 +230,7 @@ class _Viewer:
             end = {**end, "numbers": there.row["numbers"], "labels": there.row["labels"], "error": there.row["error"]}
         row = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
         more = {**row, "result": there.row["outcome"], "previous": there.previous, "next": there.next}
-        return name, batches, end, {**more, "problem": problem}
+        return name, batches, end, problem, more
 
     def _play(self, run: FoundRun, job: str, name: str, batches: Any, end: Any, *more: Any) -> Any:
         """What the child makes of an episode; a text where it cannot: why."""

@@ -10,9 +10,10 @@ import contextlib
 import multiprocessing
 import signal
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -99,13 +100,27 @@ class Reader:
 
 
 def batches_of(lines: Sequence[Line], end: Line | None) -> tuple[list[list[Move]], str | None]:
-    """(the moves in the order of the protocol, what is wrong with them), as `harness.storage.batches` orders them."""
-    moves: dict[int, dict[int, Move]] = {}
+    """(the moves in the order of the protocol, what is missing), as `harness.storage.batches` orders them.
+
+    Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` for lines of a strange shape.
+    """
+    moves: dict[int, dict[int, Line]] = {}
     for line in lines:
-        moves.setdefault(line["b"], {})[line["p"]] = move_of(line)
-    count, of = sum(map(len, moves.values())), (end or {}).get("moves", 0)
-    problem = f"{count} of its {of} moves are in the journal: lines are gone or damaged" if count < of else None
-    return [[moves[b][p] for p in sorted(moves[b])] for b in sorted(moves)], problem
+        moves.setdefault(line["b"], {})[line["p"]] = line
+    ordered = [[moves[b][p] for p in sorted(moves[b])] for b in sorted(moves)]
+    turns: Counter[str] = Counter()
+    is_whole = True
+    for line in chain.from_iterable(ordered):
+        is_whole = is_whole and line["i"] == turns[line["s"]]
+        turns[line["s"]] += 1
+    count, of = turns.total(), (end or {}).get("moves", 0)
+    problem = None if is_whole else f"some of its moves are not in the journal: {_MISSING}"
+    if count < of:
+        problem = f"{count} of its {of} moves are in the journal: {_MISSING}"
+    return [[move_of(line) for line in batch] for batch in ordered], problem
+
+
+_MISSING = "lines are gone or damaged, and without them no prompts can be shown"
 
 
 def without_plan(
@@ -162,11 +177,9 @@ class _Jobs:
         return dumped([table.to_json() for table in Run.load(folder, self._project).tables])
 
     def episode(self, folder: str, stamp: str, name: str, batches: Any, end: Any, more: dict[str, Any]) -> bytes:
-        """A transcript as JSON; `more` are entries to add. `problem` in it comes before the transcript's own."""
+        """A transcript as JSON; `more` are entries to add."""
         transcript, scenes = self._transcript(folder, stamp, name, batches, end)
-        data = as_json(transcript, scenes)
-        problem = "; ".join(filter(None, (more.get("problem"), transcript.problem)))
-        return dumped({**data, **more, "problem": problem or None}).encode()
+        return dumped({**as_json(transcript, scenes), **more}).encode()
 
     def text(self, folder: str, stamp: str, name: str, batches: Any, end: Any, turn: int, part: str) -> str | None:
         """One text of a transcript, whole; None if there is none."""
