@@ -33,7 +33,7 @@ COLUMNS: Final = {
     "latency": "REAL",
 }
 """Columns of the table `episodes`. `position`: place in the plan once the run is finished, until then
-among the episodes as they began. `value`: the number
+among the episodes as they began. `rounds`: batches of simultaneous turns. `value`: the number
 that says how well it went, 1 being solved (`_goal`). `latency`: seconds of all calls."""
 GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy")
 """Names of grades and metrics that say how well an episode went, the first that is there."""
@@ -85,8 +85,7 @@ class EpisodeRow:
         """Add one move. Raises `KeyError`, `TypeError`, … for a line of a strange shape, and then changes nothing."""
         values, calls, kind = self.values, line.get("calls", ()), line.get("error_kind")
         added = {"moves": values["moves"] + 1, "calls": values["calls"] + len(calls)}
-        if not self.finished:
-            added["rounds"] = max(values["rounds"], line["b"] + 1)
+        added["rounds"] = max(values["rounds"], line["b"] + 1)
         for call in calls:
             for name in ("input_tokens", "output_tokens", "latency"):
                 amount = call.get(name)
@@ -105,12 +104,9 @@ class EpisodeRow:
         """Add the end. Raises as `add_move`."""
         labels, numbers, error, limited, value = measured(line)
         outcome, repeat = line.get("outcome") or {}, int(line["repeat"])
-        facts = outcome.get("facts") or {}
         added = {"finished": 1, "condition": _clean(line["condition"]), "case": _clean(line["case"])}
         added |= {"repeat": repeat if abs(repeat) < _MOST else 0, "labels": labels, "numbers": numbers, "error": error}
         added |= {"limited": limited or self.values["limited"], "value": value}
-        if isinstance(rounds := facts.get("rounds"), int) and 0 <= rounds < _MOST:
-            added["rounds"] = rounds
         said = json.dumps([outcome.get("answers"), outcome.get("group")], ensure_ascii=False)[:_SEARCHED]
         self.search = _clean("\n".join([self.name, labels, error or "", said])).casefold()
         self.values.update(added)

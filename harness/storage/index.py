@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import os
 import sqlite3
 import tempfile
 import threading
@@ -27,6 +26,7 @@ from typing import IO, Any, Protocol
 
 from harness.errors import DataError
 
+from ._database import INDEX, create, inode, opened, same_journals
 from ._lines import LONGEST, checks, file_name, line_at, reason, sealed_line, stamp
 from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery, plain
 from ._rows import COLUMNS, EpisodeRow, measured
@@ -36,20 +36,9 @@ from .journal import Line, journals
 from .pending import PendingFailures
 
 __all__ = ["FILTERS", "INDEX", "OUTCOMES", "Damage", "EpisodeQuery", "IndexedEpisode", "RunIndex", "SearchHit"]
-INDEX = "index.sqlite"
-_VERSION = "1"
 _FILES = 1 << 12  # journals of a run; a place is offset · _FILES + number of the file
 _FLUSH = 2000
 _NOTED = 100  # damaged lines that are kept
-_SCHEMA = (
-    "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT)",
-    "CREATE TABLE journals (file INTEGER PRIMARY KEY, name TEXT, size INTEGER, lines INTEGER, head INTEGER,"
-    " tail INTEGER, pending TEXT)",
-    "CREATE TABLE damage (file TEXT, line INTEGER, message TEXT)",
-    "CREATE TABLE episodes (" + ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items()) + ")",
-    "CREATE INDEX in_order ON episodes (position, n)",
-    "CREATE TABLE details (n INTEGER PRIMARY KEY, search TEXT, places BLOB, ending INTEGER)",
-)
 _LISTED = ", ".join(f'"{name}"' for name in COLUMNS)
 
 
@@ -112,57 +101,26 @@ class RunIndex:
     """
 
     def __init__(self, folder: Path, key: str = "") -> None:
-        self.folder, self._key = folder, key
+        self.folder, self.key = folder, key
         self._lock = threading.RLock()
+        self._file, self._inode = folder / INDEX, -1
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._rows: dict[str, EpisodeRow] = {}  # what has changed and is not yet in the file
         self._finished = self._last = 0  # of these rows, how many have ended; the number of the newest
+        self._known: tuple[Any, dict[str, Any]] = (None, {})  # what was asked of all episodes, and of which state
         self._db = self._open()
 
     # ------------------------------------------------------------------------------------------- opening
 
     def _open(self) -> sqlite3.Connection:
-        path = self.folder / INDEX
-        if path.is_symlink():  # what it points to is not ours
-            path.unlink()
-        if path.is_file() and (there := self._fitting(path)) is not None:
-            return there
-        with contextlib.suppress(OSError, sqlite3.Error):
-            path.unlink(missing_ok=True)
-            os.close(no_link(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-            return self._create(path)
-        self._temporary = tempfile.TemporaryDirectory(prefix="harness-index-", ignore_cleanup_errors=True)
-        return self._create(Path(self._temporary.name) / INDEX)  # the folder is not ours to write
-
-    def _create(self, path: Path) -> sqlite3.Connection:
-        db = _connect(path)
-        with db:
-            for statement in _SCHEMA:
-                db.execute(statement)
-            db.executemany("INSERT INTO facts VALUES (?, ?)", [("version", _VERSION), ("key", self._key)])
+        """The index as it is, or an empty one; in a temporary folder where this one is not ours to write."""
+        db = opened(self.folder, self.key)
+        if db is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="harness-index-", ignore_cleanup_errors=True)
+            self._file = Path(self._temporary.name) / INDEX
+            db = create(self._file, self.key)
+        self._inode = inode(self._file)
         return db
-
-    def _fitting(self, path: Path) -> sqlite3.Connection | None:
-        """The index that is there, if this module wrote it and for these journals."""
-        with contextlib.suppress(sqlite3.Error, OSError, ValueError, TypeError):
-            db = _connect(path)
-            try:
-                written = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 50")]
-                facts = dict(db.execute("SELECT key, value FROM facts")) if written == list(_SCHEMA) else {}
-                if facts.get("version") == _VERSION and facts.get("key") == self._key and self._same_journals(db):
-                    return db
-            except BaseException:
-                db.close()
-                raise
-            db.close()
-        return None
-
-    def _same_journals(self, db: sqlite3.Connection) -> bool:
-        for name, size, head, tail in db.execute("SELECT name, size, head, tail FROM journals"):
-            with open(self.folder / file_name(name), "rb", opener=no_link) as file:
-                if os.fstat(file.fileno()).st_size < size or checks(file, size) != (head, tail):
-                    return False
-        return True
 
     def close(self) -> None:
         """Close the file; the index is of no use after that."""
@@ -180,11 +138,14 @@ class RunIndex:
             DataError: the journals cannot be read, or are no longer those that were indexed.
         """
         with self._lock, _as_data_error(self.folder):
+            if self._inode != inode(self._file):  # deleted, or made anew by another process
+                self._db.close()
+                self._db = self._open()
             if not self._is_behind():
                 return False
             try:
                 self._db.execute("BEGIN IMMEDIATE")
-                if not self._same_journals(self._db):
+                if not same_journals(self.folder, self._db):
                     self._start_over()
                 self._last = self._db.execute("SELECT max(n) FROM episodes").fetchone()[0] or 0
                 paths = self._paths()
@@ -317,7 +278,7 @@ class RunIndex:
     def counts(self) -> dict[str, int]:
         """How many episodes there are (`total`), and how they went."""
         sums = ", ".join(f"count(*) FILTER (WHERE {test}) AS {name}" for name, test in OUTCOMES.items())
-        [row] = self._all(
+        [row] = self._once(
             f"SELECT count(*), count(*) FILTER (WHERE finished), count(*) FILTER (WHERE limited), {sums} FROM episodes"
         )
         return dict(zip(("total", "finished", "limited", *OUTCOMES), row, strict=True))
@@ -325,7 +286,7 @@ class RunIndex:
     def totals(self) -> dict[str, int | None]:
         """Calls and tokens of all moves that count; None for what no engine reported."""
         names = ("calls", "input_tokens", "output_tokens")
-        [row] = self._all(f"SELECT {', '.join(f'sum({name})' for name in names)} FROM episodes")
+        [row] = self._once(f"SELECT {', '.join(f'sum({name})' for name in names)} FROM episodes")
         return dict(zip(names, row, strict=True))
 
     def labels(self, most: int = 200) -> dict[str, list[str]]:
@@ -335,19 +296,19 @@ class RunIndex:
             f"SELECT key, {AS_TEXT} AS text FROM (SELECT labels, min(n) AS n FROM episodes GROUP BY labels),"
             " json_each(labels) GROUP BY key, text ORDER BY min(n)"
         )
-        for name, text in self._all(query):
+        for name, text in self._once(query):
             if len(there := values.setdefault(name, [])) < most:
                 there.append(text)
         return values
 
     def metrics(self) -> list[str]:
         """The names of all numbers, in the order of the spec."""
-        rows = self._all("SELECT numbers FROM episodes WHERE finished GROUP BY condition")
+        rows = self._once("SELECT numbers FROM episodes WHERE finished GROUP BY condition")
         return list(dict.fromkeys(name for (numbers,) in rows for name in json.loads(numbers)))
 
     def conditions(self) -> list[str]:
         """The conditions, in the order of the plan or of their first episodes."""
-        return [c for (c,) in self._all("SELECT condition FROM episodes GROUP BY condition ORDER BY min(position)")]
+        return [c for (c,) in self._once("SELECT condition FROM episodes GROUP BY condition ORDER BY min(position)")]
 
     def page(self, query: EpisodeQuery) -> tuple[int, list[dict[str, Any]]]:
         """How many episodes match, and those of one page, as rows with the columns of the index and `outcome`.
@@ -389,6 +350,16 @@ class RunIndex:
                 if number not in files:
                     files[number] = stack.enter_context(open(path, "rb", opener=no_link))
                 yield line_at(files[number], offset, path)
+
+    def _once(self, query: str) -> list[Any]:
+        """The rows of a query over all episodes, remembered until the index changes."""
+        with self._lock, _as_data_error(self.folder):
+            state = (self._db.execute("PRAGMA data_version").fetchone(), self._db.total_changes)
+            if self._known[0] != state:
+                self._known = (state, {})
+            if query not in self._known[1]:
+                self._known[1][query] = self._db.execute(query).fetchall()
+            return list(self._known[1][query])
 
     def _all(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
         with self._lock, _as_data_error(self.folder):
@@ -441,13 +412,6 @@ class _TurnNumbers:
 
 def _ignore(done: int, of: int) -> None:
     """Nothing is shown."""
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-    for pragma in ("trusted_schema = OFF", "synchronous = OFF", "cache_size = -32000", "temp_store = MEMORY"):
-        db.execute(f"PRAGMA {pragma}")
-    return db
 
 
 def _row(values: Sequence[Any]) -> dict[str, Any]:

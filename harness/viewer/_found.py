@@ -107,8 +107,12 @@ class FoundRun:
 
     def _update(self) -> None:
         try:
+            key = str(self.meta.get("start"))
+            if self._index is not None and self._index.key != key:  # replaced by another run
+                self._index.close()
+                self._index = None
             if self._index is None:
-                self._index = RunIndex(self.folder, str(self.meta.get("start")))
+                self._index = RunIndex(self.folder, key)
             self._index.update(self._on_progress)
         except Exception as error:
             self._failure = error
