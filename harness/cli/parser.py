@@ -31,7 +31,7 @@ CHARTS = {
     "network": "an episode's network with final answers",
     "calibration": "stated confidence against right answers",
 }
-EXPORTS = ("parquet", "csv", "jsonl")
+EXPORTS = ("parquet", "csv", "jsonl", "inspect")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
 

@@ -9,10 +9,11 @@ from typing import Final
 from harness.errors import DataError, near
 from harness.evaluation import Run
 
+from . import inspect_log
 from ._output import output
 from .tables import TABLES, WRITERS, write_tables
 
-FORMS: Final = ("parquet", "csv", "jsonl")
+FORMS: Final = ("parquet", "csv", "jsonl", "inspect")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ def export(run: Run, to: str, folder: Path | str | None = None, *, overwrite: bo
     if to not in FORMS:
         raise DataError(f"no form {to!r} to export to. {near(to, FORMS)}")
     folder = run.folder / "export" / to if folder is None else Path(folder)
+    if to == "inspect":
+        name = inspect_log.log_name(run)
+        with output(folder, (name,), overwrite) as target:
+            episodes, calls = inspect_log.write_log(run, target.parts / name)
+        return Exported(tuple(target.files), f"{episodes:,} samples, {calls:,} calls of models")
     with output(folder, tuple(f"{name}.{WRITERS[to].suffix}" for name in TABLES), overwrite) as target:
         episodes, turns = write_tables(run, to, target.parts)
     return Exported(tuple(target.files), f"{episodes:,} episodes, {turns:,} turns")
