@@ -15,10 +15,11 @@ def view(options: argparse.Namespace) -> int:
     try:
         from harness.viewer import app, free_socket, serve
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("starlette", "uvicorn"):
             raise
         hint = 'pip install "mas-eval-harness[view]"'
-        raise SetupError(f"harness view needs the package {error.name}", hint=hint) from None
+        raise SetupError(f"harness view needs the package {package}", hint=hint) from None
     project = find()
     root = run_folder(options.runs or project.results())
     application = app(root, project.root)

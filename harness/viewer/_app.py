@@ -42,25 +42,27 @@ from harness.storage.index import EpisodeQuery, RunIndex
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
-from ._reading import TABLE_SECONDS, Reader, TooSlowError, batches_of, without_plan
+from ._reading import SECONDS, TABLE_SECONDS, Reader, TooSlowError, batches_of, without_plan
 from ._transcripts import as_json, dumped, part_of
 
 _MOST_STREAMS = 16
-_POLL = 1.0  # seconds between two looks at a run that is going
 _QUIET = 15.0  # seconds after which a stream without news says that it is alive
 _TABLES_WITHIN = 0.3  # seconds that a request for a run waits for its tables
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Answer = Callable[[FoundRun, Request], Response]
 
 
-def app(root: Path, project: Path) -> Starlette:
+def app(root: Path, project: Path, *, poll: float = 1.0, patience: float = 1.5, seconds: float = SECONDS) -> Starlette:
     """The application over the runs below a folder. `app.state.close()` ends what it started.
 
     Args:
         root: a folder of runs, or one run's.
         project: the root of the project whose plugins render prompts and measure.
+        poll: seconds between two looks at a run that is going.
+        patience: seconds that a request waits while a journal is being read.
+        seconds: what playing an episode again may take.
     """
-    viewer = _Viewer(root, project)
+    viewer = _Viewer(FoundRuns(root, patience), project, poll, seconds)
     runs = "/api/runs/{id}"
     application = Starlette(
         routes=[
@@ -86,9 +88,8 @@ def app(root: Path, project: Path) -> Starlette:
 class _Viewer:
     """What the routes share."""
 
-    def __init__(self, root: Path, project: Path) -> None:
-        self.found = FoundRuns(root)
-        self._project = project
+    def __init__(self, found: FoundRuns, project: Path, poll: float, seconds: float) -> None:
+        self.found, self._project, self._poll, self._seconds = found, project, poll, seconds
         self._reader = Reader(project)
         self._too_slow: dict[str, str] = {}  # run → why its episodes are not played again
         self._tables: dict[str, tuple[str, Any, str | None]] = {}  # run → its stamp, tables, what went wrong
@@ -237,7 +238,7 @@ class _Viewer:
         if job == "episode" and run.id in self._too_slow:
             return self._too_slow[run.id]
         try:
-            return self._reader.do(job, str(run.folder), _stamp(run), name, batches, end, *more)
+            return self._reader.do(job, str(run.folder), _stamp(run), name, batches, end, *more, seconds=self._seconds)
         except TooSlowError as error:
             self._too_slow[run.id] = f"prompts cannot be shown: {error}"
             return self._too_slow[run.id] if job == "episode" else None
@@ -266,8 +267,8 @@ class _Viewer:
                 if status != "running":
                     yield "event: end\ndata: {}\n\n"
                     return
-                await asyncio.sleep(_POLL)
-                quiet += _POLL
+                await asyncio.sleep(self._poll)
+                quiet += self._poll
         finally:
             self._streams -= 1
 
@@ -299,8 +300,8 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
 
 def _state(run: FoundRun) -> tuple[str, str]:
     """(status, what a watching page gets)."""
-    status, problem, meta = run.standing()
-    state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
+    status, problem, _ = run.standing()
+    state: dict[str, Any] = {"status": status, "problem": problem}
     try:
         index: RunIndex = run.index()
         state |= {**index.counts(), **index.totals()}

@@ -14,14 +14,13 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.runtime.manifest import META, SPEC, check_journals, read_meta
-from harness.storage import journals
+from harness.storage import SCHEMA, read_json
 from harness.storage.index import RunIndex
 from harness.storage.locks import LOCK, holder
 from harness.storage.redaction import without_secrets
 
 _DEEPEST, _MOST_FOLDERS = 5, 20_000
 _OPEN = 12  # indexes that are kept open
-_PATIENCE = 1.5  # seconds that a request waits for an index
 _LONGEST_SPEC = 1 << 20
 
 
@@ -40,10 +39,11 @@ class FoundRun:
         id: the run's id in URLs.
         name: its folder, relative to the folder that is shown.
         folder: its folder.
+        patience: seconds that `index` waits while the journal is being read.
     """
 
-    def __init__(self, id: str, name: str, folder: Path) -> None:
-        self.id, self.name, self.folder = id, name, folder
+    def __init__(self, id: str, name: str, folder: Path, patience: float) -> None:
+        self.id, self.name, self.folder, self._patience = id, name, folder, patience
         self._lock = threading.Lock()
         self._index: RunIndex | None = None
         self._work: threading.Thread | None = None
@@ -60,13 +60,13 @@ class FoundRun:
         try:
             meta = self.meta
             check_journals(meta, self.folder)
-        except DataError as error:
+        except (DataError, AttributeError, TypeError, ValueError) as error:  # of a record of a strange shape
             try:
-                schema = read_any(self.folder / META)
+                there = read_json(self.folder / META)
             except DataError:
                 return "damaged", str(error), {}
-            known = "run" in schema and "this run has the format" in error.message
-            return ("other version" if known else "damaged"), str(error), schema if known else {}
+            known = isinstance(there.get("schema"), int) and there["schema"] != SCHEMA
+            return ("other version" if known else "damaged"), str(error), there
         status = str(meta.get("status"))
         if status == "running" and not self._is_held():
             return "stopped", "its process is gone: the same eval command goes on with it", meta
@@ -95,7 +95,7 @@ class FoundRun:
                 self._work = threading.Thread(target=self._update, name=f"index {self.name}", daemon=True)
                 self._work.start()
             work = self._work
-        work.join(_PATIENCE)
+        work.join(self._patience)
         if work.is_alive():
             done, of = self._progress
             raise StillIndexingError(done / max(of, 1))
@@ -133,8 +133,9 @@ class FoundRun:
     def line(self) -> dict[str, Any]:
         """The run in a list of runs; nothing of it is indexed for that."""
         status, problem, meta = self.standing()
-        counted, tokens = self._counted(status, meta)
-        planned = counted if status == "finished" else (meta.get("stopped") or {}).get("of")
+        stopped = meta["stopped"] if isinstance(meta.get("stopped"), dict) else {}
+        counted, tokens = self._counted(status, stopped.get("episodes"))
+        planned = counted if status == "finished" else stopped.get("of")
         return {
             "id": self.id,
             "name": self.name,
@@ -143,7 +144,7 @@ class FoundRun:
             "status": status,
             "problem": problem,
             "episodes": counted,
-            "of": meta.get("planned", planned),
+            "of": planned,
             "start": meta.get("start"),
             "end": meta.get("end"),
             "duration": _duration(meta, status),
@@ -151,8 +152,8 @@ class FoundRun:
             "headline": None,
         }
 
-    def _counted(self, status: str, meta: dict[str, Any]) -> tuple[int | None, int | None]:
-        """(finished episodes, tokens) as far as they are known without reading a journal."""
+    def _counted(self, status: str, recorded: int | None) -> tuple[int | None, int | None]:
+        """(finished episodes, tokens) as far as they are known without reading a journal; `recorded`: in run.json."""
         if self._index is not None and self._work is None:
             totals = self._index.totals()
             parts = [totals[name] for name in ("input_tokens", "output_tokens") if totals[name] is not None]
@@ -161,7 +162,7 @@ class FoundRun:
         if status == "finished" and scores.is_file() and not scores.is_symlink():
             with scores.open("rb") as file:
                 return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")), None
-        return (meta.get("stopped") or {}).get("episodes"), None
+        return recorded, None
 
     def spec(self) -> str:
         """The text of spec.yaml, empty where there is none."""
@@ -192,10 +193,11 @@ class FoundRuns:
 
     Args:
         root: the folder.
+        patience: as in `FoundRun`.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
+    def __init__(self, root: Path, patience: float = 1.5) -> None:
+        self.root, self._patience = root.resolve(), patience
         self._lock = threading.Lock()
         self._runs: dict[str, FoundRun] = {}
         self._opened: OrderedDict[str, FoundRun] = OrderedDict()
@@ -209,7 +211,7 @@ class FoundRuns:
                 self._runs.pop(id).close()
                 self._opened.pop(id, None)
             for id, (name, folder) in there.items():
-                self._runs.setdefault(id, FoundRun(id, name, folder))
+                self._runs.setdefault(id, FoundRun(id, name, folder, self._patience))
             self._looked = time.monotonic()
             return sorted(self._runs.values(), key=lambda run: run.name)
 
@@ -238,7 +240,7 @@ def _folders(root: Path) -> Iterator[tuple[str, Path]]:
     while left and looked < _MOST_FOLDERS:
         folder, depth = left.pop()
         looked += 1
-        if (folder / META).is_file():
+        if (folder / META).is_file() and not (folder / META).is_symlink():
             relative = folder.relative_to(root).as_posix()
             yield (root.name if relative == "." else relative), folder
             continue
@@ -257,13 +259,6 @@ def _url_id(name: str) -> str:
     return re.sub(rb"[^A-Za-z0-9._\0-]", lambda match: b"~%02x" % match[0][0], data).replace(b"\0", b":").decode()
 
 
-def read_any(path: Path) -> dict[str, Any]:
-    """A JSON object that need not be a run's record. Raises `DataError`."""
-    from harness.storage import read_json
-
-    return read_json(path)
-
-
 def _duration(meta: dict[str, Any], status: str) -> float | None:
     """Seconds; of a run that is going those of its session so far come on top."""
     seconds = meta.get("duration")
@@ -275,8 +270,3 @@ def _duration(meta: dict[str, Any], status: str) -> float | None:
         except ValueError:
             return float(seconds)
     return float(seconds)
-
-
-def has_journal(run: FoundRun) -> bool:
-    """Whether anything of the run was recorded."""
-    return any(path.exists() for path in journals(run.folder))

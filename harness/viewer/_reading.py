@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import threading
 from collections import Counter, OrderedDict
@@ -219,6 +220,9 @@ class _Jobs:
 def _work(connection: Connection, project: Path) -> None:
     """The child: does jobs until the viewer closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the viewer, which ends this process
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # what plugins print is no one's to read, and not cleaned for a terminal
+        os.dup2(nowhere, stream)
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
