@@ -30,7 +30,19 @@ from harness.runtime.scoring import rescore
 from harness.runtime.tidy import Tidy
 from harness.runtime.transcripts import Transcripts
 from harness.storage.locks import Lock
-from harness.tables import EpisodeScore, Price, Published, Table, TableSpec, build, load_scores, read_prices, rows
+from harness.tables import (
+    EpisodeScore,
+    HeadlineSpec,
+    Price,
+    Published,
+    Table,
+    TableSpec,
+    build,
+    check_headline,
+    load_scores,
+    read_prices,
+    rows,
+)
 from harness.tables import check as check_table
 from harness.view_api import Transcript
 
@@ -91,6 +103,11 @@ class Run:
     def table_specs(self) -> list[TableSpec]:
         """The spec's `tables:` entries."""
         return [TableSpec.parse(table) for table in self.spec.tables]
+
+    @property
+    def headline(self) -> HeadlineSpec:
+        """The number that stands for the benchmark."""
+        return HeadlineSpec.of(self.spec.data, self.metrics)
 
     def with_published(self, published: Iterable[Published]) -> list[Table]:
         """The spec's tables with the papers' figures as marked rows."""
@@ -295,6 +312,9 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
         for i, table in enumerate(plan.spec.tables)
         for problem in check_table(table, labels, plan.metrics)
     )
+    headline = plan.spec.get("headline")
+    problems = check_headline(headline, labels, plan.metrics) if headline else []
+    raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
     for name in plan.engines:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent takes it: {plan.model}"

@@ -8,6 +8,7 @@ import pytest
 
 import harness
 from harness.config import spec
+from harness.config.project import find
 from harness.errors import SpecError
 from harness.report import render
 from tests.helpers.toy import TOY
@@ -358,3 +359,28 @@ def test_what_is_one_for_all_conditions_takes_no_swept_value(tmp_path: Path, key
         SpecError, match=r"s\.yaml:\d+:\d+: .* is the same for all conditions: \$\{n\} cannot stand in it"
     ):
         load(tmp_path, "\n".join(line for line in text.splitlines() if line[:7] != key[:7]) + f"\n{key}\n")
+
+
+def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
+    base = spec.load("dpbench", find())
+    assert base.data["headline"]["beside"] == ["dpbench/throughput", "dpbench/fairness", "parse_failures"]
+    fewer = spec.parse(
+        {"extends": "dpbench", "name": "mine", "metrics": ["dpbench/deadlock_rate", "parse_failures"]}, find()
+    )
+    assert fewer.data["headline"] == {**base.data["headline"], "beside": ["parse_failures"]}
+    other = spec.parse({"extends": "dpbench", "name": "mine", "metrics": ["messages"], "tables": []}, find())
+    assert "headline" not in other.data
+    own = spec.parse({"extends": "dpbench", "name": "mine", "headline": {"title": "Stuck"}}, find())
+    assert own.data["headline"]["title"] == "Stuck"
+    assert own.data["headline"]["cell"] == "dpbench/deadlock_rate"
+    assert len({made.digest() for made in (base, own)}) == 1
+
+
+def test_tables_take_over_the_specs_clusters() -> None:
+    mine = spec.parse(
+        {"extends": "dpbench", "name": "mine", "tables": [{"title": "T", "rows": "model", "cell": "messages"}]}, find()
+    )
+    assert [table["cluster"] for table in mine.tables] == ["episode"]
+    own = spec.parse({"extends": "mas_bench", "name": "mine", "cluster": None}, find())
+    assert not any("cluster" in table for table in own.tables)
+    assert own.digest() == spec.load("mas_bench", find()).digest()

@@ -30,7 +30,7 @@ def _source(run: Run) -> ChartRun:
 
         return replace(resolve.plan(run.spec, find(), Mock()), model=str(run.meta["model"]))
 
-    scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices)
+    scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
     return ChartRun(scores, run.folder, plan)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness import check
@@ -18,11 +19,12 @@ from harness.config import resolve, spec, yamls
 from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
 from harness.config.project import KINDS, Project, find
 from harness.config.schema import SPEC
-from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
+from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError, near
 from harness.parameters import json_schema
 from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
+from harness.tables import check_headline
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -55,6 +57,11 @@ def _problems(
         plans = [resolve.plan(loaded, project, Mock())]
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
+        headline = loaded.get("headline", {})
+        for key in ("floor", "ceiling"):
+            if key in headline:
+                with _placed(loaded.place("headline", key)):
+                    resolve.plan(resolve.with_baseline(loaded, headline[key]), project)
         inputs = plans[0].inputs()
     except CombinedSpecError as errors:
         return list(errors.each), []
@@ -76,7 +83,20 @@ def _problems(
                 table, among, plan.metrics, published_ids if published_ids or not stems else ids("*")
             ):
                 problems.append(str(SpecError(problem, place=loaded.place("tables", i))))
+        if headline:
+            place = loaded.place("headline", "where" if "where" in headline else "cell")
+            wrong = check_headline(headline, labels, plan.metrics)
+            problems += [str(SpecError(f"headline: {problem}", place=place)) for problem in wrong]
     return problems, inputs
+
+
+@contextlib.contextmanager
+def _placed(place: Place) -> Iterator[None]:
+    """Errors about what stands at `place` and was resolved as if it stood elsewhere."""
+    try:
+        yield
+    except UserError as error:
+        raise SpecError(error.message, place=place, hint=error.hint) from None
 
 
 def _published(project: Project, stem: str) -> list[str]:

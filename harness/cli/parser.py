@@ -119,9 +119,10 @@ def parser() -> argparse.ArgumentParser:
     _format(report)
 
     board = _command(
-        commands, "leaderboard", "results:leaderboard", "merge comparable runs, one row a model", "RUN [RUN …]"
+        commands, "leaderboard", "standings:leaderboard", "rank models by their runs, benchmark by benchmark", "PATH …"
     )
-    _runs(board)
+    board.add_argument("runs", nargs="+", metavar="PATH", help="run folders, or folders of runs")
+    board.add_argument("--with_baselines", action="store_true", help="show floor and ceiling: policies, played now")
     _table(board)
     _output(board)
     _format(board)

@@ -1,4 +1,4 @@
-"""`harness score | report | leaderboard`: everything one can do with finished runs."""
+"""`harness score | report`: everything one can do with finished runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from harness.cli.output import print_tables, published, readable, show, tables_named, write
 from harness.evaluation import Run, rescored, run_folder
-from harness.report import RunScores, draw
-from harness.report import leaderboard as merge
+from harness.report import draw
 from harness.report import messages as traffic
 from harness.runtime.manifest import META, check_journals, read_meta
 from harness.tables import Table
@@ -54,13 +53,6 @@ def messages(options: argparse.Namespace) -> int:
         for i, (_, episode) in enumerate(groupby(rows, key=lambda row: row.episode)):
             traffic.heat_map(episode, figures / f"messages{i + 1}.png")
     return 0
-
-
-def leaderboard(options: argparse.Namespace) -> int:
-    """Merge runs of the same benchmark."""
-    runs = [Run.load(folder) for folder in options.runs]
-    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices) for run in runs]
-    return _show(merge(entries, runs[0].compared(published(options))), runs[0], options)
 
 
 def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:

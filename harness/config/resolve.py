@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from harness import api, parameters
@@ -65,6 +66,12 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
         share_calls=bool(spec.get("share_calls", False)),
         executor=spec.get("executor", "local"),
     )
+
+
+def with_baseline(spec: Spec, policy: Reference) -> Spec:
+    """The spec with another policy to play where no model is given: the same benchmark, by its digest."""
+    places = {path: place for path, place in spec.places.items() if path[:1] != ("baseline",)}
+    return replace(spec, data={**spec.data, "baseline": policy}, places=places)
 
 
 def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:

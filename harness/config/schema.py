@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 from harness.api import Range
 from harness.config.limits import LimitsEntry
 from harness.parameters import OPEN, Keywords, Plugin, Schema, json_schema
-from harness.tables import PricesEntry, TableEntry
+from harness.tables import HeadlineEntry, PricesEntry, TableEntry
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
 _Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also stands before a last newline
@@ -86,6 +86,7 @@ class SpecEntry(TypedDict, total=False):
         str | Annotated[list[str], Keywords(minItems=1, uniqueItems=True)],
         "which episodes are one observation, in every table that does not say it itself: case, episode, or labels",
     ]
+    headline: Annotated[HeadlineEntry, "the one number that stands for the benchmark, by which leaderboards rank"]
     tables: list[TableEntry]
     prices: Annotated[
         dict[str, PricesEntry],

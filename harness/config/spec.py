@@ -22,7 +22,7 @@ from harness.errors import CombinedSpecError, Place, SpecError, near
 from harness.parameters import KEY, ValuePath, problems
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
-SHOWN = ("name", "description", "tables", "cluster", "prices")
+SHOWN = ("name", "description", "headline", "tables", "cluster", "prices")
 """What decides how results are shown, and nothing that is played; `${…}` stands in none of it."""
 PRESENTATION = (*SHOWN, "baseline", "generation_kwargs", "models", "executor")
 ALIASES = {"include": "extends", "metric_list": "metrics"}  # lm-eval's words for the same things
@@ -132,22 +132,36 @@ def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[s
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
     _check_matrix(spec)
+    if "headline" in data and spec.place("headline").file != file:
+        _adapt_headline(data, _metrics(spec))
     if "tables" not in data:
         data["tables"] = [_plain_table(spec)]
     return spec
 
 
+def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
+    """Leave out of the headline of an extended spec what is about metrics that this one does not have."""
+    headline = data.pop("headline")
+    if headline["cell"] in metrics:
+        beside = [name for name in headline.get("beside", ()) if name in metrics]
+        data["headline"] = {**headline, **({"beside": beside} if "beside" in headline else {})}
+
+
 def _plain_table(spec: Spec) -> dict[str, Any]:
     """The table of a spec that declares none: a row for each model and condition, a column for each metric."""
-    metrics = [entry if isinstance(entry, str) else entry.get("name", entry["use"]) for entry in spec.get("metrics")]
     return {
         "title": spec.name,
         "rows": ["model", *spec.get("matrix", {})],
         "columns": "metric",
-        "cell": list(dict.fromkeys(metrics)),
+        "cell": list(dict.fromkeys(_metrics(spec))),
         "aggregate": "pooled",
         "error": "sem",
     }
+
+
+def _metrics(spec: Spec) -> list[str]:
+    """What the spec calls its metrics."""
+    return [entry if isinstance(entry, str) else entry.get("name", entry["use"]) for entry in spec.get("metrics")]
 
 
 def _where(error: SpecError) -> tuple[str, int, int]:
@@ -327,7 +341,7 @@ def _check_matrix(spec: Spec) -> None:
             if isinstance(label, (list, dict)) or (isinstance(value, dict) and label is None):
                 hint = f"{{name: …, key: …}}, used as ${{{name}.key}}"
                 refuse("a swept value is a scalar or a mapping with a name", *here, i, hint=hint)
-    body = {k: v for k, v in spec.data.items() if k not in ("matrix", "tables", "cluster", "prices")}
+    body = {k: v for k, v in spec.data.items() if k not in ("matrix", "headline", "tables", "cluster", "prices")}
     texts = [(path, text, [*matrix]) for path, text in _texts(body, ())]
     for i, name in enumerate(matrix):
         texts += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]

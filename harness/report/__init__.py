@@ -2,9 +2,24 @@
 sent messages to whom."""
 
 from .html import page
-from .leaderboard import RunScores, leaderboard
+from .leaderboard import Comparable, RunScores, grouped, leaderboard
 from .plots import draw
 from .published import against, load_published
 from .render import FORMATS, render
+from .standings import Standings, overall, standings
 
-__all__ = ["FORMATS", "RunScores", "against", "draw", "leaderboard", "load_published", "page", "render"]
+__all__ = [
+    "FORMATS",
+    "Comparable",
+    "RunScores",
+    "Standings",
+    "against",
+    "draw",
+    "grouped",
+    "leaderboard",
+    "load_published",
+    "overall",
+    "page",
+    "render",
+    "standings",
+]

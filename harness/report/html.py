@@ -48,8 +48,8 @@ def _table(table: Table) -> str:
     # A figure is shown as tidy rows, a table row by row: only the latter shows which row is published.
     published = [False] * len(texts.body) if table.figure else [row.published is not None for row in table.rows]
     body = "".join(
-        f"<tr{_PUBLISHED if marked else ''}>{_cells(row, texts.names)}</tr>\n"
-        for row, marked in zip(texts.body, published, strict=True)
+        f"<tr{_PUBLISHED if marked else ''}>{_cells(row, texts, i)}</tr>\n"
+        for i, (row, marked) in enumerate(zip(texts.body, published, strict=True))
     )
     notes = "".join(f"<li>{_safe(note)}</li>" for note in table.notes)
     return (
@@ -72,9 +72,12 @@ def _header(texts: Grid) -> str:
     return "".join(lines)
 
 
-def _cells(row: list[str], names: int) -> str:
-    named = "".join(f'<th class="name" scope="row">{escape(cell)}</th>' for cell in row[:names])
-    return named + "".join(f"<td>{escape(cell)}</td>" for cell in row[names:])
+def _cells(row: list[str], texts: Grid, line: int) -> str:
+    named = "".join(f'<th class="name" scope="row">{escape(cell)}</th>' for cell in row[: texts.names])
+    cells = [
+        f"<strong>{escape(cell)}</strong>" if (line, j) in texts.best else escape(cell) for j, cell in enumerate(row)
+    ]
+    return named + "".join(f"<td>{cell}</td>" for cell in cells[texts.names :])
 
 
 def _safe(value: str) -> str:

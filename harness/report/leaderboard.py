@@ -1,4 +1,4 @@
-"""Several runs of one spec side by side: one row a model."""
+"""Several runs of one spec side by side: one row a model. Which runs can stand side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
-from harness.tables import EpisodeScore, Price, Prices, Published, Table, TableSpec, build, text
+from harness.tables import EpisodeScore, HeadlineSpec, Price, Prices, Published, Table, TableSpec, build, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,17 @@ class RunScores:
     tables: Sequence[TableSpec]
     metrics: Mapping[str, Metric]
     prices: Prices = field(default_factory=dict)
+    headline: HeadlineSpec | None = None
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        return text(self.run.get("run"))
+
+    @property
+    def spec(self) -> str:
+        """The name of its spec."""
+        return text(self.run.get("spec"))
 
 
 def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) -> list[Table]:
@@ -35,12 +46,11 @@ def leaderboard(runs: Sequence[RunScores], published: Iterable[Published] = ()) 
     """
     scores, prices_by_name, disputed = combined(runs)
     published = list(published)
-    differences = " ".join(filter(None, (_differences(runs), _versions(runs)))) or None
-    tables = []
+    tables, differing = [], differences(runs)
     for entry in runs[0].tables:
         table = build(entry, scores, runs[0].metrics, published, prices_by_name)
         has_costs = any(derived.kind == "cost" for derived in entry.derived.values())
-        further = (disputed if has_costs else None, differences)
+        further = (disputed if has_costs else None, differing)
         tables.append(replace(table, notes=(*table.notes, *filter(None, further))))
     return tables
 
@@ -58,32 +68,74 @@ def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, P
     return _merged(runs, names), {n: prices[model] for (_, model), n in names.items() if model in prices}, disputed
 
 
-def _id(run: RunScores) -> str:
-    return text(run.run.get("run"))
+class Comparable:
+    """Runs that measured the same thing, so that their numbers can stand side by side."""
+
+    def __init__(self) -> None:
+        self.runs: list[RunScores] = []
+        self.reason: str | None = None
+        """Why its runs are not in an earlier group of the same spec."""
+        self._first: dict[tuple[str, str], tuple[str, RunScores]] = {}
+
+    def conflict(self, run: RunScores) -> tuple[str, str] | None:
+        """Why a run cannot stand beside these, and what to do; None if it can."""
+        for key, digest in _identity(run).items():
+            there, other = self._first.get(key, (digest, run))
+            if there != digest:
+                specs = (f"{r.spec}, digest {text(r.run['spec_digest'])[:12]}" for r in (run, other))
+                what, hint = _DIFFERENCES[key[0]]
+                what = what.format(name=key[1], specs="; ".join(specs))
+                return f"run {run.id} cannot be compared with {other.id}: {what}", hint
+        return None
+
+    def add(self, run: RunScores) -> None:
+        """Take a run in."""
+        self.runs.append(run)
+        for key, digest in _identity(run).items():
+            self._first.setdefault(key, (digest, run))
+
+
+def grouped(runs: Iterable[RunScores]) -> list[Comparable]:
+    """The runs in groups that can be compared, in the order given; each run goes to the first group that it fits."""
+    groups: list[Comparable] = []
+    for run in runs:
+        same = [group for group in groups if group.runs[0].spec == run.spec]
+        conflicts = [group.conflict(run) for group in same]
+        if None in conflicts:
+            same[conflicts.index(None)].add(run)
+            continue
+        group = Comparable()
+        group.reason = conflicts[0][0] if conflicts and conflicts[0] else None
+        group.add(run)
+        groups.append(group)
+    return groups
+
+
+def _identity(run: RunScores) -> dict[tuple[str, str], str]:
+    """(part, name) → digest, of all that may not differ.
+
+    A file that only one of two runs used is of its own players; whatever imports it would have changed with it.
+    """
+    own_code = run.run.get("code") or {}
+    parts = {
+        "spec": {"": run.run["spec_digest"]},
+        **{part: own_code.get(part) or {} for part in ("play", "task", "metrics")},
+        "cases": run.run.get("cases") or {},
+    }
+    return {(part, name): digest for part, digests in parts.items() for name, digest in digests.items()}
 
 
 def _refuse_incomparable(runs: Sequence[RunScores]) -> None:
     """Raises `DataError` for a run that is given twice, and for two of other specs, code or cases."""
-    first: dict[tuple[str, str], tuple[str, RunScores]] = {}
+    group = Comparable()
     for i, run in enumerate(runs):
         if not run.run.get("spec_digest"):
-            raise DataError(f"run {_id(run)} does not say which spec it ran: no spec_digest in its run.json")
-        if _id(run) in map(_id, runs[:i]):
-            raise DataError(f"run {_id(run)} is given {[*map(_id, runs)].count(_id(run))} times")
-        # A file that only one of two runs used is of its own players; whatever imports it would have changed with it.
-        own_code = run.run.get("code") or {}
-        parts = {
-            "spec": {"": run.run["spec_digest"]},
-            **{part: own_code.get(part) or {} for part in ("play", "task", "metrics")},
-            "cases": run.run.get("cases") or {},
-        }
-        for part, name, digest in ((part, *item) for part, digests in parts.items() for item in digests.items()):
-            there, other = first.setdefault((part, name), (digest, run))
-            if there != digest:
-                specs = (f"{text(r.run.get('spec'))}, digest {text(r.run['spec_digest'])[:12]}" for r in (run, other))
-                what, hint = _DIFFERENCES[part]
-                what = what.format(name=name, specs="; ".join(specs))
-                raise DataError(f"run {_id(run)} cannot be compared with {_id(other)}: {what}", hint=hint)
+            raise DataError(f"run {run.id} does not say which spec it ran: no spec_digest in its run.json")
+        if run.id in [other.id for other in runs[:i]]:
+            raise DataError(f"run {run.id} is given {[other.id for other in runs].count(run.id)} times")
+        if conflict := group.conflict(run):
+            raise DataError(conflict[0], hint=conflict[1])
+        group.add(run)
 
 
 _GRADED: Final = (
@@ -112,7 +164,7 @@ _DIFFERENCES: Final = {
 def _names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
     """(run's id, model) → its name here: models of the same name in different runs are distinguished by the run's
     id."""
-    models = {_id(run): list(dict.fromkeys(score.model for score in run.scores)) for run in runs}
+    models = {run.id: list(dict.fromkeys(score.model for score in run.scores)) for run in runs}
     owners = Counter(model for names_of_run in models.values() for model in names_of_run)
     return {
         (run, model): f"{model} ({run})" if owners[model] > 1 else model
@@ -126,7 +178,7 @@ def _merged(runs: Sequence[RunScores], names: Mapping[tuple[str, str], str]) -> 
     merged = []
     for run in runs:
         for score in run.scores:
-            name = names[_id(run), score.model]
+            name = names[run.id, score.model]
             label = score.labels.get("model") if name == score.model else name
             merged.append(replace(score, labels={**score.labels, "model": label}))
     return merged
@@ -142,11 +194,16 @@ def _prices(runs: Sequence[RunScores]) -> tuple[dict[str, Price], str | None]:
         for model, price in run.prices.items():
             if prices.setdefault(model, price) != price and model in models_run:
                 disputed[model] = None
-            source.setdefault(model, _id(run))
+            source.setdefault(model, run.id)
     if not disputed:
         return prices, None
     listed = ", ".join(f"{model} costs what run {source[model]} says" for model in disputed)
     return prices, f"The runs give different prices: {listed}."
+
+
+def differences(runs: Sequence[RunScores]) -> str | None:
+    """How comparable runs differ in sampling and in the version of harness, in words."""
+    return " ".join(filter(None, (_differences(runs), _versions(runs)))) or None
 
 
 def _differences(runs: Sequence[RunScores]) -> str | None:
@@ -157,7 +214,7 @@ def _differences(runs: Sequence[RunScores]) -> str | None:
     if not differing:
         return None
     listed = (
-        f"{_id(run)}: " + ", ".join(f"{n}={text(s[n]) if n in s else 'unset'}" for n in differing)
+        f"{run.id}: " + ", ".join(f"{n}={text(s[n]) if n in s else 'unset'}" for n in differing)
         for run, s in zip(runs, settings, strict=True)
     )
     return f"The runs differ in generation_kwargs. {'; '.join(listed)}."
@@ -165,7 +222,7 @@ def _differences(runs: Sequence[RunScores]) -> str | None:
 
 def _versions(runs: Sequence[RunScores]) -> str | None:
     """That the runs come from different versions of harness, run by run."""
-    versions = {_id(run): text((run.run.get("versions") or {}).get("harness")) for run in runs}
+    versions = {run.id: text((run.run.get("versions") or {}).get("harness")) for run in runs}
     if len(set(versions.values())) < 2:
         return None
     return (

@@ -83,11 +83,21 @@ class Grid:
     header: list[tuple[str, ...]]
     body: list[list[str]]
     names: int
+    best: frozenset[tuple[int, int]] = frozenset()
+    """(row, column) of the cells to emphasize."""
 
     def map(self, change: Callable[[str], str]) -> Grid:
         """The grid with every text changed."""
         header = [tuple(map(change, levels)) for levels in self.header]
-        return Grid(header, [list(map(change, row)) for row in self.body], self.names)
+        return Grid(header, [list(map(change, row)) for row in self.body], self.names, self.best)
+
+    def emphasized(self, form: str) -> Grid:
+        """The grid with the best cells put into `form`, such as `**{}**`."""
+        body = [
+            [form.format(cell) if (i, j) in self.best else cell for j, cell in enumerate(row)]
+            for i, row in enumerate(self.body)
+        ]
+        return Grid(self.header, body, self.names, self.best)
 
 
 def grid(table: Table) -> Grid:
@@ -102,7 +112,10 @@ def grid(table: Table) -> Grid:
         names = _names(row, table)
         cells = zip(table.columns, row.cells, strict=True)
         body.append(names + [_marked_cell(column, row, cell, table) for column, cell in cells])
-    return Grid(header, body, len(table.row_names)).map(clean_name)
+    best = {
+        (i, len(table.row_names) + j) for i, row in enumerate(table.rows) for j, c in enumerate(row.cells) if c.best
+    }
+    return Grid(header, body, len(table.row_names), frozenset(best)).map(clean_name)
 
 
 def _names(row: Row, table: Table) -> list[str]:
@@ -157,7 +170,11 @@ def _text(table: Table) -> str:
 
 
 def _markdown(table: Table) -> str:
-    lines = [f"### {_marked(table.title)}", "", _tabulate(grid(table).map(markdown_escape), "pipe", " / ")]
+    lines = [
+        f"### {_marked(table.title)}",
+        "",
+        _tabulate(grid(table).map(markdown_escape).emphasized("**{}**"), "pipe", " / "),
+    ]
     return "\n".join([*lines, *(f"\n{_marked(note)}" for note in table.notes)]) + "\n"
 
 
@@ -170,11 +187,18 @@ def _latex(table: Table) -> str:
         "\\begin{table}",
         "\\centering",
         f"\\caption{{{latex_escape(clean_name(table.title))}}}",
-        _tabulate(grid(table).map(latex_escape), "latex_raw", " / "),
+        _booktabs(_tabulate(grid(table).map(latex_escape).emphasized(r"\textbf{{{}}}"), "latex_raw", " / ")),
         *(f"\\par\\smallskip\\footnotesize {latex_escape(clean_name(note))}" for note in table.notes),
         "\\end{table}",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _booktabs(tabular: str) -> str:
+    """A tabular with the rules of the package booktabs."""
+    for rule in ("toprule", "midrule", "bottomrule"):
+        tabular = tabular.replace("\\hline", f"\\{rule}", 1)
+    return tabular
 
 
 def _csv(table: Table) -> str:
@@ -210,6 +234,9 @@ _LATEX: Final = str.maketrans(
         "†": r"\textdagger{}",
         "‡": r"\textdaggerdbl{}",
         "–": "--",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "−": r"$-$",
     }
 )
 

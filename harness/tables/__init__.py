@@ -6,6 +6,7 @@ table = build(spec, scores, metrics)
 
 from .build import build
 from .costs import Price, Prices, PricesEntry, read_prices
+from .headline import HeadlineEntry, HeadlineSpec, check_headline
 from .scores import NOT_RUN, EpisodeScore, Number, load_scores, rows
 from .spec import TableEntry, TableSpec, check
 from .table import (
@@ -32,6 +33,8 @@ __all__ = [
     "Column",
     "EpisodeScore",
     "ErrorKind",
+    "HeadlineEntry",
+    "HeadlineSpec",
     "Number",
     "NumberForm",
     "Price",
@@ -46,6 +49,7 @@ __all__ = [
     "Unit",
     "build",
     "check",
+    "check_headline",
     "error_of",
     "load_scores",
     "read_prices",

@@ -103,7 +103,20 @@ class TableEntry(TypedDict, total=False):
 
 # The names of a tidy row's own fields: a label of that name would be overwritten there.
 RESERVED: Final = frozenset(
-    {"value", "stderr", "n", "failed", "missing", "low", "high", "std", "uses_ground_truth", "overall", "published"}
+    {
+        "value",
+        "stderr",
+        "n",
+        "failed",
+        "missing",
+        "low",
+        "high",
+        "std",
+        "best",
+        "uses_ground_truth",
+        "overall",
+        "published",
+    }
 )
 CLUSTERS: Final = ("case", "episode")
 """The words of `cluster:` that are no labels."""

@@ -178,8 +178,10 @@ def interval(
         return max(low, stat.value - half), min(high, stat.value + half)
     share, error = (stat.value - low) / (high - low), stat.stderr / (high - low)
     size = math.inf if flat else share * (1 - share) / error / error
-    if binary:  # clusters that happen to agree are no more observations than there are
-        size = min(size, stat.n) if 0 < share < 1 else stat.clusters
+    if binary and 0 < share < 1:
+        size = min(size, stat.n)  # clusters that happen to agree are no more observations than there are
+    elif binary:
+        return wilson(round(share) * stat.clusters, stat.clusters)
     below, above = _score(share, size, quantile)
     return low + below * (high - low), low + above * (high - low)
 
@@ -246,3 +248,79 @@ def holm(pvalues: Sequence[float]) -> list[float]:
 def _is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
     """Whether what varies is only how numbers of this size are rounded: 0.3 − 0.1 and 0.4 − 0.2 are one difference."""
     return stderr <= 1e-14 * max(map(abs, numbers))
+
+
+def sign_test(differences: Sequence[float]) -> float | None:
+    """Two-sided p of the exact sign test; of differences between zeros and ones it is McNemar's exact test.
+
+    Differences of 0 say nothing; None if there is no other.
+    """
+    above, below = sum(x > 0 for x in differences), sum(x < 0 for x in differences)
+    if not above + below:
+        return None
+    from scipy.stats import binomtest
+
+    return float(binomtest(above, above + below).pvalue)
+
+
+def paired(strata: Iterable[Stratum]) -> Comparison:
+    """Student's t test of paired differences, with the clustered standard error (`clustered`; Miller, 2024)."""
+    filled = [list(stratum) for stratum in strata if stratum]
+    stat, values = clustered(filled), [x for stratum in filled for _, x in stratum]
+    if stat.stderr is None or stat.value is None or _is_rounding(stat.stderr, values):
+        return Comparison(stat.value, None, None)
+    from scipy.stats import t
+
+    score = stat.value / stat.stderr
+    return Comparison(stat.value, score, float(2 * t.sf(abs(score), stat.df)), stat.df)
+
+
+def difference_pvalue(strata: Iterable[Stratum]) -> float | None:
+    """The p-value by which paired differences are judged; None if all are 0, or there is one cluster.
+
+    McNemar's exact test where differences are −1, 0 or 1 and every pair is a cluster, else `paired`. Where clusters do
+    not vary, one without a difference is added to them (as Agresti and Caffo, 2000, add successes and failures): for G
+    clusters the statistic of the t test is then G, with G degrees of freedom.
+    """
+    filled = [list(stratum) for stratum in strata if stratum]
+    stat, values = clustered(filled), [x for stratum in filled for _, x in stratum]
+    if all(x in (-1, 0, 1) for x in values) and stat.clusters == stat.n:
+        return sign_test(values)
+    test = paired(filled)
+    if test.pvalue is not None or stat.clusters < 2 or not stat.value or _is_rounding(abs(stat.value), [1.0, *values]):
+        return test.pvalue
+    from scipy.stats import t
+
+    return float(2 * t.sf(stat.clusters, stat.clusters))
+
+
+def bootstrap(strata: Iterable[Stratum], resamples: int = 10_000, seed: int = 0) -> Interval | None:
+    """95 % percentile interval of the mean from resampled clusters (Efron and Tibshirani, 1993, Chapter 13).
+
+    The same for the same numbers in any order. None with fewer than two clusters, and where all have the same mean.
+    """
+    clusters: dict[Hashable, list[float]] = {}
+    for cluster, x in (pair for stratum in strata for pair in stratum):
+        clusters.setdefault(cluster, []).append(x)
+    sums = sorted((math.fsum(numbers), len(numbers)) for numbers in clusters.values())
+    if len({total / count for total, count in sums}) < 2:
+        return None
+    import numpy
+
+    parts = numpy.array(sums)
+    generator, means = numpy.random.default_rng(seed), []
+    step = max(1, 4_000_000 // len(parts))  # bounds memory
+    for start in range(0, resamples, step):
+        picks = generator.integers(0, len(parts), (min(step, resamples - start), len(parts)))
+        drawn = parts[picks].sum(axis=1)
+        means.append(drawn[:, 0] / drawn[:, 1])
+    low, high = numpy.quantile(numpy.concatenate(means), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
+    """The smallest difference that a two-sided test at 0.05 finds with this power: (t₀.₉₇₅ + t_power) · SE.
+
+    Miller (2024), Section 5, solved for the difference.
+    """
+    return None if stderr is None else (_t_quantile(df) + _t_quantile(df, power)) * stderr

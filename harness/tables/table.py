@@ -65,6 +65,7 @@ class Cell:
         std: population standard deviation (ddof = 0) of the pooled numbers, if the table asks for it.
         uses_ground_truth: whether players of some of the episodes knew the right answer
         (`harness.authoring.informed`).
+        best: whether it is the best of its column, in tables that say which is.
     """
 
     value: float | None = None
@@ -76,6 +77,7 @@ class Cell:
     high: float | None = None
     std: float | None = None
     uses_ground_truth: bool = False
+    best: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,8 @@ class Table:
     @property
     def _omitted(self) -> set[str]:
         """The fields of cells that mean nothing in this table."""
-        used = {"std": "std" in self.kinds, "uses_ground_truth": self.uses_ground_truth}
+        has_best = any(cell.best for row in self.rows for cell in row.cells)
+        used = {"std": "std" in self.kinds, "uses_ground_truth": self.uses_ground_truth, "best": has_best}
         return {name for name, is_used in used.items() if not is_used}
 
 

@@ -125,6 +125,9 @@ class Material:
 
     def headline(self, metric: str | None = None) -> Headline:
         """The headline, or the metric that stands for it. Raises `DataError` for one that does not exist."""
+        declared = self.sources[0].run.headline
+        if declared is not None and metric in (None, declared.metric):
+            return Headline(declared.metric, declared.table.title, declared.better == "higher")
         tables = self.sources[0].run.tables
         plain = [cell for table in tables if not table.compare for cell in table.cells if cell in self.metrics]
         own = next((name for name in (*plain, *self.metrics) if name), None)

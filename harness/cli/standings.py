@@ -1,0 +1,162 @@
+"""`harness leaderboard | compare`: runs side by side."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from harness.cli.output import published, readable, show, tables_named
+from harness.config import resolve
+from harness.config.project import find
+from harness.errors import DataError, UserError
+from harness.evaluation import Run, execute, run_folder
+from harness.report import Comparable, RunScores, Standings, grouped, overall, standings
+from harness.report import leaderboard as merge
+from harness.report.standings import Role
+from harness.runtime.manifest import META
+from harness.runtime.options import Options
+from harness.tables import Table
+
+CACHE = ".baselines"
+"""The folder of results in which baselines are kept that were played for a leaderboard."""
+
+
+def leaderboard(options: argparse.Namespace) -> int:
+    """Standings of every benchmark, its tables, and one page over all benchmarks."""
+    paths = [run_folder(path) for path in options.runs]
+    found, apart = _load(paths)
+    if not found:
+        listed = "".join(f"\n  {line}" for line in apart)
+        where = ", ".join(map(str, paths))
+        raise DataError(f"no finished run in {where}{listed}", hint="Give folders that `harness eval` wrote into.")
+    only_runs = all((path / META).is_file() for path in paths)
+    groups = _groups([run for run, _ in found], refuse=only_runs)
+    runs = {id(scores): run for scores, run in found}
+    main = _main_groups(groups)
+    figures = published(options)
+    boards, sections = [], list[tuple[Run, Standings, list[Table]]]()
+    for group in groups:
+        run = runs[id(group.runs[0])]
+        name = group.runs[0].spec if group in main else f"{group.runs[0].spec}, digest {run.meta['spec_digest'][:8]}"
+        board = standings(group.runs, _baselines(run, group) if options.with_baselines else (), name)
+        if group.reason:
+            board = replace(board, notes=(f"Apart: {group.reason}.", *board.notes))
+        boards += [board] if group in main else []
+        sections.append((run, board, merge(group.runs, run.compared(figures))))
+    _print(sections, boards, options)
+    for line in apart:
+        print(f"not shown: {line}", file=sys.stderr)
+    return 0
+
+
+def _print(
+    sections: Sequence[tuple[Run, Standings, list[Table]]], boards: Sequence[Standings], options: argparse.Namespace
+) -> None:
+    title = boards[0].name if len(boards) == 1 else "Leaderboards"
+    if options.table:
+        tables, entries = list[Table](), []
+        for run, _, own in sections:
+            tables += own
+            entries += run.table_specs
+        show(tables_named(tables, entries, options.table), options.format, title, options.output)
+        return
+    shown = [overall(boards)] if len(boards) > 1 else []
+    for _, board, own in sections:
+        several = [replace(table, title=f"{board.name}: {table.title}") for table in own]
+        shown += [board.table(), *(several if len(sections) > 1 else own)]
+    show(readable(shown, options), options.format, title, options.output)
+
+
+def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]]:
+    """The runs below the paths, and why the others are not shown, a line each.
+
+    Raises:
+        UserError: for a path that is a run itself and cannot be read.
+    """
+    found: list[tuple[RunScores, Run]] = []
+    apart: list[str] = []
+    seen: set[Path] = set()
+    for path in paths:
+        explicit = (path / META).is_file()
+        for folder in [path] if explicit else _below(path):
+            if not explicit and folder.resolve() in seen:
+                continue
+            seen.add(folder.resolve())
+            try:
+                run = Run.load(folder)
+                headline = run.headline
+            except (UserError, OSError) as error:
+                if explicit:
+                    raise
+                why = " ".join((error.message if isinstance(error, UserError) else str(error)).split())
+                apart.append(why if str(folder) in why else f"{folder}: {why}")
+                continue
+            meta = run.meta if explicit else {**run.meta, "run": folder.relative_to(path).as_posix()}
+            scores = RunScores(meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
+            found.append((scores, run))
+    return found, apart
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """Every folder with a run.json, in order of name; links and hidden folders are not followed."""
+    for folder, names, files in os.walk(path, followlinks=False):
+        if META in files:
+            names.clear()
+            yield Path(folder)
+        names[:] = sorted(name for name in names if not name.startswith("."))
+
+
+def _groups(runs: Sequence[RunScores], refuse: bool) -> list[Comparable]:
+    """The runs in groups that can be compared. With `refuse`, runs of one spec must all be comparable.
+
+    Raises:
+        DataError: saying why two of them are not.
+    """
+    groups = grouped(runs)
+    if refuse and (apart := next((group for group in groups if group.reason), None)):
+        merge([run for run in runs if run.spec == apart.runs[0].spec])
+    return groups
+
+
+def _main_groups(groups: Sequence[Comparable]) -> list[Comparable]:
+    """For each spec the group of most runs, then of most episodes: it stands on the page over all benchmarks."""
+    main: dict[str, Comparable] = {}
+    for group in groups:
+        name = group.runs[0].spec
+        if name not in main or _weight(group) > _weight(main[name]):
+            main[name] = group
+    return [group for group in groups if group in main.values()]
+
+
+def _weight(group: Comparable) -> tuple[int, int]:
+    return len(group.runs), max(len(run.scores) for run in group.runs)
+
+
+def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
+    """Floor and ceiling of the headline, played now or before. A policy that cannot play is left out, with a line."""
+    headline, project = run.headline, find()
+    roles: list[tuple[Role, object]] = [("floor", headline.floor), ("ceiling", headline.ceiling)]
+    lines: list[tuple[Role, RunScores]] = []
+    for role, policy in roles:
+        if not isinstance(policy, str | dict):
+            print(f"{run.spec.name}: its headline names no {role}", file=sys.stderr)
+            continue
+        try:
+            plan = resolve.plan(resolve.with_baseline(run.spec, policy), project)
+            name = policy if isinstance(policy, str) else str(policy["use"])
+            folder = f"{run.spec.name}-{name.replace('/', '-')}-{plan.digest[:12]}"
+            options = Options(output_path=project.results() / CACHE / folder, overwrite=True)
+            played = execute(plan, options)
+        except UserError as error:
+            print(f"{run.spec.name}: no {role}: {' '.join(error.message.split())}", file=sys.stderr)
+            continue
+        scores = RunScores(played.meta, played.scores, (), played.metrics, {}, headline)
+        if conflict := group.conflict(scores):
+            print(f"{run.spec.name}: no {role}: {conflict[0]}", file=sys.stderr)
+            continue
+        lines.append((role, scores))
+    return lines

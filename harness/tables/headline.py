@@ -1,0 +1,148 @@
+"""A spec's `headline:`, the one number that stands for the benchmark: parsed, and checked before anything runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final, Literal, Required, TypedDict
+
+from harness.api import Metric, Range
+from harness.parameters import Keywords, Plugin
+
+from .build import build
+from .scores import EpisodeScore
+from .spec import Means, TableSpec, check
+from .table import DIGITS, Cell, Unit, text
+
+Better = Literal["higher", "lower"]
+ARROWS: Final[Mapping[Better, str]] = {"higher": "↑", "lower": "↓"}
+BESIDE: Final = ("parse_failures", "tokens_total")
+"""The metrics that standings show beside the headline where a spec has them and says nothing else."""
+
+_Name = Annotated[str, Keywords(minLength=1)]
+_Value = str | float | bool
+
+
+class HeadlineEntry(TypedDict, total=False):
+    """A spec's `headline:` in YAML."""
+
+    cell: Required[Annotated[_Name, "the metric whose mean stands for the benchmark"]]
+    title: Annotated[_Name, "what to call it"]
+    where: Annotated[
+        dict[str, _Value | Annotated[list[_Value], Keywords(minItems=1)]],
+        "a mapping of labels to the value, or list of values, that episodes must have",
+    ]
+    aggregate: Annotated[Means, "pooled (over all episodes) or mean_of_conditions"]
+    better: Annotated[Better, "which way is better: higher or lower"]
+    digits: Annotated[int, Range(ge=0, le=10)]
+    unit: Annotated[Unit, "thousands or percent"]
+    beside: Annotated[
+        list[_Name], "further metrics that standings show; parse_failures and tokens_total if there is none"
+    ]
+    floor: Annotated[Plugin, "the policy that any model should beat"]
+    ceiling: Annotated[Plugin, "the policy that shows what is possible"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadlineSpec:
+    """What one number stands for a benchmark. The fields are the entry's.
+
+    Attributes:
+        table: the number as a table: a row a model, one column.
+        declared: whether the spec says so; else its first metric stands for it.
+    """
+
+    table: TableSpec
+    better: Better = "higher"
+    beside: tuple[str, ...] = ()
+    floor: str | Mapping[str, Any] | None = None
+    ceiling: str | Mapping[str, Any] | None = None
+    declared: bool = True
+    metrics: Mapping[str, Metric] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any], metrics: Mapping[str, Metric]) -> HeadlineSpec:
+        """The headline of a spec's data. Without one the first metric of its tables, or of the spec, stands for it.
+
+        Raises:
+            SpecError: naming what is wrong with it.
+        """
+        entry = dict(spec.get("headline") or {})
+        cells = [cell for table in spec.get("tables", []) for cell in _listed(table["cell"]) if cell in metrics]
+        table = {
+            "title": entry.get("title", entry.get("cell")),
+            "rows": "model",
+            "cell": entry.get("cell") or next(iter([*cells, *metrics])),
+            "aggregate": entry.get("aggregate", "pooled"),
+            "error": "interval",
+            "cluster": spec.get("cluster"),
+            **{key: entry[key] for key in ("where", "digits", "unit") if key in entry},
+        }
+        table["title"] = table["title"] or table["cell"]
+        beside = entry.get("beside", [name for name in BESIDE if name in metrics])
+        return cls(
+            table=TableSpec.parse({key: value for key, value in table.items() if value is not None}),
+            better=entry.get("better", "higher"),
+            beside=tuple(name for name in beside if name in metrics),
+            floor=entry.get("floor"),
+            ceiling=entry.get("ceiling"),
+            declared=bool(entry),
+            metrics=metrics,
+        )
+
+    @property
+    def metric(self) -> str:
+        """The metric's name."""
+        return self.table.cells[0]
+
+    @property
+    def scale(self) -> tuple[float, float] | None:
+        """From where to where the number can lie: the metric's bounds, 0 to 1 in percent; None if that is unknown."""
+        low, high = self.metrics[self.metric].bounds
+        if math.isfinite(high - low):
+            return low, high
+        return (0.0, 1.0) if self.table.unit == "percent" else None
+
+    @property
+    def title(self) -> str:
+        """What it is called, with an arrow towards what is better."""
+        return f"{self.table.title} {ARROWS[self.better]}"
+
+    @property
+    def digits(self) -> int:
+        """Decimals of the number."""
+        return self.table.digits if isinstance(self.table.digits, int) else DIGITS
+
+    def ahead(self, a: float, b: float) -> bool:
+        """Whether `a` is better than `b`."""
+        return a > b if self.better == "higher" else a < b
+
+    def selected(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
+        """The episodes that it is about."""
+        where = self.table.where
+        return [s for s in scores if all(text(s.labels.get(label)) in values for label, values in where.items())]
+
+    def cells(self, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
+        """Model → its number, with a 95 % interval, in the order of `scores`."""
+        filled = build(self.table, scores, self.metrics)
+        return {text(row.key["model"]): row.cells[0] for row in filled.rows}
+
+    def beside_cells(self, metric: str, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
+        """Model → the mean of a further metric over the same episodes."""
+        table = replace(self.table, cells=(metric,), error=None, aggregate="pooled")
+        return {text(row.key["model"]): row.cells[0] for row in build(table, scores, self.metrics).rows}
+
+
+def check_headline(
+    entry: Mapping[str, Any], labels: Iterable[str] | Mapping[str, Sequence[Any]], metrics: Iterable[str]
+) -> list[str]:
+    """Everything that is wrong with a `headline:` beyond its JSON Schema; labels and metrics as in `check`."""
+    names = list(metrics)
+    table = {"title": "headline", "rows": "model", "cell": [entry["cell"], *entry.get("beside", [])]}
+    table["cell"] = list(dict.fromkeys(table["cell"]))
+    return check({**table, **({"where": entry["where"]} if "where" in entry else {})}, labels, names)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,155 @@
+"""`harness leaderboard` over folders of runs: what it finds, what it lists apart, and what it never trips over."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import evaluate
+from harness.config.project import find
+from harness.runtime.manifest import META
+from tests.helpers.commands import invoke
+
+PLAYED = ("random", "agentsnet/classical")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of two benchmarks, two players each, in folders below one another."""
+    top = tmp_path_factory.mktemp("runs")
+    for player in PLAYED:
+        name = player.rpartition("/")[2]
+        evaluate("agentsnet_quick", overrides=[f"baseline={player}"], output_path=top / "nets" / name)
+    for player in ("random", "calculator"):
+        overrides = [f"baseline={player}", "task.size=20"]
+        evaluate("arithmetic", overrides=overrides, output_path=top / player, project=find())
+    return top
+
+
+@pytest.fixture
+def copy(runs: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(runs, tmp_path / "runs"))
+
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def board(capsys: Capsys, *arguments: object) -> tuple[int, str, str]:
+    return invoke(capsys, "leaderboard", *map(str, arguments))
+
+
+def test_a_folder_of_runs_gives_one_page_and_a_section_a_benchmark(runs: Path, capsys: Capsys) -> None:
+    code, out, _ = board(capsys, runs)
+    assert code == 0
+    titles = ["All benchmarks", "arithmetic: standings", "agentsnet_quick: standings"]
+    assert all(f"{title}\n" in out for title in titles)
+    assert out.startswith("All benchmarks")
+    assert "arithmetic: Right answers by number of terms" in out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["random", "0.0%", "[0.0%,", "6.0%]", "0.0%", "[0.0%,", "56.1%]", "0.0%"] in lines
+    assert any(line[:3] == ["1", "calculator", "100.0%"] for line in lines)
+    assert any(line[:3] == ["1", "agentsnet/classical", "86.7%"] for line in lines)
+
+
+def test_runs_of_one_spec_stand_side_by_side_below_their_standings(runs: Path, capsys: Capsys) -> None:
+    code, out, _ = board(capsys, runs / "random", runs / "calculator")
+    assert (code, "All benchmarks" in out) == (0, False)
+    assert out.startswith("arithmetic: standings\n")
+    assert "\nRight answers by number of terms\n" in out
+    code, out, _ = board(capsys, runs / "random", runs / "calculator", "--table", "How it went, per question")
+    assert (code, out.splitlines()[0]) == (0, "How it went, per question")
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json", "html"])
+def test_every_format_has_the_page_and_the_sections(form: str, runs: Path, tmp_path: Path, capsys: Capsys) -> None:
+    file = tmp_path / "out"
+    assert board(capsys, runs, "--format", form, "--output", file)[0] == 0
+    text = file.read_text("utf-8")
+    if form == "json":
+        assert [t["title"] for t in json.loads(text)][:2] == ["All benchmarks", "arithmetic: standings"]
+    assert "agentsnet" in text and "calculator" in text
+
+
+def test_floor_and_ceiling_are_played_once(
+    runs: Path, tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = board(capsys, runs, "--with_baselines")
+    assert (code, "no floor" in err, "no ceiling" in err) == (0, False, False)
+    for line in ("calculator (ceiling)", "random (floor)", "agentsnet/classical (ceiling)"):
+        assert line in out
+    journals = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("journal.jsonl")}
+    assert len(journals) == 4
+    assert board(capsys, runs, "--with_baselines")[1] == out
+    assert {path: path.stat().st_mtime_ns for path in journals} == journals
+
+
+def test_what_cannot_be_shown_is_listed_in_a_line_each(copy: Path, capsys: Capsys) -> None:
+    for name in ("cut", "unfinished", "version", "nothing", "spec", "list"):
+        shutil.copytree(copy / "random", copy / name)
+    (copy / "cut" / "scores.jsonl").write_text('{"id": "terms=2/0/0"')
+    (copy / "unfinished" / "scores.jsonl").unlink()
+    meta = json.loads((copy / "version" / META).read_text())
+    (copy / "version" / META).write_text(json.dumps({**meta, "schema": 99}))
+    (copy / "nothing" / META).write_bytes(b"\x00\xff\x1b[31m")
+    (copy / "spec" / "spec.yaml").write_text("name: [")
+    (copy / "list" / META).write_text("[]")
+    code, out, err = board(capsys, copy)
+    assert (code, out.startswith("All benchmarks")) == (0, True)
+    listed = [line for line in err.splitlines() if line.startswith("not shown: ")]
+    assert len(listed) == 6, err
+    assert any("unfinished is not finished" in line for line in listed)
+    assert any("99" in line and "format" in line for line in listed)
+    assert "\x1b" not in err and "Traceback" not in err
+
+
+def test_a_run_that_is_named_and_cannot_be_read_is_refused(copy: Path, capsys: Capsys) -> None:
+    (copy / "random" / "scores.jsonl").unlink()
+    code, _, err = board(capsys, copy / "random", copy / "calculator")
+    assert (code, "is not finished" in err) == (2, True)
+
+
+def test_links_are_not_followed_and_hidden_folders_are_left_alone(copy: Path, tmp_path: Path, capsys: Capsys) -> None:
+    outside = tmp_path / "outside"
+    shutil.move(copy / "nets", outside)
+    (copy / "link").symlink_to(outside)
+    (copy / "circle").symlink_to(copy)
+    shutil.copytree(outside / "random", copy / ".hidden" / "random")
+    code, out, _ = board(capsys, copy)
+    assert (code, "agentsnet" in out) == (0, False)
+
+
+def test_runs_of_other_settings_have_a_section_of_their_own(copy: Path, capsys: Capsys) -> None:
+    evaluate("arithmetic", overrides=["task.size=5"], output_path=copy / "short")
+    code, out, _ = board(capsys, copy)
+    assert code == 0
+    assert "arithmetic, digest " in out
+    assert "Apart: run short cannot be compared with calculator: they ran different specs" in out
+    code, _, err = board(capsys, copy / "random", copy / "short")
+    assert (code, "cannot be compared" in err) == (2, True)
+
+
+def test_two_folders_with_the_same_run_count_it_once(runs: Path, capsys: Capsys) -> None:
+    once, twice = board(capsys, runs / "nets"), board(capsys, runs / "nets", runs / "nets")
+    assert once == twice
+
+
+@pytest.mark.parametrize("name", ["empty", "deep"])
+def test_a_folder_without_runs_is_one_line(name: str, tmp_path: Path, capsys: Capsys) -> None:
+    folder = tmp_path / name
+    (folder / "a" / "b").mkdir(parents=True)
+    code, out, err = board(capsys, folder)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: no finished run in {folder}")
+
+
+def test_a_hostile_name_reaches_no_terminal(copy: Path, capsys: Capsys) -> None:
+    path = copy / "random" / "scores.jsonl"
+    path.write_text(path.read_text().replace('"model": "random"', '"model": "\\u001b[31m<script>|**"'))
+    code, out, _ = board(capsys, copy, "--format", "markdown")
+    assert (code, "\x1b" in out) == (0, False)
+    assert "\\<script\\>\\|\\*\\*" in out

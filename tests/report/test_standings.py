@@ -1,0 +1,246 @@
+"""Who is ahead: ranks by paired tests, the best marked, one page over all benchmarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.api import Episode, Metric
+from harness.report import RunScores, overall, page, render, standings
+from harness.tables import EpisodeScore, HeadlineSpec, Price, check_headline
+
+
+class Share(Metric):
+    bounds = (0, 1)
+
+    def measure(self, episode: Episode) -> float | None:
+        return None
+
+
+class Count(Metric):
+    bounds = (0, float("inf"))
+
+    def measure(self, episode: Episode) -> float | None:
+        return None
+
+
+METRICS: Mapping[str, Metric] = {name: Share() for name in ("solved", "score")} | {
+    name: Count() for name in ("parse_failures", "tokens_total", "tokens_input", "tokens_output")
+}
+SPEC: dict[str, Any] = {"headline": {"cell": "solved", "title": "Solved", "unit": "percent", "digits": 0}}
+
+
+def run(model: str, values: Sequence[float | None], spec: Mapping[str, Any] = SPEC, **meta: Any) -> RunScores:
+    counts = {"parse_failures": 1.0, "tokens_input": 1e6, "tokens_output": 2e6}
+    scores = [
+        EpisodeScore(f"c/{i}/0", "c", {"model": model, "kind": i % 2}, {"solved": x, "score": x, **counts})
+        for i, x in enumerate(values)
+    ]
+    facts = {"run": f"run-{model}", "spec": "toy", "spec_digest": "d" * 64, "model": model, **meta}
+    return RunScores(facts, scores, [], METRICS, {}, HeadlineSpec.of(spec, METRICS))
+
+
+def ranks(*runs: RunScores) -> dict[str, str]:
+    return {row.model: row.rank for row in standings(runs).rows}
+
+
+ONES, HALF, ZEROS = [1.0] * 20, [1.0, 0.0] * 10, [0.0] * 20
+
+
+def test_the_best_stands_first_and_models_that_do_not_differ_share_their_ranks() -> None:
+    board = standings([run("zeros", ZEROS), run("half", HALF), run("ones", ONES), run("nearly", [0.0, *ONES[1:]])])
+    assert [(row.model, row.rank) for row in board.rows] == [
+        ("ones", "1–2"),
+        ("nearly", "1–2"),
+        ("half", "3"),
+        ("zeros", "4"),
+    ]
+    lines = render(board.table(), "text").splitlines()
+    assert lines[2].split() == ["Rank", "Model", "Solved", "↑", "n", "failed", "missing", "parse", "failures"]
+    assert lines[4].split() == ["1–2", "ones", "100%", "[84%,", "100%]", "20", "0", "0", "1.00"]
+    assert lines[-2].startswith("Rank: the ranks that a model may have")
+    assert "all 6 pairs" in lines[-2]
+
+
+def test_where_lower_is_better_the_lowest_stands_first() -> None:
+    spec = {"headline": {"cell": "solved", "better": "lower"}}
+    board = standings([run("ones", ONES, spec), run("zeros", ZEROS, spec)])
+    assert [(row.model, row.rank) for row in board.rows] == [("zeros", "1"), ("ones", "2")]
+    assert board.table().columns[0].names == ("solved ↓",)
+    assert [row.cells[0].best for row in board.table().rows] == [True, False]
+
+
+def test_pairs_find_differences_that_intervals_hide() -> None:
+    hard = [0.0, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8]
+    better = [x + 0.05 for x in hard]
+    assert ranks(run("a", hard), run("b", better)) == {"b": "1", "a": "2"}
+    assert ranks(run("a", hard), run("b", better[::-1])) == {"b": "1–2", "a": "1–2"}
+
+
+def test_episodes_that_only_one_model_has_are_in_no_pair() -> None:
+    board = standings([run("a", [*HALF, *[None] * 20]), run("b", [*HALF, *ONES])])
+    assert {row.model: (row.rank, row.cell.n, row.cell.missing) for row in board.rows} == {
+        "b": ("1–2", 40, 0),
+        "a": ("1–2", 20, 20),
+    }
+
+
+def test_models_without_a_common_episode_are_compared_all_the_same() -> None:
+    odd = run("b", [0.1, 0.12, 0.13, 0.11] * 5)
+    odd = replace(odd, scores=[replace(s, id=f"c/other{i}/0") for i, s in enumerate(odd.scores)])
+    assert ranks(run("a", [0.9, 0.8, 0.85, 0.95] * 5), odd) == {"a": "1", "b": "2"}
+
+
+def test_a_model_without_a_number_has_no_rank_and_failures_are_counted() -> None:
+    failed = run("broken", [None] * 3)
+    failed = replace(failed, scores=[replace(failed.scores[0], error="boom"), *failed.scores[1:]])
+    table = standings([run("a", [1.0, 0.0, 1.0]), failed]).table()
+    assert [(row.names, [cell.value for cell in row.cells[:4]]) for row in table.rows] == [
+        (("1", "a"), [pytest.approx(2 / 3), 3, 0, 0]),
+        (("–", "broken"), [None, 0, 1, 2]),
+    ]
+
+
+def test_floor_and_ceiling_are_shown_and_not_ranked() -> None:
+    board = standings(
+        [run("a", HALF), run("b", ZEROS)], [("floor", run("random", ZEROS)), ("ceiling", run("best", ONES))]
+    )
+    assert [(row.rank, row.model, row.role) for row in board.rows] == [
+        ("–", "best", "ceiling"),
+        ("1", "a", "model"),
+        ("–", "random", "floor"),
+        ("2", "b", "model"),
+    ]
+    assert [row.names[1] for row in board.table().rows] == ["best (ceiling)", "a", "random (floor)", "b"]
+    assert [row.cells[0].best for row in board.table().rows] == [False, True, False, False]
+    page_over_all = overall([board, replace(board, name="other")])
+    assert [row.names[0] for row in page_over_all.rows] == ["a", "b", "Ceiling", "Floor"]
+
+
+def test_only_the_headlines_episodes_count() -> None:
+    spec = {"headline": {"cell": "solved", "where": {"kind": 0}, "title": "Even"}}
+    board = standings([run("half", HALF, spec)])
+    assert (board.rows[0].cell.value, board.rows[0].cell.n) == (1.0, 10)
+    assert board.notes[0] == "Even ↑: solved, higher is better, with its 95 % interval over n episodes with kind 0."
+
+
+def test_a_spec_without_a_headline_is_ranked_by_its_first_metric() -> None:
+    board = standings([run("a", ONES, {"tables": [{"title": "T", "rows": "model", "cell": ["score", "solved"]}]})])
+    assert (board.headline.metric, board.rows[0].rank) == ("score", "1")
+    assert "The spec declares no `headline:`; its first metric stands for it." in board.notes
+
+
+def test_costs_are_shown_where_there_are_prices() -> None:
+    priced = replace(run("a", ONES), prices={"a": Price(0.5, 1.0)})
+    table = standings([priced, run("b", ONES)]).table()
+    assert table.columns[-1].names == ("USD",)
+    assert [row.cells[-1].value for row in table.rows] == [20 * 2.5, None]
+
+
+def test_clusters_of_the_spec_decide_how_sure_a_rank_is() -> None:
+    spec = {**SPEC, "cluster": "kind"}
+    assert ranks(run("half", HALF), run("zeros", ZEROS)) == {"half": "1", "zeros": "2"}
+    assert ranks(run("half", HALF, spec), run("zeros", ZEROS, spec)) == {"half": "1–2", "zeros": "1–2"}
+
+
+values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=4, max_size=8)
+
+
+@given(st.lists(values, min_size=1, max_size=5))
+def test_rank_intervals_hold_the_plain_rank(samples: list[list[float]]) -> None:
+    board = standings([run(f"m{i}", sample) for i, sample in enumerate(samples)])
+    for row in board.rows:
+        low, high = row.ranks
+        ahead = sum(other.cell.value > row.cell.value for other in board.rows)
+        assert 1 <= low <= 1 + ahead and low <= high <= len(samples)
+        assert high >= 1 + ahead
+    shuffled = standings([run(f"m{i}", sample) for i, sample in reversed([*enumerate(samples)])])
+    assert {row.model: row.ranks for row in shuffled.rows} == {row.model: row.ranks for row in board.rows}
+
+
+# ------------------------------------------------------------------------------- all benchmarks
+
+
+def boards() -> list[Any]:
+    lower = {"headline": {"cell": "solved", "better": "lower", "title": "Stuck"}}
+    first = standings([run("a", ONES), run("b", HALF), run("c", ZEROS)], name="one")
+    second = standings([run("a", HALF, lower), run("b", ZEROS, lower)], name="two")
+    return [first, second]
+
+
+def test_one_page_over_all_benchmarks() -> None:
+    table = overall(boards())
+    assert [column.names for column in table.columns] == [
+        ("one", "Solved ↑"),
+        ("two", "Stuck ↓"),
+        ("Average ↑", ""),
+    ]
+    found = {row.names[0]: [cell.value for cell in row.cells] for row in table.rows}
+    assert found == {"a": [1.0, 0.5, 0.75], "b": [0.5, 0.0, 0.75], "c": [0.0, None, None]}
+    assert [[cell.best for cell in row.cells] for row in table.rows][:2] == [[True, False, True], [False, True, True]]
+    assert "–: not run." in table.notes
+    lines = render(table, "text").splitlines()
+    assert lines[-5].split()[:2] == ["c", "0%"] or any(line.split()[:2] == ["c", "0%"] for line in lines)
+
+
+def test_numbers_without_a_scale_have_no_average() -> None:
+    tokens = standings([run("a", ONES, {"headline": {"cell": "parse_failures", "better": "lower"}})], name="two")
+    table = overall([boards()[0], tokens])
+    assert [column.names[0] for column in table.columns] == ["one", "two"]
+    assert any(note.startswith("No average") for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("form", "best"),
+    [
+        ("markdown", "**100% \\[84%, 100%\\]**"),
+        ("latex", r"\textbf{100\%"),
+        ("html", "<strong>100% [84%, 100%]</strong>"),
+    ],
+)
+def test_the_best_is_bold_in_every_format_that_has_bold(form: str, best: str) -> None:
+    table = boards()[0].table()
+    output = page("t", [table]) if form == "html" else render(table, form)
+    assert output.count(best) == 1
+    if form == "latex":
+        assert [output.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+        assert r"$\uparrow$" in output and "↑" not in output
+
+
+def test_json_and_csv_hold_numbers_and_ranks() -> None:
+    table = boards()[0].table()
+    data = json.loads(render(table, "json"))
+    assert data["rows"][0]["key"] == {"rank": "1", "model": "a"}
+    assert data["rows"][0]["cells"][0]["best"] is True
+    head, first, *_ = render(table, "csv").splitlines()
+    assert head.split(",")[:3] == ["rank", "model", "metric"]
+    assert first.split(",")[:4] == ["1", "a", "solved", "1.0"]
+
+
+# -------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"cell": "sloved"}, "cell: unknown metric 'sloved'. Did you mean solved?"),
+        ({"cell": "solved", "beside": ["tokens"]}, "cell: unknown metric 'tokens'."),
+        ({"cell": "solved", "where": {"kin": 1}}, "where: unknown label 'kin'. Did you mean kind?"),
+        ({"cell": "solved", "where": {"kind": 3}}, "where: kind is never '3'."),
+    ],
+)
+def test_mistakes_in_a_headline_are_reported(entry: dict[str, Any], problem: str) -> None:
+    (found,) = check_headline(entry, {"kind": [0, 1]}, METRICS)
+    assert found.startswith(problem)
+
+
+def test_ranks_of_many_models_take_every_pair() -> None:
+    levels = [[float(i < k) for i in range(30)] for k in (2, 12, 22, 30)]
+    found = ranks(*(run(f"m{i}", level) for i, level in enumerate(levels)))
+    assert found == {"m3": "1", "m2": "2", "m1": "3", "m0": "4"}
