@@ -283,9 +283,9 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
         raise DataError(message, hint="Choose another --output_path.") from None
     try:
         await_workers(folder)
-        meta = manifest.begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite)
-        reports: dict[str, Facts] = {}
         total = len(surveyed.ids)
+        meta = manifest.begin(plan, folder, adopted, surveyed.cases, options.resume, options.overwrite, total)
+        reports: dict[str, Facts] = {}
         notify: OnScore = on_score or (lambda score, total: None)
         try:
             work = run(plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play)

@@ -246,7 +246,8 @@ def test_how_a_run_stands(tmp_path: Path) -> None:
         )
         assert "the same eval command goes on" in runs["killed"]["problem"]
         assert get(client, "/old")["tables"] == [] and get(client, "/killed/episodes")["total"] == 8
-        assert get(client, "/killed")["tables"] == []
+        assert get(client, "/killed")["tables"] == [] and {runs[name]["of"] for name in ("killed", "running")} == {8}
+        assert {runs[name]["episodes"] for name in ("killed", "running")} == {8}
         assert client.get("/api/runs/broken/episodes").status_code == 400
     lock.release()
 
@@ -379,7 +380,7 @@ def test_a_page_follows_a_run(tmp_path: Path) -> None:
         pool.shutdown()
         states = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith('data: {"')]
         assert states[0]["status"] == "running" and states[0]["finished"] < 8 and states[-1]["status"] == "finished"
-        assert states[-1]["finished"] == 8 and stream.endswith("event: end\ndata: {}\n\n")
+        assert states[-1]["finished"] == states[0]["of"] == 8 and stream.endswith("event: end\ndata: {}\n\n")
     lock.release()
 
 

@@ -63,6 +63,7 @@ def begin(
     cases: Mapping[str, str],
     resume: bool | None,
     overwrite: bool = False,
+    planned: int | None = None,
 ) -> dict[str, Any]:
     """Write run.json and spec.yaml, or check that the earlier run here is the same one and may go on.
 
@@ -73,6 +74,7 @@ def begin(
         cases: digests of the plan's cases (`harness.config.plan.Survey`).
         resume: as in `harness.evaluate`.
         overwrite: remove a run of another configuration or code that is there; with `resume=False` any run.
+        planned: the number of episodes, for those who watch the run.
 
     Returns:
         run.json. `rescore` is true in it where metrics have changed since the run began: all is to be measured again.
@@ -80,7 +82,7 @@ def begin(
     Raises:
         DataError: the folder holds something else.
     """
-    meta = {**_describe(plan, folder, adopted), "cases": dict(cases)}
+    meta = {**_describe(plan, folder, adopted), "cases": dict(cases), "planned": planned}
     earlier = folder / META
     if earlier.is_file():
         try:

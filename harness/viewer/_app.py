@@ -300,8 +300,8 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
 
 def _state(run: FoundRun) -> tuple[str, str]:
     """(status, what a watching page gets)."""
-    status, problem, _ = run.standing()
-    state: dict[str, Any] = {"status": status, "problem": problem}
+    status, problem, meta = run.standing()
+    state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
     try:
         index: RunIndex = run.index()
         state |= {**index.counts(), **index.totals()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -14,13 +15,14 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.runtime.manifest import META, SPEC, check_journals, read_meta
-from harness.storage import SCHEMA, read_json
+from harness.storage import SCHEMA, journals, read_json
 from harness.storage.index import RunIndex
 from harness.storage.locks import LOCK, holder
 from harness.storage.redaction import without_secrets
 
 _DEEPEST, _MOST_FOLDERS = 5, 20_000
 _OPEN = 12  # indexes that are kept open
+_SMALL = 1 << 23  # bytes of journals that a list of runs reads
 _LONGEST_SPEC = 1 << 20
 
 
@@ -135,7 +137,7 @@ class FoundRun:
         status, problem, meta = self.standing()
         stopped = meta["stopped"] if isinstance(meta.get("stopped"), dict) else {}
         counted, tokens = self._counted(status, stopped.get("episodes"))
-        planned = counted if status == "finished" else stopped.get("of")
+        planned = counted if status == "finished" else meta.get("planned", stopped.get("of"))
         return {
             "id": self.id,
             "name": self.name,
@@ -153,7 +155,10 @@ class FoundRun:
         }
 
     def _counted(self, status: str, recorded: int | None) -> tuple[int | None, int | None]:
-        """(finished episodes, tokens) as far as they are known without reading a journal; `recorded`: in run.json."""
+        """(finished episodes, tokens) as far as they are known without reading much; `recorded`: in run.json."""
+        if self._index is None and status in ("running", "stopped") and self._is_small():
+            with contextlib.suppress(DataError, StillIndexingError):
+                self.index()
         if self._index is not None and self._work is None:
             totals = self._index.totals()
             parts = [totals[name] for name in ("input_tokens", "output_tokens") if totals[name] is not None]
@@ -163,6 +168,10 @@ class FoundRun:
             with scores.open("rb") as file:
                 return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")), None
         return recorded, None
+
+    def _is_small(self) -> bool:
+        paths = [path for path in journals(self.folder) if path.is_file()]
+        return sum(path.stat().st_size for path in paths) <= _SMALL
 
     def spec(self) -> str:
         """The text of spec.yaml, empty where there is none."""
