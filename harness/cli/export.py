@@ -10,8 +10,11 @@ from harness.evaluation import Run
 
 def export(options: argparse.Namespace) -> int:
     """Write a run's episodes and turns for another tool."""
-    done = exports.export(Run.load(options.run), options.to, options.output, overwrite=options.overwrite)
+    how = {"overwrite": options.overwrite, "repo": options.repo, "public": options.public}
+    done = exports.export(Run.load(options.run), options.to, options.output, **how)
     print(done.summary)
     for file in done.files:
         print(f"wrote: {file}")
+    if done.address is not None:
+        print(f"uploaded: {done.address}")
     return 0

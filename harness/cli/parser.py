@@ -31,7 +31,7 @@ CHARTS = {
     "network": "an episode's network with final answers",
     "calibration": "stated confidence against right answers",
 }
-EXPORTS = ("parquet", "csv", "jsonl", "inspect")
+EXPORTS = ("parquet", "csv", "jsonl", "inspect", "hub")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
 
@@ -144,6 +144,8 @@ def parser() -> argparse.ArgumentParser:
     text = "the folder to write to (default: export/FORM in the run's folder)"
     export.add_argument("-o", "--output", metavar="FOLDER", help=text)
     export.add_argument("--overwrite", action="store_true", help="replace an earlier export that is there")
+    export.add_argument("--repo", metavar="USER/NAME", help="hub: upload it as this data set")
+    export.add_argument("--public", action="store_true", help="hub: let everyone read a data set that is created")
 
     new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric", "FOLDER")
     new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
