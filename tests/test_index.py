@@ -18,7 +18,7 @@ from harness.api import Completion, Move
 from harness.engines.mock import Mock
 from harness.errors import DataError
 from harness.runtime.transcripts import Transcripts
-from harness.storage.index import INDEX, EpisodeQuery, RunIndex
+from harness.storage.index import INDEX, EpisodeQuery, Goal, RunIndex
 from tests.helpers.journals import sealed
 from tests.helpers.toy import TOY, run
 
@@ -179,6 +179,19 @@ def test_filters_sorting_and_search(tmp_path: Path) -> None:
             index.page(EpisodeQuery(sort="eror"))
         with pytest.raises(DataError, match="Did you mean solved"):
             index.page(EpisodeQuery(outcome="solvd"))
+
+
+def test_the_headline_says_what_is_solved(tmp_path: Path) -> None:
+    numbers = [{"solved": 1, "deadlock": x} for x in (0, 1, 0.5, [1, 4], [0, 3], 7, None)]
+    folder = folder_with(tmp_path / "r", sealed(*(ending(f"c/{i}/0", 0, numbers=n) for i, n in enumerate(numbers))))
+    with at_once(folder) as index:
+        assert index.counts()["solved"] == len(numbers)
+    index = RunIndex(folder, goal=Goal("deadlock", higher_is_better=False))
+    index.update()
+    outcomes = [row["outcome"] for row in index.page(EpisodeQuery())[1]]
+    assert outcomes == ["solved", "unsolved", "unsolved", "unsolved", "solved", "unscored", "unscored"]
+    assert [index.counts()[name] for name in ("solved", "unsolved", "unscored")] == [2, 3, 2]
+    index.close()
 
 
 def test_what_was_said_is_found_with_the_number_of_its_turn(tmp_path: Path) -> None:

@@ -288,6 +288,16 @@ def test_an_episode_with_a_damaged_line_is_shown_without_prompts(tmp_path: Path)
         assert get(client, "/r/episode", episode=others[0])["problem"] is None
 
 
+def test_the_headline_of_the_spec_says_what_is_solved(tmp_path: Path) -> None:
+    done = run(tmp_path / "r")
+    expected = sum(score.number("agreed") == 0 for score in done.scores)
+    path = tmp_path / "r" / "spec.yaml"
+    with serving(tmp_path) as client:
+        assert get(client, "/r/episodes", outcome="solved")["total"] == 0
+        path.write_text(path.read_text() + "headline: {cell: agreed, better: lower}\n")
+        assert get(client, "/r/episodes", outcome="solved")["total"] == expected > 0
+
+
 def test_a_spec_of_someone_else_does_no_harm(tmp_path: Path) -> None:
     values = ", ".join(f"a{i}: [1, 2, 3, 4]" for i in range(20))
     specs = {

@@ -15,13 +15,13 @@ AS_TEXT: Final = (
 )
 """A label's value as text, of a row of `json_each(labels)`."""
 OUTCOMES: Final = {
-    "solved": "finished AND error IS NULL AND value >= 1",
-    "unsolved": "finished AND error IS NULL AND value < 1",
-    "unscored": "finished AND error IS NULL AND value IS NULL",
+    "solved": "finished AND error IS NULL AND value = 1",
+    "unsolved": "finished AND error IS NULL AND value >= 0 AND value < 1",
+    "unscored": "finished AND error IS NULL AND (value IS NULL OR value < 0 OR value > 1)",
     "failed": "error IS NOT NULL",
     "unfinished": "NOT finished",
 }
-"""Every episode is in one of these. `unscored`: no number says how well it went."""
+"""Every episode is in one of these. `unscored`: no number from 0 to 1 says how well it went."""
 FILTERS: Final = {**OUTCOMES, "finished": "finished", "limited": "limited"}
 _NUMBER: Final = (
     "(SELECT CASE type WHEN 'array' THEN json_extract(value, '$[0]') * 1.0 / json_extract(value, '$[1]')"

@@ -6,6 +6,7 @@ import json
 import math
 from array import array
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from .journal import Line
@@ -34,9 +35,19 @@ COLUMNS: Final = {
 }
 """Columns of the table `episodes`. `position`: place in the plan once the run is finished, until then
 among the episodes as they began. `rounds`: batches of simultaneous turns. `value`: the number
-that says how well it went, 1 being solved (`_goal`). `latency`: seconds of all calls."""
+that says how well it went, 1 being solved (`Goal`). `latency`: seconds of all calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The number from 0 to 1 that says how well an episode went: a metric, and whether 1 is best, or 0."""
+
+    metric: str
+    higher_is_better: bool = True
+
+
 GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy")
-"""Names of grades and metrics that say how well an episode went, the first that is there."""
+"""Names of grades and metrics that say so where no goal is known, the first that is there."""
 _SEARCHED = 2000  # characters of answers
 _MOST = 1 << 53
 
@@ -100,9 +111,9 @@ class EpisodeRow:
         values.update(added)
         self.places.append(place)
 
-    def add_end(self, line: Line, place: int) -> None:
+    def add_end(self, line: Line, place: int, goal: Goal | None) -> None:
         """Add the end. Raises as `add_move`."""
-        labels, numbers, error, limited, value = measured(line)
+        labels, numbers, error, limited, value = measured(line, goal)
         outcome, repeat = line.get("outcome") or {}, int(line["repeat"])
         added = {"finished": 1, "condition": _clean(line["condition"]), "case": _clean(line["case"])}
         added |= {"repeat": repeat if abs(repeat) < _MOST else 0, "labels": labels, "numbers": numbers, "error": error}
@@ -113,25 +124,29 @@ class EpisodeRow:
         self.ending = place
 
 
-def measured(line: Mapping[str, Any]) -> tuple[str, str, str | None, int, float | None]:
+def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str | None, int, float | None]:
     """(labels, numbers, error, limited, value) of an end line, or of a line of scores.jsonl, as columns hold them."""
     labels, numbers, error = dict(line["labels"]), dict(line["numbers"]), line["error"]
     grade = line.get("grade") or {}
-    value = None if error is not None else _goal({**grade, **numbers})
+    value = None if error is not None else _value({**grade, **numbers}, goal)
     text = None if error is None else _clean(str(error))
     return json.dumps(labels), json.dumps(numbers), text, int(bool(line.get("limited"))), value
 
 
-def _goal(numbers: Mapping[str, Any]) -> float | None:
-    """The number of the first of `GOALS`, whatever folder its metric is in; of parts their quotient."""
+def _value(numbers: Mapping[str, Any], goal: Goal | None) -> float | None:
+    """The number of the goal, or of the first of `GOALS`, whatever folder its metric is in; 1 is best."""
+    if goal is not None:
+        value = _number(numbers.get(goal.metric))
+        return value if value is None or goal.higher_is_better else 1 - value
     last = {str(name).rpartition("/")[2]: value for name, value in reversed(list(numbers.items()))}
-    for goal in GOALS:
-        value = last.get(goal)
-        if isinstance(value, list) and len(value) == 2 and value[1]:
-            value = value[0] / value[1]
-        if isinstance(value, int | float) and math.isfinite(value):
-            return float(value)
-    return None
+    return next((value for name in GOALS if (value := _number(last.get(name))) is not None), None)
+
+
+def _number(value: Any) -> float | None:
+    """A number of an episode; of parts their quotient."""
+    if isinstance(value, list) and len(value) == 2 and value[1]:
+        value = value[0] / value[1]
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _clean(text: str) -> str:

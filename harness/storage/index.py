@@ -29,13 +29,13 @@ from harness.errors import DataError
 from ._database import INDEX, create, inode, opened, same_journals
 from ._lines import LONGEST, checks, file_name, line_at, reason, sealed_line, stamp
 from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery, plain
-from ._rows import COLUMNS, EpisodeRow, measured
+from ._rows import COLUMNS, EpisodeRow, Goal, measured
 from ._scan import matching_lines, snippet
 from .files import json_object, no_link
 from .journal import Line, journals
 from .pending import PendingFailures
 
-__all__ = ["FILTERS", "INDEX", "OUTCOMES", "Damage", "EpisodeQuery", "IndexedEpisode", "RunIndex", "SearchHit"]
+__all__ = ["FILTERS", "INDEX", "OUTCOMES", "Damage", "EpisodeQuery", "Goal", "IndexedEpisode", "RunIndex", "SearchHit"]
 _FILES = 1 << 12  # journals of a run; a place is offset · _FILES + number of the file
 _FLUSH = 2000
 _NOTED = 100  # damaged lines that are kept
@@ -95,13 +95,14 @@ class RunIndex:
     Args:
         folder: the run's folder.
         key: what else names the run (its start, say): another key makes the index anew.
+        goal: what says whether an episode was solved; None: the first of the usual names.
 
     Raises:
         DataError: the journals cannot be read.
     """
 
-    def __init__(self, folder: Path, key: str = "") -> None:
-        self.folder, self.key = folder, key
+    def __init__(self, folder: Path, key: str = "", goal: Goal | None = None) -> None:
+        self.folder, self.key, self.goal = folder, f"{key} {goal}", goal
         self._lock = threading.RLock()
         self._file, self._inode = folder / INDEX, -1
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -216,7 +217,7 @@ class RunIndex:
         if kind == "move":
             row.add_move(line, place)
         else:
-            row.add_end(line, place)
+            row.add_end(line, place, self.goal)
             self._finished += 1
             if self._finished >= _FLUSH:
                 self._flush(finished_only=True)
@@ -255,7 +256,7 @@ class RunIndex:
             for count, raw in enumerate(iter(lambda: file.readline(LONGEST), b""), 1):
                 try:
                     line = json_object(raw, path)
-                    self._db.execute(update, (count, *measured(line), plain(line["id"])))
+                    self._db.execute(update, (count, *measured(line, self.goal), plain(line["id"])))
                 except (DataError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
                     self._note(path.name, count, reason(error))
         self._db.execute("INSERT OR REPLACE INTO facts VALUES ('scores', ?)", (now,))
@@ -419,7 +420,7 @@ def _row(values: Sequence[Any]) -> dict[str, Any]:
     row["labels"], row["numbers"] = json.loads(row["labels"]), json.loads(row["numbers"])
     row["finished"], row["limited"] = bool(row["finished"]), bool(row["limited"])
     value, is_over = row.pop("value"), row["finished"] and row["error"] is None
-    scored = "unscored" if value is None else "solved" if value >= 1 else "unsolved"
+    scored = "solved" if value == 1 else "unsolved" if value is not None and 0 <= value < 1 else "unscored"
     row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"
     del row["n"], row["position"]
     return row

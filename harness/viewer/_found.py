@@ -13,10 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from harness.errors import DataError
+from harness.config import yamls
+from harness.errors import DataError, UserError
 from harness.runtime.manifest import META, SPEC, check_journals, read_meta
 from harness.storage import SCHEMA, journals, read_json
-from harness.storage.index import RunIndex
+from harness.storage.index import Goal, RunIndex
 from harness.storage.locks import LOCK, holder
 from harness.storage.redaction import without_secrets
 
@@ -48,6 +49,8 @@ class FoundRun:
         self.id, self.name, self.folder, self._patience = id, name, folder, patience
         self._lock = threading.Lock()
         self._index: RunIndex | None = None
+        self._of: tuple[str, Goal | None] = ("", None)
+        self._headline: tuple[str, Goal | None] = ("", None)  # of which text of spec.yaml
         self._work: threading.Thread | None = None
         self._failure: Exception | None = None
         self._progress = (0, 1)
@@ -109,18 +112,24 @@ class FoundRun:
 
     def _update(self) -> None:
         try:
-            key = str(self.meta.get("start"))
-            if self._index is not None and self._index.key != key:  # replaced by another run
+            of = (str(self.meta.get("start")), self._goal())
+            if self._index is not None and self._of != of:  # replaced by another run, or another headline
                 self._index.close()
                 self._index = None
             if self._index is None:
-                self._index = RunIndex(self.folder, key)
+                self._index, self._of = RunIndex(self.folder, *of), of
             self._index.update(self._on_progress)
         except Exception as error:
             self._failure = error
         finally:
             with self._lock:
                 self._work = None
+
+    def _goal(self) -> Goal | None:
+        """The spec's headline."""
+        if (text := self.spec()) != self._headline[0]:
+            self._headline = text, _goal_of(text)
+        return self._headline[1]
 
     def _on_progress(self, done: int, of: int) -> None:
         self._progress = done, of
@@ -266,6 +275,18 @@ def _url_id(name: str) -> str:
     """The name as one segment of a URL; no two names give the same."""
     data = os.fsencode(name.replace("/", "\0"))
     return re.sub(rb"[^A-Za-z0-9._\0-]", lambda match: b"~%02x" % match[0][0], data).replace(b"\0", b":").decode()
+
+
+def _goal_of(text: str) -> Goal | None:
+    """The headline of a spec; None where it has none, or cannot be read."""
+    try:
+        spec = yamls.parse(text, SPEC).data
+    except UserError:
+        return None
+    headline = spec.get("headline") if isinstance(spec, dict) else None
+    if not isinstance(headline, dict) or not isinstance(headline.get("cell"), str):
+        return None
+    return Goal(headline["cell"], headline.get("better") != "lower")
 
 
 def _duration(meta: dict[str, Any], status: str) -> float | None:
