@@ -15,6 +15,7 @@ from harness.report import RunScores
 from harness.report.charts import ChartOptions, ChartRun, Material
 from harness.report.charts import plot as draw_chart
 from harness.runtime.manifest import check_journals
+from harness.view_api import Scene, Transcript
 
 
 def material(runs: Sequence[Run]) -> Material:
@@ -30,8 +31,15 @@ def _source(run: Run) -> ChartRun:
 
         return replace(resolve.plan(run.spec, find(), Mock()), model=str(run.meta["model"]))
 
+    def scenes(transcript: Transcript) -> Sequence[Scene]:
+        from harness.viewer.views import Views
+
+        game = next((one for one in plan().conditions if one.id == transcript.condition), None)
+        played = (game.task, game.protocol) if game is not None else (None, None)
+        return Views(find()).scenes(transcript, *played)[0]
+
     scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline)
-    return ChartRun(scores, run.folder, plan)
+    return ChartRun(scores, run.folder, plan, scenes)
 
 
 def plot(options: argparse.Namespace) -> int:

@@ -27,6 +27,7 @@ CHARTS = {
     "scaling": "the headline against the size of the group",
     "pareto": "tokens or USD against the headline",
     "failures": "how episodes ended",
+    "tokens": "tokens of input and output",
     "heatmap": "who sent how much to whom",
     "network": "an episode's network with final answers",
     "calibration": "stated confidence against right answers",
@@ -112,7 +113,10 @@ def parser() -> argparse.ArgumentParser:
     drawing.add_argument("--condition", metavar="ID", help="episodes of this condition only")
     drawing.add_argument("--episode", metavar="ID", help="this episode (heatmap, network)")
 
-    report = _of_run(commands, "report", "print a run's tables again")
+    report = _command(
+        commands, "report", "results:report", "print runs' tables again, or all about them as one page", "RUN [RUN …]"
+    )
+    _runs(report)
     _table(report)
     _output(report)
     report.add_argument("--plots", metavar="DIR", help="also draw the spec's figures into this folder")
@@ -255,7 +259,7 @@ def _options(command: argparse._ActionsContainer, *names: str) -> None:
 
 
 def _output(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--output", metavar="FILE", help="write to a file instead of printing")
+    command.add_argument("-o", "--output", metavar="FILE", help="write to a file instead of printing")
 
 
 def _table(command: argparse.ArgumentParser) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from harness.cli.output import print_tables, published, readable, show, tables_named, write
 from harness.evaluation import Run, rescored, run_folder
-from harness.report import draw
+from harness.report import RunScores, draw
+from harness.report import leaderboard as merge
 from harness.report import messages as traffic
 from harness.runtime.manifest import META, check_journals, read_meta
 from harness.tables import Table
@@ -26,16 +27,25 @@ def score(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Print a run's tables again."""
-    done = Run.load(options.run)
-    tables = done.with_published(published(options))
+    """Print the tables of one or several runs again; as HTML a page with everything about them."""
+    runs = [Run.load(folder) for folder in options.runs]
+    tables = _merged(runs, options) if len(runs) > 1 else runs[0].with_published(published(options))
     if options.plots:
         for i, table in enumerate(table for table in tables if table.figure):
             file = Path(options.plots) / f"figure{i + 1}.png"
             file.parent.mkdir(parents=True, exist_ok=True)
             draw(table, file)
             print(f"figure: {file}")
-    return _show(tables, done, options)
+    if options.format != "html" or options.table:
+        return _show(tables, runs[0], options)
+    from harness.cli.charts import material  # these are heavier than tables
+    from harness.report.page import report_page
+
+    page = report_page(material(runs), tables, str(runs[0].spec.get("description", "")))
+    write(page, options.output)
+    if options.output:
+        print(f"report: {options.output}")
+    return 0
 
 
 def messages(options: argparse.Namespace) -> int:
@@ -53,6 +63,11 @@ def messages(options: argparse.Namespace) -> int:
         for i, (_, episode) in enumerate(groupby(rows, key=lambda row: row.episode)):
             traffic.heat_map(episode, figures / f"messages{i + 1}.png")
     return 0
+
+
+def _merged(runs: Sequence[Run], options: argparse.Namespace) -> list[Table]:
+    entries = [RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, run.headline) for run in runs]
+    return merge(entries, runs[0].compared(published(options)))
 
 
 def _show(tables: Sequence[Table], run: Run, options: argparse.Namespace) -> int:

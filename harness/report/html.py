@@ -1,8 +1,11 @@
-"""One self-contained HTML page of tables. Everything that comes from a model, a spec or a run is escaped."""
+"""HTML pages in one file: tables, and what every page has in common. Everything that comes from a model, a spec or a
+run is escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from itertools import groupby
 from typing import Final
@@ -13,49 +16,82 @@ from harness.tables import Table
 from .render import Grid, grid
 
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #1b1f24; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+:root { color-scheme: light dark; --ink: #1f2328; --dim: #59636e; --page: #fff; --band: #f6f8fa; --line: #d1d9e0;
+  --mark: #0969da; --good: #1a7f37; --bad: #bc4c00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #9198a1; --page: #0d1117; --band: #161b22;
+  --line: #3d444d; --mark: #58a6ff; --good: #3fb950; --bad: #f0883e; } }
+* { box-sizing: border-box; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: var(--ink);
+  background: var(--page); overflow-wrap: anywhere; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
 caption { text-align: left; font-weight: 600; padding: .5rem 0; }
-th, td { padding: .25rem .75rem; text-align: right; }
-thead th { border-bottom: 1px solid #8c959f; text-align: center; }
-.name { text-align: left; }
-tr.published { color: #57606a; font-style: italic; }
-tbody tr:nth-child(even) { background: #f6f8fa; }
-section { margin-bottom: 2.5rem; overflow-x: auto; }
-.notes { color: #57606a; font-size: .9em; padding-left: 1.2rem; }
+th, td { padding: .25rem .75rem; text-align: right; white-space: nowrap; }
+thead th { border-bottom: 1px solid var(--dim); text-align: center; }
+.name { text-align: left; font-weight: 500; }
+tr.published { color: var(--dim); font-style: italic; }
+tbody tr:nth-child(even) { background: var(--band); }
+section { margin-bottom: 2.5rem; }
+.wide { overflow-x: auto; max-width: 100%; }
+.wide + .wide, .notes + .wide { margin-top: 1.2rem; }
+.notes { color: var(--dim); font-size: .9em; padding-left: 1.2rem; }
 """
 _PUBLISHED: Final = ' class="published"'
 
 
 def page(title: str, tables: Iterable[Table]) -> str:
-    """A page that needs no other file and runs no script.
+    """A page of tables that needs no other file and runs no script.
 
     Args:
         title: heading of the page.
         tables: what to show, in order.
     """
-    sections = "".join(f"<section>{_table(table)}</section>\n" for table in tables)
+    sections = "".join(f"<section>{table_html(table)}</section>\n" for table in tables)
+    return document(title, f"<h1>{safe(title)}</h1>\n\n{sections}")
+
+
+def document(title: str, body: str, style: str = "", script: str = "") -> str:
+    """A whole page: it fetches nothing, and runs nothing but `script`, which its policy names by its hash."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy += f"; script-src 'sha256-{digest}'"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{_safe(title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><h1>{_safe(title)}</h1>\n\n{sections}</body></html>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{safe(title)}</title><style>{_STYLE}{style}</style></head>\n"
+        f"<body>{body}" + (f"<script>{script}</script>" if script else "") + "</body></html>\n"
     )
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table, kind: str = "") -> str:
+    """A table with its notes; `kind` is a class of CSS."""
     texts = grid(table)
     # A figure is shown as tidy rows, a table row by row: only the latter shows which row is published.
     published = [False] * len(texts.body) if table.figure else [row.published is not None for row in table.rows]
+    best: dict[int, list[int]] = {}
+    for line, column in texts.best:
+        best.setdefault(line, []).append(column)
     body = "".join(
-        f"<tr{_PUBLISHED if marked else ''}>{_cells(row, texts, i)}</tr>\n"
+        f"<tr{_PUBLISHED if marked else ''}>{_cells(row, texts.names, best.get(i, ()))}</tr>\n"
         for i, (row, marked) in enumerate(zip(texts.body, published, strict=True))
     )
-    notes = "".join(f"<li>{_safe(note)}</li>" for note in table.notes)
-    return (
-        f"<table><caption>{_safe(table.title)}</caption>\n<thead>{_header(texts)}</thead>\n<tbody>{body}</tbody></table>"
-        + (f'<ul class="notes">{notes}</ul>' if notes else "")
+    notes = "".join(f"<li>{safe(note)}</li>" for note in table.notes)
+    return _framed(f"<caption>{safe(table.title)}</caption>\n<thead>{_header(texts)}</thead>", body, kind) + (
+        f'<ul class="notes">{notes}</ul>' if notes else ""
     )
+
+
+def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
+    """A small table of texts; the first column has the rows' names."""
+    header = "".join(f'<th scope="col">{safe(column)}</th>' for column in columns)
+    body = "".join(f"<tr>{_cells([clean_name(cell) for cell in row], 1)}</tr>\n" for row in rows)
+    return _framed(f"<thead><tr>{header}</tr></thead>", body, kind)
+
+
+def _framed(head: str, body: str, kind: str) -> str:
+    of_kind = f' class="{kind}"' if kind else ""
+    return f'<div class="wide" tabindex="0"><table{of_kind}>{head}\n<tbody>{body}</tbody></table></div>'
 
 
 def _header(texts: Grid) -> str:
@@ -72,13 +108,13 @@ def _header(texts: Grid) -> str:
     return "".join(lines)
 
 
-def _cells(row: list[str], texts: Grid, line: int) -> str:
-    named = "".join(f'<th class="name" scope="row">{escape(cell)}</th>' for cell in row[: texts.names])
-    cells = [
-        f"<strong>{escape(cell)}</strong>" if (line, j) in texts.best else escape(cell) for j, cell in enumerate(row)
-    ]
-    return named + "".join(f"<td>{cell}</td>" for cell in cells[texts.names :])
+def _cells(row: Sequence[str], names: int, best: Collection[int] = ()) -> str:
+    """A row's cells; `best`: the numbers of those that stand out."""
+    named = "".join(f'<th class="name" scope="row">{escape(cell)}</th>' for cell in row[:names])
+    cells = [f"<strong>{escape(cell)}</strong>" if j in best else escape(cell) for j, cell in enumerate(row)]
+    return named + "".join(f"<td>{cell}</td>" for cell in cells[names:])
 
 
-def _safe(value: str) -> str:
+def safe(value: str) -> str:
+    """A name as HTML shows it."""
     return escape(clean_name(value))

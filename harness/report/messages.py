@@ -14,9 +14,9 @@ from typing import Any
 from harness import storage
 from harness.authoring.traffic import EVERY_OTHER
 from harness.errors import DataError, near
-from harness.printable import csv_cell
+from harness.printable import clean_name, csv_cell
 
-from .plots import literal, new_figure
+from .style import blank, styled, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,11 @@ def heat_map(rows: Iterable[MessageCount], path: Path) -> None:
         sender = agents[row.sender]
         for i in range(len(agents)) if row.receiver == EVERY_OTHER else [agents[row.receiver]]:
             matrix[sender][i] += row.messages if i != sender else 0
-    figure = new_figure()
-    figure.set_size_inches(5, 4.5)
-    axis = figure.subplots()
-    figure.colorbar(axis.imshow(matrix, cmap="viridis"), ax=axis, label="messages")
-    axis.set_xlabel("receiver")
-    axis.set_ylabel("sender")
-    axis.set_title(literal(pairs[0].episode), fontsize="small", wrap=True)
-    figure.savefig(path)
+    with styled():
+        figure = blank(4.5, 5)
+        axis = figure.subplots()
+        figure.colorbar(axis.imshow(matrix, cmap="viridis"), ax=axis, label="messages")
+        axis.set_xlabel("receiver")
+        axis.set_ylabel("sender")
+        axis.set_title(clean_name(pairs[0].episode), fontsize="small", wrap=True)
+        write(figure, path)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import DataError, SetupError
+from harness.errors import DataError
 from harness.printable import clean_name
 from harness.tables import SIMULATED, Table, error_of
 
 from .render import marks
+from .style import PALETTE, blank, styled, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,14 @@ def draw(table: Table, path: Path | None = None) -> Figure:
         SetupError: if matplotlib is not installed.
         DataError: if the table is no figure, has nothing to draw, or cannot be written.
     """
-    figure = new_figure()
+    with styled():
+        figure = _drawn(table)
+        if path is not None:
+            write(figure, path)
+    return figure
+
+
+def _drawn(table: Table) -> Figure:
     tidy = [{**row, "bar": _bar(row, table)} for row in table.long() if row["value"] is not None]
     if not table.figure or not tidy:
         raise DataError(
@@ -43,40 +51,22 @@ def draw(table: Table, path: Path | None = None) -> Figure:
             hint=None if table.figure else "Say `figure: bar`, `line` or `stacked` in its entry.",
         )
     panels = list(dict.fromkeys(row["panel"] for row in tidy))
-    figure.set_size_inches((1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2, 4)
+    figure = blank(4, (1.5 + 0.5 * len(_ticks(tidy))) * len(panels) + 2)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     paint = {"bar": _bars, "line": _lines, "stacked": _stack}[table.figure]
-    colours = {name: f"C{i}" for i, name in enumerate(_series(tidy))}  # a series looks the same in every panel
+    colours = {
+        name: PALETTE[i % len(PALETTE)] for i, name in enumerate(_series(tidy))
+    }  # a series looks the same in every panel
     for panel, axis in zip(panels, axes, strict=True):
         paint(axis, [row for row in tidy if row["panel"] == panel], colours)
-        axis.set_title(literal(panel))
-        axis.set_xlabel(literal(table.row_names[-1]))
-    axes[0].set_ylabel(literal(str(tidy[0]["metric"] or "value")))
+        axis.set_title(clean_name(panel))
+        axis.set_xlabel(clean_name(table.row_names[-1]))
+    axes[0].set_ylabel(clean_name(str(tidy[0]["metric"] or "value")))
     axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
-    figure.suptitle(literal(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""))
-    if path is not None:
-        try:
-            figure.savefig(path)
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot write the figure to {path}: {error}") from error
+    figure.suptitle(clean_name(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""))
     return figure
-
-
-def new_figure() -> Figure:
-    """An empty figure. Raises `SetupError` if matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        hint = 'Install it with: pip install "mas-eval-harness[plots]"'
-        raise SetupError("drawing figures needs matplotlib, which is not installed", hint=hint) from error
-    return Figure(layout="constrained")
-
-
-def literal(name: str) -> str:
-    """A "$" in a name would start a formula."""
-    return clean_name(name).replace("$", r"\$")
 
 
 def _ticks(tidy: _Tidy) -> list[str]:
@@ -84,7 +74,7 @@ def _ticks(tidy: _Tidy) -> list[str]:
 
 
 def _tick(row: dict[str, Any]) -> str:
-    return literal(str(row["x"])) + marks(row)
+    return clean_name(str(row["x"])) + marks(row)
 
 
 def _series(tidy: _Tidy) -> dict[str, list[dict[str, Any]]]:
@@ -104,7 +94,7 @@ def _bars(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     width = 0.8 / len(series)
     for i, (name, rows) in enumerate(series.items()):
         places = [ticks.index(_tick(row)) + (i - (len(series) - 1) / 2) * width for row in rows]
-        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=literal(name))
+        axis.bar(places, _values(rows), width, yerr=_errors(rows), color=colours[name], label=clean_name(name))
     _name_ticks(axis, ticks)
 
 
@@ -113,7 +103,7 @@ def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     ticks = _ticks(tidy)
     for name, rows in _series(tidy).items():
         places = [row["x"] if numeric else ticks.index(_tick(row)) for row in rows]
-        label, colour = literal(name), colours[name]
+        label, colour = clean_name(name), colours[name]
         axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=colour, marker="o", capsize=2)
     if not numeric:
         _name_ticks(axis, ticks)
@@ -125,7 +115,7 @@ def _stack(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
     for name, rows in _series(tidy).items():
         places = [ticks.index(_tick(row)) for row in rows]
         below = [height[place] for place in places]
-        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=literal(name))
+        axis.bar(places, _values(rows), bottom=below, color=colours[name], label=clean_name(name))
         for place, row in zip(places, rows, strict=True):
             height[place] += row["value"]
     _name_ticks(axis, ticks)

@@ -21,7 +21,7 @@ from .journal import (
     whole,
 )
 from .pending import PASSING, PendingFailures
-from .reading import JournalState, batches, confirmed
+from .reading import JournalState, batches, confirmed, in_batches, located, read_places
 
 __all__ = [
     "JOURNAL",
@@ -36,14 +36,17 @@ __all__ = [
     "batches",
     "confirmed",
     "end_line",
+    "in_batches",
     "journals",
     "lines",
+    "located",
     "move_line",
     "move_of",
     "of_worker",
     "outcome_line",
     "outcome_of",
     "read_json",
+    "read_places",
     "sealed",
     "whole",
     "write_atomically",

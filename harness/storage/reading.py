@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.api import Move
@@ -77,31 +77,44 @@ def _naming(path: Path, number: int) -> Iterator[None]:
         raise DataError(message, place=Place(str(path), number, 1)) from None
 
 
-def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
-    """(end line, batches of moves) of every finished episode, one episode in memory at a time."""
-    where: dict[str, array[int]] = {}  # of moves: offset and number of the file, in 8 bytes, however many there are
-    ends: dict[str, int] = {}
+def located(paths: Sequence[Path]) -> Iterator[Entry]:
+    """(place, line) of every line of these journals that counts; `read_places` finds it again by its place."""
     for file, path in enumerate(paths):
         for offset, line in confirmed(path):
-            if line.get("k") == "move":
-                where.setdefault(line["e"], array("Q")).append(offset * len(paths) + file)
-            elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
-                ends[line["e"]] = offset * len(paths) + file
+            yield offset * len(paths) + file, line
 
+
+def read_places(paths: Sequence[Path], places: Iterable[int]) -> Iterator[Line]:
+    """The lines at places that `located` gave for the same journals. Raises `DataError` where there is none."""
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(path.open("rb")) for path in paths]
-
-        def at(place: int) -> Line:
+        for place in places:
             offset, file = divmod(place, len(paths))
             files[file].seek(offset)
-            return json_object(files[file].readline(), paths[file])
+            yield json_object(files[file].readline(), paths[file])
 
-        for name, end in ends.items():
-            moves: dict[int, dict[int, Move]] = {}
-            with _naming(paths[end % len(paths)], 0):
-                for move in map(at, where.pop(name, ())):
-                    moves.setdefault(move["b"], {})[move["p"]] = move_of(move)
-                line, count = at(end), sum(map(len, moves.values()))
-                if count < line.get("moves", 0):  # more: of the batch in which the episode failed
-                    raise DataError(f"journal: {count} of the {line['moves']} moves of episode {name}: lines are gone")
-                yield line, [[moves[b][p] for p in sorted(moves[b])] for b in sorted(moves)]
+
+def in_batches(end: Line, moves: Iterable[Line], path: Path) -> list[list[Move]]:
+    """An episode's moves, batch by batch. Raises `DataError`, which names the journal, where some are gone."""
+    ordered: dict[int, dict[int, Move]] = {}
+    with _naming(path, 0):
+        for move in moves:
+            ordered.setdefault(move["b"], {})[move["p"]] = move_of(move)
+        count = sum(map(len, ordered.values()))
+        if count < end.get("moves", 0):  # more: of the batch in which the episode failed
+            raise DataError(f"journal: {count} of the {end['moves']} moves of episode {end['e']}: lines are gone")
+        return [[ordered[b][p] for p in sorted(ordered[b])] for b in sorted(ordered)]
+
+
+def batches(*paths: Path, episodes: set[str] | None = None) -> Iterator[tuple[Line, list[list[Move]]]]:
+    """(end line, batches of moves) of every finished episode, one episode in memory at a time."""
+    where: dict[str, array[int]] = {}  # of moves: their places, in 8 bytes, however many there are
+    ends: dict[str, int] = {}
+    for place, line in located(paths):
+        if line.get("k") == "move":
+            where.setdefault(line["e"], array("Q")).append(place)
+        elif line.get("k") == "end" and (episodes is None or line["e"] in episodes):
+            ends[line["e"]] = place
+    lines_of_ends = read_places(paths, ends.values())
+    for name, (place, end) in zip(list(ends), zip(ends.values(), lines_of_ends, strict=True), strict=True):
+        yield end, in_batches(end, read_places(paths, where.pop(name, ())), paths[place % len(paths)])

@@ -51,7 +51,7 @@ def test_secrets_never_reach_the_record(capsys: pytest.CaptureFixture[str], tmp_
     assert "sk-123" not in json.dumps(json.loads((tmp_path / "r" / "run.json").read_text())["command"])
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex", "json", "html"])
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex", "json"])
 def test_report_and_score_print_the_tables_again(capsys: pytest.CaptureFixture[str], tmp_path: Path, form: str) -> None:
     eval_toy(capsys, tmp_path / "r", "--quiet")
     code, out, _ = invoke(capsys, "report", str(tmp_path / "r"), "--format", form)

@@ -2,70 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-import harness
-from harness.api import Completion
-from harness.engine_api import Request
-from harness.engines.mock import Mock
 from tests.helpers.commands import invoke
-
-HOSTILE = "<script>alert(1)</script>\u202e$x_{"
-PANEL = {
-    "name": "panel",
-    "task": {"use": "arithmetic", "size": 8, "terms": 2},
-    "protocol": {
-        "use": "darkforest",
-        "agents": 3,
-        "confidence": "line",
-        "terms": ["confidence"],
-        "coordinate": "never",
-    },
-    "prompts": "ensembles/standard",
-    "metrics": ["score"],
-    "tables": [{"title": "Right", "rows": "model", "cell": "score"}],
-}
-
-
-def calculator(wrong_from: int, tokens: int) -> Callable[[Request], Completion]:
-    """Answers sums rightly that have fewer terms, each with a confidence of 0.9 or 0.6."""
-
-    def reply(request: Request) -> Completion:
-        question = request.thread.messages[-1]["content"]
-        sums = re.findall(r"[-+*() \d]{5,}", question)
-        value = eval(max(sums, key=len))
-        wrong = len(re.findall(r"\d+", max(sums, key=len))) >= wrong_from
-        text = f"#### {value + wrong}\nConfidence: {0.6 if value % 2 else 0.9}"
-        return Completion(text, finish_reason="stop", input_tokens=50, output_tokens=tokens)
-
-    return reply
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Finished runs: two models on sums of 2 and 4 terms, a panel with confidences, networks played by policies."""
-    folder = tmp_path_factory.mktemp("runs")
-    sums = ["task.size=5", "matrix.terms=[2,4]"]
-    for name, wrong_from, tokens in (("small", 3, 10), (HOSTILE, 9, 90)):
-        model = Mock(model=name, function=calculator(wrong_from, tokens))
-        place = folder / ("small" if name == "small" else "hostile")
-        harness.evaluate("arithmetic", model, overrides=sums, output_path=place)
-    harness.evaluate(PANEL, Mock(model="panelist", function=calculator(9, 10)), output_path=folder / "panel")
-    harness.evaluate("agentsnet_quick", limit=1, output_path=folder / "network")
-    return folder
-
 
 KINDS = [
     ("scaling", ["small", "hostile"], ["Terms", "Accuracy ↑", "small"]),
     ("pareto", ["small", "hostile"], ["Tokens an episode ↓", "Accuracy ↑", "small"]),
     ("failures", ["small", "hostile"], ["Episodes, %", "Model", "solved", "unsolved"]),
     ("heatmap", ["network"], ["Sender", "Receiver", "Messages an episode"]),
-    ("network", ["network"], ["Group 1"]),
+    ("network", ["network"], ["1", "2"]),
     ("calibration", ["panel"], ["Stated confidence", "Right answers, share", "Answers"]),
 ]
 
@@ -112,9 +61,14 @@ def test_what_was_chosen_is_said_and_can_be_chosen(
 @pytest.mark.parametrize(
     ("folder", "more", "error", "hint"),
     [
-        ("network", ["--kind", "scaling"], "the group's size, or another number, is the same in all episodes", ""),
-        ("network", ["--kind", "pareto"], "policies played, which use no tokens", "failures, heatmap, network."),
-        ("small", ["--kind", "network"], "all agents reach one another", "scaling, pareto, failures"),
+        ("panel", ["--kind", "scaling"], "the group's size, or another number, is the same in all episodes", ""),
+        (
+            "network",
+            ["--kind", "pareto"],
+            "policies played, which use no tokens",
+            "scaling, failures, heatmap, network.",
+        ),
+        ("small", ["--kind", "network"], "no task on networks", "scaling, pareto, failures"),
         ("small", ["--kind", "calibration"], "no agent states a confidence", "scaling, pareto, failures"),
         ("small", ["--kind", "heatmap"], "does not record who sent messages", "scaling, pareto, failures"),
         ("small", ["--kind", "scaling", "--x", "term"], "no episode has the label 'term'", "Did you mean terms?"),
@@ -139,7 +93,7 @@ def test_what_is_lacking_is_said_in_a_line(
 def test_a_figure_has_a_form_and_a_place(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = ("plot", str(runs / "small"), "--kind", "scaling", "-o")
     code, _, err = invoke(capsys, *plot, str(tmp_path / "f.jpg"))
-    assert code == 2 and "a figure is svg, png or pdf" in err
+    assert code == 2 and "it is svg, png or pdf" in err
     code, _, err = invoke(capsys, *plot, str(tmp_path / "missing" / "f.svg"))
     assert code == 2 and "cannot write the figure" in err
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import DataError, UserError
+from harness.report.style import inline, styled, write
 
 from .calibration import calibration
 from .chart import Chart
@@ -20,12 +21,13 @@ from .network import network
 from .pareto import pareto
 from .scaling import scaling
 from .sources import ChartOptions, ChartRun, Headline, Material
-from .style import inline, styled, write
+from .tokens import tokens
 
 KINDS: Final[dict[str, Callable[[Material, ChartOptions], Chart]]] = {
     "scaling": scaling,
     "pareto": pareto,
     "failures": failures,
+    "tokens": tokens,
     "heatmap": heatmap,
     "network": network,
     "calibration": calibration,

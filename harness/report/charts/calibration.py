@@ -16,12 +16,12 @@ from harness.api import Case, Task
 from harness.authoring.questions import is_right, score_of
 from harness.config.plan import episode_id
 from harness.errors import DataError
+from harness.report.style import FAINT, guide, label, legend, look
 from harness.tables import text
 from harness.tables.stats import wilson
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material
-from .style import FAINT, guide, label, legend, look
 from .tally import confidence
 
 if TYPE_CHECKING:

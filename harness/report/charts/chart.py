@@ -37,7 +37,7 @@ class Chart:
 
     def figure(self) -> Figure:
         """The figure; within `harness.report.charts.style.styled`."""
-        from .style import blank
+        from harness.report.style import blank
 
         figure = blank(self.height, self.width)
         self.paint(figure)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import DataError
+from harness.report.style import FAINT, label
 from harness.tables import SIMULATED, EpisodeScore, text
 
 from .chart import Chart
 from .sources import ChartOptions, Headline, Material, Played
-from .style import FAINT, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,6 @@ COLORS: Final = {
     ENGINE: "#0072B2",
     FAILED: "#8C6BB1",
 }
-_HATCH: Final = {UNREADABLE: "///", TRUNCATED: "\\\\\\", LIMIT: "xx", ENGINE: "..", FAILED: "++"}
 _PARTIAL: Final = ("score", "partial")
 _MOST: Final = 40
 
@@ -46,6 +45,8 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
     counts: dict[str, Counter[str]] = {}
     simulated = set()
     for one in material.played():
+        if not headline.counts(one.score):
+            continue
         group = text(one.score.labels.get(by))
         counts.setdefault(group, Counter())[ending(one)] += 1
         if one.score.uses_ground_truth:
@@ -67,8 +68,7 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
         left = [0.0] * len(counts)
         for kind in kinds:
             shares = [100 * count[kind] / count.total() for count in counts.values()]
-            bars = axis.barh(places, shares, left=left, height=0.68, color=COLORS[kind], label=kind, linewidth=0,
-                             hatch=_HATCH.get(kind), edgecolor="white")  # fmt: skip
+            bars = axis.barh(places, shares, left=left, height=0.68, color=COLORS[kind], label=kind)
             texts = [f"{share:.0f}" if share >= 9 else "" for share in shares]
             axis.bar_label(bars, texts, label_type="center", color="white", fontsize=7, fontweight="bold")
             left = [a + b for a, b in zip(left, shares, strict=True)]
@@ -85,7 +85,7 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
         "failures",
         f"How episodes ended, by {material.shown(by)}",
         f"Share of episodes by how they ended, a bar for each {material.shown(by)}. "
-        f"Solved is {label(headline.name)} {int(headline.higher_is_better)}. "
+        f"Solved means that {label(headline.name)} is {int(headline.higher_is_better)}. "
         "An episode that was not solved counts once, under the gravest of: failed, engine error, limit reached, "
         "cut-off reply, unreadable reply.",
         (material.shown(by), "episodes", *kinds),
@@ -103,7 +103,7 @@ def _ending(material: Material, headline: Headline) -> Callable[[Played], str]:
         if metric.bounds == (0, 1) and name.rpartition("/")[2] in _PARTIAL
     ]
 
-    numbers = (score.number(headline.metric) for score in material.scores)
+    numbers = (score.number(headline.metric) for score in material.scores if headline.counts(score))
     if any(x is not None and not 0 <= x <= 1 for x in numbers):
         raise DataError(
             f"{headline.name} is not a number from 0 to 1: it does not say which episodes were solved",

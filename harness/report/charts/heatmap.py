@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.authoring.traffic import EVERY_OTHER
 from harness.errors import DataError, near
-from harness.report.messages import messages
+from harness.report.messages import counted
+from harness.report.style import FAINT, compact, label
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material
-from .style import FAINT, compact, label
+from .tally import Tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,15 +23,16 @@ _MOST = 400
 
 def heatmap(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` where the protocol records no messages, or none was sent."""
-    source, condition, agents, episodes = _chosen(material, choice)
+    source, tally, condition, agents, ends = _chosen(material, choice)
+    episodes = len(ends)
     place = {agent: i for i, agent in enumerate(agents)}
     sums = [[0.0] * len(agents) for _ in agents]
-    for row in messages(source.folder, condition):
-        if row.agents != agents or choice.episode not in (None, row.episode) or row.sender not in place:
-            continue
-        i = place[row.sender]
-        for j in range(len(agents)) if row.receiver == EVERY_OTHER else [place[row.receiver]]:
-            sums[i][j] += row.messages if i != j else 0
+    for line in tally.lines(ends):
+        _, pairs = counted(line["outcome"]["facts"])
+        for sender, receiver, count, _ in pairs:
+            i = place[sender]
+            for j in range(len(agents)) if receiver == EVERY_OTHER else [place[receiver]]:
+                sums[i][j] += count if i != j else 0
     matrix = [[x / episodes for x in row] for row in sums]
     total = sum(map(sum, matrix))
     if not total:
@@ -87,26 +90,30 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
     )
 
 
-def _chosen(material: Material, choice: ChartOptions) -> tuple[ChartRun, str | None, tuple[str, ...], int]:
-    """(run, condition, agents, episodes) of what is drawn: by default where most messages an episode were sent."""
+_Chosen = tuple[ChartRun, Tally, str, tuple[str, ...], Sequence[int]]
+
+
+def _chosen(material: Material, choice: ChartOptions) -> _Chosen:
+    """(run, its tally, condition, agents, places of ends) of what is drawn: by default where most messages an episode
+    were sent."""
     if choice.episode is not None:
-        for one in material.played():
-            if one.score.id == choice.episode:
-                source = material.sources[one.run]
-                rows = (row for row in messages(source.folder, one.score.condition) if row.episode == choice.episode)
-                if (first := next(rows, None)) is None:
-                    raise DataError(f"no messages to draw: no agent of {choice.episode} sent one")
-                return source, one.score.condition, first.agents, 1
+        for source, tally in zip(material.sources, material.tallies, strict=True):
+            if (place := tally.ends.get(choice.episode)) is None:
+                continue
+            for (condition, agents), talk in tally.talk.items():
+                if place in talk.ends:
+                    return source, tally, condition, agents, [place]
+            raise DataError(f"no messages to draw: {choice.episode} does not record who sent messages to whom")
         ids = [score.id for score in material.scores]
-        raise DataError(f"there is no episode {choice.episode!r}", hint=near(choice.episode, ids))
+        raise DataError(f"there is no finished episode {choice.episode!r}", hint=near(choice.episode, ids))
     kept = {score.condition for score in material.scores}
     groups = [
-        (talk.messages / talk.episodes, -i, source, condition, agents, talk.episodes)
-        for i, source in enumerate(material.sources)
-        for (condition, agents), talk in material.tallies[i].talk.items()
+        (talk.messages / len(talk.ends), source, tally, condition, agents, talk.ends)
+        for source, tally in zip(material.sources, material.tallies, strict=True)
+        for (condition, agents), talk in tally.talk.items()
         if condition in kept
     ]
     if not groups:
         raise DataError("no messages to draw: the protocol does not record who sent messages to whom")
-    _, _, source, condition, agents, episodes = max(groups, key=lambda group: group[:2])
-    return source, condition, agents, episodes
+    _, source, tally, condition, agents, ends = max(groups, key=lambda group: group[0])
+    return source, tally, condition, agents, ends

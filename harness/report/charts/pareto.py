@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import DataError
+from harness.report.style import FAINT, compact, guide, label, legend, look
 from harness.tables import SIMULATED, EpisodeScore, build, text
 
 from .chart import Chart, arrow, unit_interval
 from .sources import ChartOptions, Material
-from .style import FAINT, compact, guide, label, legend, look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,12 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
     in_usd = all(model in material.prices for model in material.models)
     costs: defaultdict[str, list[float]] = defaultdict(list)
     for one in material.played():
-        if one.score.error is None and one.use.input is not None and one.use.output is not None:
+        if (
+            headline.counts(one.score)
+            and one.score.error is None
+            and one.use.input is not None
+            and one.use.output is not None
+        ):
             price = material.prices.get(one.score.model)
             paid = (one.use.input * price.input + one.use.output * price.output) / 1e6 if in_usd and price else None
             costs[text(one.score.labels.get(by))].append(one.use.input + one.use.output if paid is None else paid)
@@ -46,7 +51,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         models_played = any(use.calls for tally in material.tallies for use in tally.uses.values())
         why = "the engine reports no tokens" if models_played else "policies played, which use no tokens"
         raise DataError(f"no cost to draw: {why}")
-    entry = material.pooled({"title": headline.name, "rows": by, "cell": headline.metric})
+    entry = headline.by(by)
     groups: dict[str, list[EpisodeScore]] = {}
     for score in material.scores:
         groups.setdefault(text(score.labels.get(by)), []).append(score)
@@ -80,7 +85,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
                           label=label(point.name), markerfacecolor=fill, **how)  # fmt: skip
             if direct:
                 side = -1 if point.cost > middle else 1
-                axis.annotate(label(point.name), (point.cost, point.value), (6 * side, 3), textcoords="offset points",
+                axis.annotate(label(point.name), (point.cost, point.value), (6 * side, 4), textcoords="offset points",
                               ha="left" if side > 0 else "right", color=how["color"], fontsize=7)  # fmt: skip
         spread = [point.cost for point in points]
         if min(spread) > 0 and max(spread) / min(spread) >= 20:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, near
 from harness.report.render import marks
+from harness.report.style import compact, guide, label, legend, look, name_lines
 from harness.tables import build
 
 from .chart import Chart, arrow, unit_interval
 from .sources import SIZES, ChartOptions, Material, numeric
-from .style import compact, guide, label, legend, look, name_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,8 +28,7 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
     material.way(by)
     if by == x:
         raise DataError(f"{x!r} is along the axis and makes no lines", hint="Choose another label with --by.")
-    entry = {"title": headline.name, "rows": x, "columns": by, "cell": headline.metric, "figure": "line"}
-    table = build(material.pooled(entry), material.scores, material.metrics)
+    table = build(headline.by(x, columns=(by,), figure="line"), material.scores, material.metrics)
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(table.long(), key=lambda row: float(row["x"])):
         if row["value"] is not None:
@@ -49,7 +48,7 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
             low = [row["value"] if row["low"] is None else row["low"] for row in line]
             high = [row["value"] if row["high"] is None else row["high"] for row in line]
             axis.plot(xs, ys, label=label(name), **look(i))
-            axis.fill_between(xs, low, high, color=look(i)["color"], alpha=0.15, linewidth=0)
+            axis.fill_between(xs, low, high, color=look(i)["color"], alpha=0.2, linewidth=0)
         places = sorted({row["x"] for line in lines.values() for row in line})
         if places[0] > 0 and places[-1] / places[0] >= _WIDE:
             axis.set_xscale("log", base=2)

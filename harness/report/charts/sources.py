@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from harness.api import Metric
 from harness.config.plan import Plan
 from harness.errors import DataError, near
 from harness.report.leaderboard import RunScores, combined
 from harness.tables import EpisodeScore, Price, TableSpec, text
+from harness.view_api import Scene, Transcript
 
 from .tally import Tally, Use, tally
 
@@ -25,11 +26,19 @@ _FEW: Final = 12
 
 @dataclass(frozen=True)
 class ChartRun:
-    """A finished run: its numbers, its folder, and its plan, which is only made where a chart needs the cases."""
+    """A finished run.
+
+    Attributes:
+        run: its numbers.
+        folder: where its journals are.
+        plan: makes its plan, for charts that need the cases.
+        scenes: makes what the project's views draw of an episode, one scene for the start and one a round.
+    """
 
     run: RunScores
     folder: Path
     plan: Callable[[], Plan]
+    scenes: Callable[[Transcript], Sequence[Scene]]
 
 
 @dataclass(frozen=True)
@@ -53,12 +62,33 @@ class ChartOptions:
 
 @dataclass(frozen=True)
 class Headline:
-    """The number that says how well a run went: its metric, the name that tables give it, and whether more is
-    better."""
+    """The number that says how well a run went.
 
-    metric: str
-    name: str
+    Attributes:
+        table: the number as a table: which metric, of which episodes, called what.
+        higher_is_better: whether more is better.
+    """
+
+    table: TableSpec
     higher_is_better: bool = True
+
+    @property
+    def metric(self) -> str:
+        """The metric."""
+        return self.table.cells[0]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.table.title
+
+    def by(self, *rows: str, columns: tuple[str, ...] = (), figure: Literal["line"] | None = None) -> TableSpec:
+        """The number for the values of labels: means over all episodes, with 95 % intervals."""
+        return replace(self.table, rows=rows, columns=columns, figure=figure, aggregate="pooled")
+
+    def counts(self, score: EpisodeScore) -> bool:
+        """Whether an episode is among those that the number is about."""
+        return all(text(score.labels.get(label)) in values for label, values in self.table.where.items())
 
 
 @dataclass(frozen=True)
@@ -125,30 +155,19 @@ class Material:
 
     def headline(self, metric: str | None = None) -> Headline:
         """The headline, or the metric that stands for it. Raises `DataError` for one that does not exist."""
-        declared = self.sources[0].run.headline
-        if declared is not None and metric in (None, declared.metric):
-            return Headline(declared.metric, declared.table.title, declared.better == "higher")
-        tables = self.sources[0].run.tables
-        plain = [cell for table in tables if not table.compare for cell in table.cells if cell in self.metrics]
-        own = next((name for name in (*plain, *self.metrics) if name), None)
-        chosen = metric or own
-        if chosen is None:
-            raise DataError("the spec has no metric", hint="A chart needs one: give the spec `metrics:`.")
-        if chosen not in self.metrics:
-            raise DataError(f"there is no metric {chosen!r}", hint=near(chosen, self.metrics))
-        return Headline(chosen, self.shown(chosen))
+        own = self.sources[0].run.headline
+        if own is not None and metric in (None, own.metric):
+            name = own.table.title if own.declared else self.shown(own.metric)
+            return Headline(replace(own.table, title=name[:1].upper() + name[1:]), own.better == "higher")
+        if metric is None or metric not in self.metrics:
+            raise DataError(f"there is no metric {metric!r}", hint=near(str(metric), self.metrics))
+        entry = {"title": self.shown(metric), "rows": "model", "cell": metric, "error": "interval"}
+        return Headline(TableSpec.parse({**entry, "aggregate": "pooled"}))
 
     def shown(self, name: Any) -> str:
         """A label, its value or a metric, as the spec's tables call it."""
         plain = text(name)
         return next((t.labels[plain] for t in self.sources[0].run.tables if plain in t.labels), plain)
-
-    def pooled(self, entry: Mapping[str, Any]) -> TableSpec:
-        """A table's entry, with means over all episodes and 95 % intervals."""
-        metric = entry["cell"]
-        numbers = (score.numbers.get(metric) for score in self.scores if score.error is None)
-        zeros_and_ones = all(x in (0, 1) for x in numbers if x is not None)
-        return TableSpec.parse({**entry, "aggregate": "pooled", "error": "wilson" if zeros_and_ones else "t"})
 
     def only(self, condition: str | None) -> Material:
         """The same with one condition's episodes alone. Raises `DataError` for one that does not exist."""

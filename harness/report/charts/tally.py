@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness import storage
+from harness.api import Move
 from harness.errors import DataError
 from harness.report import messages as traffic
 
@@ -51,10 +52,10 @@ class Use:
 
 @dataclass(slots=True)
 class Talk:
-    """Messages of the episodes of one condition with the same agents."""
+    """Messages of the episodes of one condition with the same agents; `ends`: where these episodes' ends stand."""
 
-    episodes: int = 0
     messages: int = 0
+    ends: array[int] = field(default_factory=lambda: array("Q"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +65,55 @@ class Tally:
     Attributes:
         uses: episode → what it used.
         talk: (condition, agents) → how much they said, where the protocol records who sent to whom.
-        stated: moves whose action has a confidence.
+        stated: agent → its moves that state a confidence.
+        paths: the journals.
+        ends, moves: episode → the places of its end and of its moves, for `harness.storage.read_places`.
     """
 
+    paths: list[Path]
     uses: dict[str, Use] = field(default_factory=dict)
     talk: dict[tuple[str, tuple[str, ...]], Talk] = field(default_factory=dict)
     stated: Counter[str] = field(default_factory=Counter)
+    ends: dict[str, int] = field(default_factory=dict)
+    moves: dict[str, array[int]] = field(default_factory=dict)
+
+    def lines(self, places: Iterable[int]) -> Iterator[storage.Line]:
+        """The journals' lines at these places."""
+        return storage.read_places(self.paths, places)
+
+    def end(self, episode: str) -> storage.Line:
+        """The end of a finished episode."""
+        return next(self.lines([self.ends[episode]]))
+
+    def batches(self, episode: str) -> list[list[Move]]:
+        """The moves of a finished episode, batch by batch. Raises `DataError` where some are gone."""
+        return storage.in_batches(self.end(episode), self.lines(self.moves.get(episode, ())), self.paths[0])
 
 
 def tally(folder: Path) -> Tally:
     """Read a run's journals once, a line at a time. Raises `DataError` if one is damaged."""
-    done = Tally()
+    done = Tally(storage.journals(folder))
     open_uses: dict[str, Use] = {}
-    for _, line in chain.from_iterable(map(storage.confirmed, storage.journals(folder))):
+    for place, line in storage.located(done.paths):
         try:
-            _take(done, open_uses, line)
+            _take(done, open_uses, place, line)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{folder}: not a line of a journal: {type(error).__name__}: {error}") from None
     return done
 
 
-def _take(done: Tally, open_uses: dict[str, Use], line: Mapping[str, Any]) -> None:
+def _take(done: Tally, open_uses: dict[str, Use], place: int, line: Mapping[str, Any]) -> None:
     kind = line.get("k")
     if kind == "move":
         _add(open_uses.setdefault(line["e"], Use()), line)
+        done.moves.setdefault(line["e"], array("Q")).append(place)
         if confidence(line.get("a")) is not None:
             done.stated[line["s"]] += 1
     elif kind == "end":
         done.uses[line["e"]] = open_uses.pop(line["e"], Use())
+        done.ends[line["e"]] = place
         if line.get("outcome") is not None:
-            _listen(done.talk, line)
+            _listen(done.talk, place, line)
 
 
 def confidence(action: Any) -> float | None:
@@ -118,7 +138,7 @@ def _add(use: Use, line: Mapping[str, Any]) -> None:
                 setattr(use, name, (getattr(use, name) or 0) + count)
 
 
-def _listen(talk: dict[tuple[str, tuple[str, ...]], Talk], line: Mapping[str, Any]) -> None:
+def _listen(talk: dict[tuple[str, tuple[str, ...]], Talk], place: int, line: Mapping[str, Any]) -> None:
     facts = line["outcome"].get("facts", {})
     if not isinstance(facts.get("sent"), dict):
         return
@@ -126,5 +146,5 @@ def _listen(talk: dict[tuple[str, tuple[str, ...]], Talk], line: Mapping[str, An
     if len(agents) < 2:
         return
     entry = talk.setdefault((str(line.get("condition")), agents), Talk())
-    entry.episodes += 1
+    entry.ends.append(place)
     entry.messages += sum(count for _, _, count, _ in counts)

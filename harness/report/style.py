@@ -53,7 +53,6 @@ _SETTINGS: Final[dict[str, Any]] = {
     "xtick.color": INK,
     "ytick.color": INK,
     "text.parse_math": False,
-    "hatch.linewidth": 0.5,
     "savefig.dpi": 300,
     "svg.fonttype": "none",
     "svg.hashsalt": "harness",
@@ -96,7 +95,7 @@ def write(figure: Figure, path: Path) -> None:
     form = path.suffix.removeprefix(".").lower()
     if form not in FORMATS:
         hint = f"{near(form, FORMATS)} End its name in .svg, .png or .pdf."
-        raise DataError(f"cannot draw {path}: a figure is svg, png or pdf", hint=hint)
+        raise DataError(f"cannot write the figure to {path}: it is svg, png or pdf", hint=hint)
     undated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     try:
         figure.savefig(path, format=form, metadata=undated.get(form))
@@ -115,7 +114,8 @@ def inline(figure: Figure, name: str, title: str, description: str) -> str:
         title, description: what a screen reader says instead.
     """
     buffer = io.BytesIO()
-    figure.patch.set_visible(False)
+    for patch in (figure.patch, *(axis.patch for axis in figure.axes)):
+        patch.set_visible(False)
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
     for parent in list(root.iter()):
@@ -130,7 +130,8 @@ def inline(figure: Figure, name: str, title: str, description: str) -> str:
     width, height = (float(x) for x in root.get("viewBox", "0 0 1 1").split()[2:])
     body = "".join(ElementTree.tostring(child, encoding="unicode", short_empty_elements=False) for child in root)
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{name}-title {name}-desc">'
+        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width: {1.4 * width:.0f}pt" role="img"'
+        f' aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{escape(clean_name(title))}</title>'
         f'<desc id="{name}-desc">{escape(clean_name(description))}</desc>{body}</svg>'
     )

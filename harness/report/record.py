@@ -1,0 +1,85 @@
+"""What exactly was run, and how to run it again: run.json and spec.yaml as a page shows them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from harness.printable import clean
+from harness.report.charts import Material
+from harness.tables import text
+
+from .html import plain_table, safe
+
+_LONGEST: Final = 2_000
+_SPEC: Final = 20_000
+
+
+def record_html(material: Material) -> str:
+    """A folded record for each run; the only one is open."""
+    is_open = " open" if len(material.sources) == 1 else ""
+    return "".join(
+        f"<details{is_open}><summary>{safe(text(source.run.run.get('run')))}: "
+        f"{safe(text(source.run.run.get('model')))}</summary>{_run(source.run.run, source.folder)}</details>\n"
+        for source in material.sources
+    )
+
+
+def _run(meta: Mapping[str, Any], folder: Path) -> str:
+    again = command(meta)
+    repeat = f"<p>Run it again:</p><pre>{escape(clean(again))}</pre>" if again else ""
+    return plain_table(("", ""), _facts(meta), "record") + repeat + _spec(folder)
+
+
+def command(meta: Mapping[str, Any]) -> str | None:
+    """The command line that made the run; None where Python made it."""
+    words = [str(word) for word in meta.get("command") or []]
+    if not words or Path(words[0]).name not in ("harness", "__main__.py"):
+        return None
+    return shlex.join(["harness", *words[1:]])[:_LONGEST]
+
+
+def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    git, hardware = meta.get("git") or {}, meta.get("hardware") or {}
+    commit = git.get("commit")
+    rows: dict[str, Any] = {
+        "spec": f"{text(meta.get('spec'))}, digest {text(meta.get('spec_digest'))[:12]}",
+        "model": meta.get("model"),
+        "sampling": meta.get("generation_kwargs"),
+        "engine": meta.get("engine_args"),
+        "constrained decoding": meta.get("constrained"),
+        "versions": meta.get("versions"),
+        "git": f"{commit}{' with changes' if git.get('dirty') else ''}" if commit else None,
+        "hardware": hardware,
+        "started": meta.get("start"),
+        "ended": meta.get("end"),
+        "duration": f"{meta['duration']:,.1f} s" if isinstance(meta.get("duration"), int | float) else None,
+        "engine report": meta.get("engines"),
+        "graded again": meta.get("graded_again"),
+    }
+    for name, value in rows.items():
+        if value not in (None, {}, [], False, {"model": {}}):
+            yield name, _short(_plain(value))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping) and all(not isinstance(x, Mapping | list) for x in value.values()):
+        return ", ".join(f"{name} {text(x)}" for name, x in value.items())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]} …"
+
+
+def _spec(folder: Path) -> str:
+    try:
+        body = (folder / "spec.yaml").read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+    more = f"\n… {len(body) - _SPEC:,} more characters" if len(body) > _SPEC else ""
+    return f"<details><summary>spec.yaml, resolved</summary><pre>{escape(clean(body[:_SPEC]))}{more}</pre></details>"
