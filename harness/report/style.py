@@ -96,7 +96,7 @@ def write(figure: Figure, path: Path) -> None:
     if form not in FORMATS:
         hint = f"{near(form, FORMATS)} End its name in .svg, .png or .pdf."
         raise DataError(f"cannot write the figure to {path}: it is svg, png or pdf", hint=hint)
-    undated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    undated: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
     try:
         figure.savefig(path, format=form, metadata=undated.get(form))
     except (OSError, ValueError) as error:

@@ -118,7 +118,7 @@ def test_examples_show_prompts_replies_and_actions(
     badges = re.findall(r'<b class="badge \w+">([^<]+)</b>', text)
     assert badges == ["solved", "solved", "not solved", "not solved", "the shortest"]
     said = " ".join(page.texts)
-    assert "######" in said and "Confidence: 0." in said and "reasoning" in page.texts
+    assert "End your reply with a line like this" in said and "Confidence: 0." in said and "reasoning" in page.texts
 
 
 def test_a_long_episode_is_shown_in_part(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
