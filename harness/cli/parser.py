@@ -131,6 +131,20 @@ def parser() -> argparse.ArgumentParser:
     _output(board)
     _format(board)
 
+    versus = _command(
+        commands, "compare", "standings:compare", "test the difference between two runs, case by case", "RUN_A RUN_B"
+    )
+    versus.add_argument("runs", nargs="+", metavar="RUN", help="two runs; or one, with --label")
+    text = "compare two values of a label of one run, such as --label protocol P2P SFS"
+    versus.add_argument("--label", nargs=3, metavar=("LABEL", "A", "B"), help=text)
+    versus.add_argument(
+        "--where", action="append", default=[], metavar="LABEL=VALUE", help="only these episodes; repeatable"
+    )
+    text = "these metrics (default: the headline, what stands beside it, and those of the first table)"
+    versus.add_argument("--metrics", metavar="NAME,…", help=text)
+    _output(versus)
+    versus.add_argument("--format", choices=FORMATS, default="text", help="of tables (default: text)")
+
     traffic = _of_run(commands, "messages", "print which agent sent how many messages to which in a run")
     traffic.add_argument("--condition", metavar="ID", help="of this condition only")
     traffic.add_argument("--format", choices=("csv", "json"), default="csv", help="of the data (default: csv)")

@@ -11,15 +11,16 @@ from pathlib import Path
 
 from harness.cli.output import published, readable, show, tables_named
 from harness.config import resolve
+from harness.config.plan import QUESTIONS
 from harness.config.project import find
-from harness.errors import DataError, UserError
+from harness.errors import DataError, UserError, near
 from harness.evaluation import Run, execute, run_folder
-from harness.report import Comparable, RunScores, Standings, grouped, overall, standings
+from harness.report import Comparable, RunScores, Standings, comparison, grouped, overall, standings
 from harness.report import leaderboard as merge
 from harness.report.standings import Role
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
-from harness.tables import Table
+from harness.tables import HeadlineSpec, Table
 
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
@@ -51,6 +52,92 @@ def leaderboard(options: argparse.Namespace) -> int:
     for line in apart:
         print(f"not shown: {line}", file=sys.stderr)
     return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Two runs, or two parts of one, case by case."""
+    a, b, first, second = _sides(options)
+    pairs = comparison.pair(a, b, _questions(a, b))
+    headline = first.headline
+    chosen = options.metrics.split(",") if options.metrics else _usual(first, headline)
+    for name in chosen:
+        if name not in first.metrics or name not in second.metrics:
+            both = [name for name in first.metrics if name in second.metrics]
+            raise DataError(f"there is no metric {name!r} on both sides", hint=near(name, both))
+    titles = {key: value for table in reversed(first.table_specs) for key, value in table.labels.items()}
+    tables = [
+        comparison.differences(a, b, pairs),
+        comparison.compared(a, b, pairs, headline, chosen, titles),
+        comparison.most_different(a, b, pairs, headline),
+    ]
+    if options.format == "csv":
+        tables = tables[1:]
+    show(tables, options.format, f"{b.name} against {a.name}", options.output)
+    return 0
+
+
+def _sides(options: argparse.Namespace) -> tuple[comparison.Side, comparison.Side, Run, Run]:
+    """A and B with their runs, as the options name them: two runs, or one and the values of a label."""
+    count = len(options.runs)
+    if count != (1 if options.label else 2):
+        hint = "Give two run folders, or one and `--label LABEL A B`: the label's values on the two sides."
+        there = "one run" if count == 1 else f"{count} runs"
+        raise DataError(f"{there} and {'a' if options.label else 'no'} label: nothing to compare", hint=hint)
+    where = dict(entry.partition("=")[::2] for entry in options.where)
+    runs = [Run.load(folder) for folder in options.runs]
+    if options.label:
+        label, *values = options.label
+        run = runs[0]
+        parts = [comparison.part(run.scores, {**where, label: value}, run.folder.name) for value in values]
+        a, b = (
+            comparison.Side(value, str(run.folder), run.meta, run.spec, scores, label)
+            for value, scores in zip(values, parts, strict=True)
+        )
+        return a, b, run, run
+    names = _told_apart(runs)
+    a, b = (
+        comparison.Side(name, str(run.folder), run.meta, run.spec, comparison.part(run.scores, where, name))
+        for name, run in zip(names, runs, strict=True)
+    )
+    return a, b, runs[0], runs[1]
+
+
+def _told_apart(runs: Sequence[Run]) -> list[str]:
+    """The models' names if they differ, else the folders'."""
+    models = [str(run.meta["model"]) for run in runs]
+    folders = [run.folder.name or str(run.folder) for run in runs]
+    if models[0] != models[1]:
+        return models
+    return folders if folders[0] != folders[1] else [str(run.folder) for run in runs]
+
+
+def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
+    """The headline, what stands beside it, and the metrics of the spec's first table."""
+    first = next((table.cells for table in run.table_specs), ())
+    return [name for name in dict.fromkeys([headline.metric, *first, *headline.beside]) if name in run.metrics]
+
+
+def _questions(a: comparison.Side, b: comparison.Side) -> tuple[comparison.Digest, comparison.Digest] | None:
+    """What the cases of both ask; None where run.json says that all are the same, or they are one run's."""
+    asked = [(side.run.get("cases") or {}).get(QUESTIONS) for side in (a, b)]
+    if a.run is b.run or (asked[0] is not None and asked[0] == asked[1]):
+        return None
+    try:
+        return _digests(a), _digests(b)
+    except UserError as error:
+        print(f"not checked whether cases of one id ask the same: {' '.join(error.message.split())}", file=sys.stderr)
+        return None
+
+
+def _digests(side: comparison.Side) -> comparison.Digest:
+    from harness.engines.mock import Mock
+
+    wanted = {(score.condition, score.case) for score in side.scores}
+    return {
+        (condition.id, case.id): comparison.case_digest((case.public, case.private, case.topology))
+        for condition, case, repeat in resolve.plan(side.spec, find(), Mock()).episodes()
+        if repeat == 0 and (condition.id, case.id) in wanted
+    }
 
 
 def _print(

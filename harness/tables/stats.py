@@ -303,7 +303,8 @@ def bootstrap(strata: Iterable[Stratum], resamples: int = 10_000, seed: int = 0)
     for cluster, x in (pair for stratum in strata for pair in stratum):
         clusters.setdefault(cluster, []).append(x)
     sums = sorted((math.fsum(numbers), len(numbers)) for numbers in clusters.values())
-    if len({total / count for total, count in sums}) < 2:
+    ends = {total / count for total, count in sums}
+    if len(ends) < 2:
         return None
     import numpy
 
@@ -315,7 +316,7 @@ def bootstrap(strata: Iterable[Stratum], resamples: int = 10_000, seed: int = 0)
         drawn = parts[picks].sum(axis=1)
         means.append(drawn[:, 0] / drawn[:, 1])
     low, high = numpy.quantile(numpy.concatenate(means), [0.025, 0.975])
-    return float(low), float(high)
+    return max(float(low), min(ends)), min(float(high), max(ends))  # a sum may round beyond them
 
 
 def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:

@@ -1,0 +1,356 @@
+"""Two runs, or two parts of one, case by case: what differs between them, and whether their numbers do."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from harness.api import Metric
+from harness.config.spec import SHOWN, Spec
+from harness.errors import DataError, near
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
+from harness.tables.scores import cluster_of, finite, numbers
+
+Key = tuple[str, ...]
+"""What makes a pair: the values of the labels that both sides sweep, the case, the repeat."""
+Digest = Mapping[tuple[str, str], str]
+"""(condition, case) → a digest of what the case asks."""
+
+MOST: Final = 10
+"""How many cases that differ are listed."""
+_COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
+    "a": ("A", "quantity"),
+    "b": ("B", "quantity"),
+    "difference": ("B − A", "quantity"),
+    "t_p": ("paired t p", "pvalue"),
+    "exact_p": ("exact p", "pvalue"),
+    "p_holm": ("p (Holm)", "pvalue"),
+    "detectable": ("detectable", "quantity"),
+    "pairs": ("pairs", "count"),
+}
+_UNNAMED: Final = (*SHOWN, "models", "generation_kwargs", "executor", "baseline", "fit")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, or the episodes of it in which a label has a value.
+
+    Attributes:
+        name: what tables call it.
+        folder: where the run is.
+        run: its run.json.
+        spec: its spec.
+        scores: the episodes.
+        label: the label whose value makes this side of a run.
+    """
+
+    name: str
+    folder: str
+    run: Mapping[str, Any]
+    spec: Spec
+    scores: Sequence[EpisodeScore]
+    label: str | None = None
+
+    def swept(self) -> dict[str, dict[str, str]]:
+        """Label of the matrix → condition → value, over the conditions of the episodes."""
+        there = {score.condition for score in self.scores}
+        labels: dict[str, dict[str, str]] = {}
+        for variant in self.spec.variants():
+            if variant.id in there:
+                for label, value in variant.labels.items():
+                    labels.setdefault(label, {})[variant.id] = text(value)
+        labels.pop(self.label or "", None)
+        return labels
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Episodes of the same case on both sides.
+
+    Attributes:
+        both: (episode of A, episode of B).
+        alone: how many episodes of A and of B have no counterpart.
+        unlike: how many pairs of one id were left out because their cases are not the same.
+        apart: label → its value on each side, where the sides' conditions differ.
+    """
+
+    both: Sequence[tuple[EpisodeScore, EpisodeScore]]
+    alone: tuple[int, int]
+    unlike: int = 0
+    apart: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def pair(a: Side, b: Side, digests: tuple[Digest, Digest] | None = None) -> Pairs:
+    """The episodes that played the same case.
+
+    Args:
+        a, b: the sides.
+        digests: what the cases of both ask, where it is not certain that cases of one id are the same.
+
+    Raises:
+        DataError: if a side has several episodes for one of the other's, or no case is common.
+    """
+    first, second = a.swept(), b.swept()
+    common = [label for label in first if label in second and {*first[label].values()} & {*second[label].values()}]
+    apart: dict[str, tuple[str, str]] = {}
+    for label in dict.fromkeys([*first, *second]):
+        if label not in common:
+            one, other = (sorted({*side.get(label, {}).values()}) for side in (first, second))
+            for side, values in ((a, one), (b, other)):
+                if len(values) > 1:
+                    hint = f"Choose one: --where {label}={values[0]}"
+                    raise DataError(f"{side.name} has several values of {label}: {', '.join(values)}", hint=hint)
+            apart[label] = (one[0] if one else "–", other[0] if other else "–")
+    mine = {_key(score, first, common): score for score in a.scores}
+    theirs = {_key(score, second, common): score for score in b.scores}
+    matching = [key for key in mine if key in theirs]
+    same = [key for key in matching if not digests or _same(mine[key], theirs[key], digests)]
+    if not same:
+        raise DataError(_nothing_common(a, b, bool(matching)), hint=_HINT)
+    alone = len(mine) - len(same), len(theirs) - len(same)
+    return Pairs([(mine[key], theirs[key]) for key in same], alone, len(matching) - len(same), apart)
+
+
+_HINT: Final = "Only runs that played the same cases can be compared case by case; `harness leaderboard` ranks others."
+
+
+def _key(score: EpisodeScore, swept: Mapping[str, Mapping[str, str]], common: Sequence[str]) -> Key:
+    repeat = score.id.rpartition("/")[2]
+    return (*(swept[label].get(score.condition, "–") for label in common), score.case, repeat)
+
+
+def _same(a: EpisodeScore, b: EpisodeScore, digests: tuple[Digest, Digest]) -> bool:
+    one, other = digests[0].get((a.condition, a.case)), digests[1].get((b.condition, b.case))
+    return one is not None and one == other
+
+
+def _nothing_common(a: Side, b: Side, ids: bool) -> str:
+    if ids:
+        return f"{a.name} and {b.name} have no case in common: cases with the same id ask other questions"
+    example = ", ".join(next(iter(s.case for s in side.scores), "none") for side in (a, b))
+    return f"{a.name} and {b.name} have no case in common (the first of each: {example})"
+
+
+def case_digest(parts: Hashable) -> str:
+    """A digest of what a case asks."""
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ------------------------------------------------------------------------------------ what differs
+
+
+def differences(a: Side, b: Side, pairs: Pairs) -> Table:
+    """What differs between the sides, by their run.json and their specs: a row each."""
+    lines: dict[str, tuple[str, str]] = dict(pairs.apart)
+    if a.label is None or a.run is not b.run:
+        lines |= _recorded(a, b)
+    elif a.label is not None:
+        lines = {a.label: (a.name, b.name), **lines}
+    rows = [Row({"what": what}, (what, _short(one), _short(other)), ()) for what, (one, other) in lines.items()]
+    notes = () if rows else ("Nothing that was recorded differs: model, spec, prompts, sampling, code and versions.",)
+    names = ("", f"A: {a.name}", f"B: {b.name}")
+    return Table("What differs", ("what", "a", "b"), (), (), tuple(rows), row_names=names, notes=notes)
+
+
+def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
+    lines: dict[str, tuple[str, str]] = {}
+
+    def compare(what: str, one: Any, other: Any) -> None:
+        if one != other:
+            lines[what] = ("–" if one is None else text(one), "–" if other is None else text(other))
+
+    compare("model", a.run.get("model"), b.run.get("model"))
+    facts = [side.run.get("identity") or {} for side in (a, b)]
+    flat = [_flat({key: value for key, value in side.spec.data.items() if key not in _UNNAMED}) for side in (a, b)]
+    for path in dict.fromkeys([*flat[0], *flat[1]]):
+        compare(path, flat[0].get(path), flat[1].get(path))
+    for what in ("generation_kwargs", "engine"):
+        settings = [
+            _flat((side.run if what == "generation_kwargs" else fact).get(what) or {})
+            for side, fact in zip((a, b), facts, strict=True)
+        ]
+        for path in dict.fromkeys([*settings[0], *settings[1]]):
+            compare(f"{what}.{path}", settings[0].get(path), settings[1].get(path))
+    words = [fact.get("prompts") or {} for fact in facts]
+    for name in words[0]:
+        if name in words[1] and words[0][name] != words[1][name]:
+            compare(f"words of the prompts {name}", words[0][name][:12], words[1][name][:12])
+    for part in ("play", "task", "metrics"):
+        code = [(side.run.get("code") or {}).get(part) or {} for side in (a, b)]
+        for name in code[0]:
+            if name in code[1] and code[0][name] != code[1][name]:
+                compare(f"code of {name}", code[0][name][:12], code[1][name][:12])
+    versions = [side.run.get("versions") or {} for side in (a, b)]
+    for name in dict.fromkeys([*versions[0], *versions[1]]):
+        compare(f"version of {name}", versions[0].get(name), versions[1].get(name))
+    return lines
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Dotted path → value of a nested mapping; lists are values."""
+    if not isinstance(value, Mapping) or not value:
+        return {path: value} if path else {}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        found |= _flat(item, f"{path}.{key}" if path else str(key))
+    return found
+
+
+def _short(value: str, most: int = 60) -> str:
+    return value if len(value) <= most else value[: most - 1] + "…"
+
+
+# --------------------------------------------------------------------------------------- the tests
+
+
+def compared(
+    a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec, metrics: Sequence[str], titles: Mapping[str, str]
+) -> Table:
+    """A row a metric: both means over the pairs, their difference with a 95 % interval, and tests of it.
+
+    The interval is a percentile interval from 10,000 resamples of clusters (`stats.bootstrap`). `t_p` is a paired t
+    test with clustered errors, `exact_p` McNemar's exact test of zeros and ones and otherwise the sign test over
+    clusters. Holm's correction runs over the p-value that fits each metric (`stats.difference_pvalue`). `detectable` is
+    the smallest difference that the t test would find in four of five such comparisons. A metric that has no pair of
+    numbers is left out.
+    """
+    tests = {name: _tested(pairs, headline, name) for name in metrics}
+    tests = {name: test for name, test in tests.items() if test["pairs"] or name == headline.metric}
+    rows, chosen, lacking = [], [*tests.values()], [name for name in metrics if name not in tests]
+    adjusted = iter(stats.holm([test["p"] for test in chosen if test["p"] is not None]))
+    for name, test in tests.items():
+        values = {**test, "p_holm": None if test["p"] is None else next(adjusted)}
+        n = int(test["pairs"] or 0)
+        cells = [Cell(finite(values[column]), n=n) for column in _COLUMNS]
+        if interval := test["interval"]:
+            cells[2] = replace(cells[2], low=interval[0], high=interval[1])
+        title = headline.title if name == headline.metric else titles.get(name, name)
+        rows.append(Row({"metric": name}, (title,), tuple(cells), name))
+    return Table(
+        title=f"{b.name} against {a.name}, paired by case",
+        row_labels=("metric",),
+        column_labels=("statistic",),
+        columns=tuple(Column({"statistic": key}, (name,), form=form) for key, (name, form) in _COLUMNS.items()),
+        rows=tuple(rows),
+        row_names=("Metric",),
+        error="interval",
+        digits={name: _digits(test) for name, test in tests.items()},
+        notes=tuple(_notes(a, b, pairs, headline, chosen, lacking)),
+    )
+
+
+def _tested(pairs: Pairs, headline: HeadlineSpec, metric: str) -> dict[str, Any]:
+    both = [(x, y) for x, y in pairs.both if None not in (x.number(metric), y.number(metric))]
+    first, second = numbers([x for x, _ in both], metric), numbers([y for _, y in both], metric)
+    keys = [cluster_of(x, headline.table.cluster) for x, _ in both]
+    stratum = [(key, y - x) for key, x, y in zip(keys, first, second, strict=True)]
+    spread, exact = stats.clustered([stratum]), [x for _, x in stratum]
+    if spread.clusters < spread.n:
+        sums: dict[Hashable, float] = {}
+        for key, x in stratum:
+            sums[key] = sums.get(key, 0.0) + x
+        exact = [x if abs(x) > 1e-12 else 0.0 for x in sums.values()]
+    return {
+        "a": statistics.fmean(first) if first else None,
+        "b": statistics.fmean(second) if second else None,
+        "difference": spread.value,
+        "interval": stats.bootstrap([stratum]),
+        "t_p": stats.paired([stratum]).pvalue,
+        "exact_p": stats.sign_test(exact),
+        "p": stats.difference_pvalue([stratum]),
+        "detectable": stats.detectable(spread.stderr, spread.df) if spread.stderr else None,
+        "pairs": spread.n,
+        "clusters": spread.clusters,
+    }
+
+
+def _digits(test: Mapping[str, Any]) -> int:
+    largest = max(abs(test[side] or 0) for side in ("a", "b"))
+    return 0 if largest >= 1000 else 1 if largest >= 100 else 3
+
+
+def _notes(
+    a: Side,
+    b: Side,
+    pairs: Pairs,
+    headline: HeadlineSpec,
+    tests: Sequence[Mapping[str, Any]],
+    lacking: Sequence[str],
+) -> Iterable[str]:
+    yield (
+        "In brackets: 95 % bootstrap interval of the difference (percentiles of 10,000 resamples of "
+        f"{'clusters' if any(t['clusters'] < t['pairs'] for t in tests) else 'pairs'}, seed 0)."
+    )
+    if count := sum(test["p"] is not None for test in tests):
+        yield (
+            "paired t p: two-sided paired t test; exact p: McNemar's exact test of zeros and ones, the sign test of "
+            "other numbers; p (Holm): the exact p of zeros and ones, the t test's otherwise, after Holm's correction "
+            f"for the {'one test' if count == 1 else f'{count} tests'} of this table."
+        )
+        yield "detectable: the smallest difference that the t test finds with 80 % power at 0.05, at this many pairs."
+    if lacking:
+        yield f"No pair has numbers for {', '.join(lacking)}."
+    if headline.table.cluster and any(test["clusters"] < test["pairs"] for test in tests):
+        yield f"Errors take pairs with equal {', '.join(headline.table.cluster)} as one observation (clustered)."
+    if any(pairs.alone):
+        yield f"{pairs.alone[0]} episodes of {a.name} and {pairs.alone[1]} of {b.name} are in no pair."
+    if pairs.unlike:
+        yield f"{pairs.unlike} pairs of equal case ids are left out: their cases are not the same."
+    for side, episodes in ((a, [x for x, _ in pairs.both]), (b, [y for _, y in pairs.both])):
+        if failed := sum(score.error is not None for score in episodes):
+            yield f"{failed} of {len(episodes)} episodes of {side.name} failed or were not run: in no number."
+
+
+def most_different(a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec) -> Table:
+    """The pairs in which the headline differs most, with the ids of both episodes."""
+    metric = headline.metric
+    found = []
+    for x, y in pairs.both:
+        one, other = x.number(metric), y.number(metric)
+        if one is not None and other is not None and one != other:
+            found.append((x, y, one, other))
+    found.sort(key=lambda entry: (-abs(entry[3] - entry[2]), entry[0].id))
+    one_id = all(x.id == y.id for x, y, _, _ in found)
+    names = ("Episode",) if one_id else ("Episode of A", "Episode of B")
+    rows = [
+        Row({"a": x.id, "b": y.id}, (x.id,) if one_id else (x.id, y.id), (Cell(p, n=1), Cell(q, n=1), Cell(q - p, n=1)))
+        for x, y, p, q in found[:MOST]
+    ]
+    notes = [f"{len(found)} of {len(pairs.both)} pairs differ in {headline.table.title}; these differ most."]
+    notes += [f"Look at them: `harness view {side.folder}` ({letter})." for letter, side in (("A", a), ("B", b))]
+    return Table(
+        title="Cases that differ most",
+        row_labels=("a",) if one_id else ("a", "b"),
+        column_labels=("side",),
+        columns=tuple(Column({"side": name}, (name,), metric) for name in ("A", "B", "B − A")),
+        rows=tuple(rows),
+        row_names=names,
+        digits=3,
+        notes=tuple(notes if found else [f"No pair differs in {headline.table.title}."]),
+    )
+
+
+def part(scores: Iterable[EpisodeScore], where: Mapping[str, str], name: str) -> list[EpisodeScore]:
+    """The episodes whose labels have these values.
+
+    Raises:
+        DataError: if there is none, naming the values there are.
+    """
+    kept = list(scores)
+    for label, value in where.items():
+        there = {text(score.labels.get(label)) for score in kept if label in score.labels}
+        if not there:
+            labels = {label for score in kept for label in score.labels}
+            raise DataError(f"no episode of {name} has the label {label!r}", hint=near(label, labels))
+        kept = [score for score in kept if text(score.labels.get(label)) == value]
+        if not kept:
+            raise DataError(f"no episode of {name} has {label} {value!r}", hint=near(value, there))
+    return kept
+
+
+def common_metrics(a: Mapping[str, Metric], b: Mapping[str, Metric], names: Sequence[str]) -> list[str]:
+    """The metrics of `names` that both sides have, in order, each once."""
+    return [name for name in dict.fromkeys(names) if name in a and name in b]

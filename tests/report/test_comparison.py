@@ -1,0 +1,238 @@
+"""`harness compare`: what differs between two runs, in words and numbers, case by case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import evaluate
+from harness.tables import stats
+from tests.helpers.commands import invoke
+
+Capsys = pytest.CaptureFixture[str]
+SILO = ["matrix.agents=[2]", "matrix.problem=[global_maximum, prefix_sum]"]
+
+
+def played(folder: Path, spec: str, *overrides: str, model: str | None = None, **more: object) -> Path:
+    """A run in `folder`."""
+    return evaluate(spec, model, overrides=overrides, output_path=folder, **more).folder  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of SILO-Bench and of sums, each with one thing changed."""
+    top = tmp_path_factory.mktemp("compare")
+    played(top / "oracle", "silo_quick", *SILO)
+    played(top / "silent", "silo_quick", *SILO, "baseline=silo/silent")
+    played(top / "rounds", "silo_quick", *SILO, "protocol.max_rounds=7")
+    played(top / "reminder", "silo_quick", *SILO, "prompts=silo/reminder")
+    played(top / "p2p", "silo_quick", *SILO, "matrix.protocol=[P2P]")
+    played(top / "sfs", "silo_quick", *SILO, "matrix.protocol=[SFS]", "baseline=silo/silent")
+    played(top / "seed", "silo_quick", *SILO, seed=7)
+    for temperature in (0.0, 1.0):
+        overrides = ["task.size=10", f"generation_kwargs.temperature={temperature}"]
+        played(top / f"mock{temperature:.0f}", "arithmetic", *overrides, model="mock")
+    return top
+
+
+def compare(capsys: Capsys, *arguments: object) -> tuple[int, str, str]:
+    return invoke(capsys, "compare", *map(str, arguments))
+
+
+def differing(out: str) -> dict[str, list[str]]:
+    """The rows of the first table."""
+    lines = out.partition("\n\n\n")[0].splitlines()[4:]
+    return {line.split()[0]: line.split()[1:] for line in lines if line and not line.startswith("Nothing")}
+
+
+def test_two_players_of_the_same_cases(runs: Path, capsys: Capsys) -> None:
+    code, out, err = compare(capsys, runs / "silent", runs / "oracle")
+    assert (code, err) == (0, "")
+    assert out.startswith("What differs\n")
+    assert differing(out) == {"model": ["silo/silent", "silo/oracle"]}
+    assert "silo/oracle against silo/silent, paired by case" in out
+    headline = next(line for line in out.splitlines() if line.startswith("Success rate ↑"))
+    assert headline.split()[3:5] == ["0.500", "1.000"] and headline.split()[-1] == "6"
+    assert "6 of 6 pairs differ in Success rate; these differ most." in out
+    assert f"Look at them: `harness view {runs / 'oracle'}` (B)." in out
+    assert "protocol=P2P,agents=2,problem=prefix_sum/II-11-n2-0/0" in out
+
+
+@pytest.mark.parametrize(
+    ("other", "what", "sides"),
+    [
+        ("rounds", "protocol.max_rounds", ["20", "7"]),
+        ("reminder", "prompts", ["silo/standard", "silo/reminder"]),
+    ],
+)
+def test_what_differs_is_said_in_words(other: str, what: str, sides: list[str], runs: Path, capsys: Capsys) -> None:
+    code, out, _ = compare(capsys, runs / "oracle", runs / other)
+    assert (code, differing(out)) == (0, {what: sides})
+    assert f"{other} against oracle, paired by case" in out
+
+
+def test_two_settings_of_sampling(runs: Path, capsys: Capsys) -> None:
+    code, out, _ = compare(capsys, runs / "mock0", runs / "mock1")
+    assert (code, differing(out)) == (0, {"generation_kwargs.temperature": ["0.0", "1.0"]})
+
+
+def test_a_run_beside_itself_differs_in_nothing(runs: Path, capsys: Capsys) -> None:
+    code, out, _ = compare(capsys, runs / "oracle", runs / "oracle")
+    assert code == 0
+    assert "Nothing that was recorded differs" in out and "No pair differs in Success rate." in out
+
+
+def test_two_values_of_a_swept_label_in_one_run(runs: Path, capsys: Capsys) -> None:
+    code, out, _ = compare(capsys, runs / "oracle", "--label", "protocol", "P2P", "BP")
+    assert (code, differing(out)) == (0, {"protocol": ["P2P", "BP"]})
+    assert "BP against P2P, paired by case" in out
+    assert next(line for line in out.splitlines() if line.startswith("Success rate ↑")).split()[-1] == "2"
+
+
+def test_runs_whose_matrix_has_other_values_pair_over_what_they_share(runs: Path, capsys: Capsys) -> None:
+    code, out, _ = compare(capsys, runs / "p2p", runs / "sfs", "--format", "json")
+    what, tests, cases = json.loads(out)
+    assert code == 0
+    assert {row["names"][0] for row in what["rows"]} >= {"protocol", "model"}
+    assert [cell["value"] for cell in tests["rows"][0]["cells"]][-1] == 2
+    assert all(row["key"]["a"] != row["key"]["b"] for row in cases["rows"])
+    code, out, _ = compare(capsys, runs / "p2p", runs / "oracle", "--where", "protocol=P2P")
+    assert (code, "paired by case" in out) == (0, True)
+
+
+def test_several_values_on_one_side_need_a_choice(runs: Path, capsys: Capsys) -> None:
+    spec = {
+        "extends": "silo_quick",
+        "name": "unswept",
+        "protocol": {"channel": "mailbox"},
+        "tables": [],
+        "matrix": {"protocol": None, "agents": [2], "problem": ["global_maximum", "prefix_sum"]},
+    }
+    evaluate(spec, output_path=runs / "unswept")
+    code, _, err = compare(capsys, runs / "oracle", runs / "unswept")
+    assert code == 2
+    assert err == ("error: oracle has several values of protocol: BP, P2P, SFS\n  Choose one: --where protocol=BP\n")
+    code, out, _ = compare(capsys, runs / "p2p", runs / "unswept")
+    assert (code, differing(out)["protocol"]) == (0, ["P2P", "–"])
+
+
+def test_cases_of_one_id_that_are_not_the_same_make_no_pairs(runs: Path, capsys: Capsys) -> None:
+    code, _, err = compare(capsys, runs / "oracle", runs / "seed")
+    assert (code, "oracle and seed have no case in common: cases with the same id ask other questions" in err) == (
+        2,
+        True,
+    )
+
+
+def test_runs_without_a_common_case_are_refused_in_a_sentence(runs: Path, capsys: Capsys) -> None:
+    code, out, err = compare(capsys, runs / "oracle", runs / "mock0")
+    assert (code, out, len(err.splitlines())) == (2, "", 2)
+    assert "have no case in common" in err or "several values" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["oracle"], "one run and no label: nothing to compare"),
+        (["oracle", "silent", "rounds"], "3 runs and no label"),
+        (["oracle", "silent", "--label", "protocol", "P2P", "BP"], "2 runs and a label"),
+        (["oracle", "--label", "protocl", "P2P", "BP"], "no episode of oracle has the label 'protocl'"),
+        (["oracle", "--label", "protocol", "P2P", "XX"], "no episode of oracle has protocol 'XX'"),
+        (["oracle", "silent", "--metrics", "solvd"], "there is no metric 'solvd' on both sides"),
+        (["oracle", "nowhere"], "folder not found"),
+    ],
+)
+def test_mistakes_are_explained(arguments: Sequence[str], message: str, runs: Path, capsys: Capsys) -> None:
+    given = [runs / x if i == 0 or x in ("silent", "rounds", "nowhere") else x for i, x in enumerate(arguments)]
+    code, out, err = compare(capsys, *given)
+    assert (code, out) == (2, "")
+    assert message in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv", "json", "html"])
+def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_path: Path, capsys: Capsys) -> None:
+    file = tmp_path / "out"
+    code, *_ = compare(capsys, runs / "silent", runs / "oracle", "--format", form, "--output", file)
+    text = file.read_text("utf-8")
+    assert code == 0
+    assert "prefix" in text
+    assert ("p_holm" if form in ("csv", "json") else "Holm") in text
+
+
+def test_the_same_numbers_every_time(runs: Path, capsys: Capsys) -> None:
+    assert compare(capsys, runs / "silent", runs / "oracle") == compare(capsys, runs / "silent", runs / "oracle")
+
+
+# ---------------------------------------------------------------------------------- the statistics
+
+samples = st.lists(st.floats(-1, 1), min_size=2, max_size=15)
+
+
+@given(samples, st.randoms())
+def test_the_bootstrap_does_not_depend_on_the_order(values: list[float], random: object) -> None:
+    stratum = [*enumerate(values)]
+    shuffled = list(stratum)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    interval = stats.bootstrap([stratum], 200)
+    assert interval == stats.bootstrap([shuffled], 200)
+    if interval:
+        assert min(values) <= interval[0] <= interval[1] <= max(values)
+
+
+def test_the_bootstrap_is_scipys_up_to_chance() -> None:
+    values = numpy.random.default_rng(0).normal(0.3, 1, 40)
+    theirs = scipy.stats.bootstrap((values,), numpy.mean, method="percentile", rng=1).confidence_interval
+    assert stats.bootstrap([[*enumerate(values.tolist())]]) == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+def test_the_bootstrap_resamples_clusters() -> None:
+    wide = stats.bootstrap([[(i // 10, float(i // 10 % 2)) for i in range(60)]])
+    narrow = stats.bootstrap([[(i, float(i // 10 % 2)) for i in range(60)]])
+    assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
+    assert stats.bootstrap([[("one", 0.0), ("one", 1.0)]]) is None
+    assert stats.bootstrap([[("one", 0.5), ("two", 0.5)]]) is None
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), max_size=30))
+def test_mcnemars_exact_test_is_the_binomial_one(differences: list[float]) -> None:
+    above, below = differences.count(1.0), differences.count(-1.0)
+    ours = stats.sign_test(differences)
+    assert ours == (scipy.stats.binomtest(above, above + below).pvalue if above + below else None)
+    assert stats.difference_pvalue([[*enumerate(differences)]]) == ours
+
+
+@given(st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=3, max_size=20))
+def test_the_paired_test_is_scipys(differences: list[float]) -> None:
+    test = stats.paired([[*enumerate(differences)]])
+    if len({*differences}) == 1:
+        assert test.pvalue is None
+        return
+    theirs = scipy.stats.ttest_1samp(differences, 0)
+    assert (test.statistic, test.pvalue) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-6, abs=1e-12)
+
+
+def test_differences_that_do_not_vary_have_a_pvalue_by_the_number_of_clusters() -> None:
+    constant = [stats.difference_pvalue([[(i, 0.5) for i in range(n)]]) for n in (1, 2, 6, 20)]
+    assert constant[0] is None
+    # One more cluster without a difference: 0.5 six times and 0 once, 0.5 · 6/7 over a standard error of 0.5/7.
+    by_hand = scipy.stats.ttest_1samp([0.5] * 6 + [0.0], 0).pvalue
+    assert constant[2] == pytest.approx(by_hand)
+    assert constant[1] > constant[2] > constant[3]
+    assert stats.difference_pvalue([[(i, 0.0) for i in range(6)]]) is None
+
+
+def test_the_detectable_difference_is_found_in_four_of_five_comparisons() -> None:
+    n, generator = 30, numpy.random.default_rng(3)
+    found = 0
+    smallest = stats.detectable(1 / n**0.5, n - 1)
+    for sample in generator.normal(smallest, 1, (2000, n)):
+        found += scipy.stats.ttest_1samp(sample, 0).pvalue < 0.05
+    assert found / 2000 == pytest.approx(0.8, abs=0.03)
+    assert stats.detectable(None, 3) is None
