@@ -121,7 +121,7 @@ class Node:
         id: unique in the scene; of an agent its name.
         label: what stands beside it; by default its id.
         x, y: its place from 0 to 1, from the top left; None: the page puts all nodes on a ring.
-        kind: "agent" (a circle) or "thing" (a small square).
+        kind: "agent" (a circle), "thing" (a small square) or "surface" (a large disc behind all others).
         color: index of a color of the page's palette, from 0; None: no color.
         text: its value at the moment, in a few characters: a color's name, a number, a vote.
         marks: words for its state. The page draws "leader", "conflict", "waiting", "active", "eating", "byzantine",
@@ -168,12 +168,16 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A small table of texts. The first cell of a row names the row; with `heat` all others are numbers or empty."""
+    """A small table of texts. The first cell of a row names the row; with `heat` all others are numbers or empty.
+
+    `note` explains it in a line.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     heat: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

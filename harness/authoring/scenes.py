@@ -110,8 +110,7 @@ def verdict(transcript: Transcript) -> str:
     for name in ("solved", "success", "score"):
         value = transcript.grade.get(name)
         if value is not None:
-            word = "Solved" if value >= 1 else "Not solved" if value <= 0 else "Partly solved"
-            return f"{word} ({name} {value:g})."
+            return "Solved." if value >= 1 else "Not solved." if value <= 0 else f"Partly solved ({name} {value:.3g})."
     return "The episode is over."
 
 

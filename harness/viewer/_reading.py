@@ -13,7 +13,7 @@ import signal
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -172,10 +172,12 @@ class _Jobs:
         from harness.runtime import transcripts  # noqa: F401 - what the first job needs
 
     def tables(self, folder: str) -> str:
-        """The run's tables as one JSON list."""
+        """The run's tables as one JSON list, each with its texts as reports show them (`grid`)."""
         from harness.evaluation import Run
+        from harness.report.render import grid
 
-        return dumped([table.to_json() for table in Run.load(folder, self._project).tables])
+        tables = Run.load(folder, self._project).tables
+        return dumped([{**table.to_json(), "grid": asdict(grid(table))} for table in tables])
 
     def episode(self, folder: str, stamp: str, name: str, batches: Any, end: Any, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` are entries to add."""

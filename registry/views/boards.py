@@ -15,6 +15,9 @@ from ..channels._board import Board
 
 _STORE = "shared files"
 _MATRIX = 60
+_KEY = (
+    "→ message · ⇉ broadcast · ↓ inbox · R W D file read, written, deleted · ? list · · wait · ✓ answer · ! unreadable"
+)
 _LETTERS = {
     "send_message": "→", "broadcast_message": "⇉", "receive_messages": "↓", "list_agents": "?", "list_files": "?",
     "read_file": "R", "write_file": "W", "delete_file": "D", "wait": "·", "submit_result": "✓",
@@ -25,10 +28,7 @@ _LETTERS = {
 class Boards(View):
     """Who sent to whom, what each agent did in each round, shared files, and which answers were right.
 
-    A file that another agent reads is a message from its writer.
-
-    In the sheet of actions → is a message, ⇉ a broadcast, ↓ the inbox, R W D a file read, written or deleted, ? a list,
-    · waiting, ✓ an answer, ! a reply that could not be read. A number behind a letter says how often.
+    A file that another agent reads is a message from its writer. A number behind a sign says how often.
     """
 
     def draws(self, task: Task, protocol: Protocol) -> bool:
@@ -132,7 +132,7 @@ class _Tally:
         if self.stores:
             nodes.append(Node(_STORE, x=0.5, y=0.5, kind="thing", text=str(len(self.files))))
         width = len(next(iter(self.rows.values())))
-        sheets = [Sheet("Actions", ("", *map(str, range(1, width))), tuple(self.rows.values()))]
+        sheets = [Sheet("Actions", ("", *map(str, range(1, width))), tuple(self.rows.values()), note=_KEY)]
         if 1 < len(self.agents) <= _MATRIX and any(map(any, (row.values() for row in self.sent.values()))):
             sheets.append(
                 Sheet("Messages, by sender and receiver", ("", *self.agents), tuple(self.matrix.values()), True)

@@ -89,9 +89,9 @@ class Networks(View):
         for answer in sorted(map(str, filter(None, team.answers.values()))):
             tally[answer] = tally.get(answer, 0.0) + 1
         conflicts = sum(line.state == "conflict" for line in lines)
-        caption = f"Answers: {verdict(transcript) or 'the episode is still going on.'}"
+        caption = f"The agents answer. {verdict(transcript)}".strip()
         caption += f" {count(conflicts, 'edge')} in conflict." if conflicts else ""
-        bars = (Bars("Answers", tally),) if 0 < len(tally) <= 12 else ()
+        bars = (Bars("Answers", tally),) if 0 < len(tally) <= 12 and task.problem != "matching" else ()
         facts = {name: brief(value) for name, value in transcript.grade.items() if value is not None}
         return Scene(caption, tuple(drawn), lines, bars=bars, facts=facts)
 

@@ -14,6 +14,7 @@ from harness.view_api import Edge, Node, RecordedTurn, Scene, Sheet, Transcript,
 from ..tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, Table
 from ..tasks.dpbench.dining_table import DiningTable
 
+_KEY = "← → grabs a fork · ↓ releases · · waits · ● eats"
 _WORDS = {"GRAB_LEFT": "grabs left", "GRAB_RIGHT": "grabs right", "RELEASE": "releases", "WAIT": "waits"}
 
 
@@ -52,7 +53,7 @@ class RoundTable(View):
             if number == len(rounds) - 1 and transcript.finished:
                 caption += f". {_end(transcript)}".removesuffix(".")
             columns = ("", *map(str, range(1, len(next(iter(rows.values()))) + 1)))
-            sheet = Sheet("Actions", columns, tuple((agent, *cells) for agent, cells in rows.items()))
+            sheet = Sheet("Actions", columns, tuple((agent, *cells) for agent, cells in rows.items()), note=_KEY)
             yield self._scene(game, acts, f"{caption}.", (sheet,), turns)
 
     def _scene(
@@ -65,7 +66,7 @@ class RoundTable(View):
     ) -> Scene:
         world, agents = game.world, game.world.agents
         seats, inner = ring(agents, 0.4), ring([f"fork {i}" for i in range(len(agents))], 0.23, turn=-0.5)
-        nodes, edges = list[Node](), list[Edge]()
+        nodes, edges = [Node("table", x=0.5, y=0.5, kind="surface")], list[Edge]()
         for i, agent in enumerate(agents):
             holding = sum(world.holds(i))
             marks = ["conflict"] if world.deadlock else ["eating"] if world.eating[i] else []
@@ -86,7 +87,7 @@ class RoundTable(View):
                 edges.append(Edge(agents[holder], name, "held"))
                 hx, hy = seats[agents[holder]]
                 x, y = x + 0.45 * (hx - x), y + 0.45 * (hy - y)
-            nodes.append(Node(name, "", x, y, "thing", holder))
+            nodes.append(Node(name, "", x, y, "thing", holder, "Ψ"))
         facts = {"meals": str(sum(world.meals)), "timestep": str(game.steps)}
         return Scene(caption, tuple(nodes), tuple(edges), messages(_said(turns), agents), sheets=sheets, facts=facts)
 

@@ -1,0 +1,70 @@
+// The routes: #/ · #/runs/ID · #/runs/ID/episode?id=…&round=…&agent=…&turn=… Every one is a link to share.
+
+import { Failure } from "./api.js";
+import { h, said, set, state } from "./dom.js";
+import { closeHelp, showHelp } from "./help.js";
+import { episodePage } from "./episode.js";
+import { runPage } from "./run.js";
+import { runsPage } from "./runs.js";
+
+const main = document.getElementById("main");
+const crumbs = document.getElementById("crumbs");
+let page = { leave() {}, keys: {} };
+let leaving = new AbortController();
+let place = "";
+
+/** The address as {path, query}. */
+function route() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return { path: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+}
+
+async function show() {
+  const { path, query } = route();
+  if (location.hash === "#main") return main.focus();
+  const here = `${path.join("/")}?${query.get("id") || ""}`;
+  if (here === place && page.update) return page.update(query);
+  page.leave?.();
+  leaving.abort();
+  leaving = new AbortController();
+  place = here;
+  const { signal } = leaving;
+  const [what, run, part] = path;
+  const make = !what ? runsPage : what === "runs" && run ? (part === "episode" ? episodePage : runPage) : null;
+  trail(run, part === "episode" ? query.get("id") : null);
+  page = { keys: {} };
+  if (!make) return set(main, state("There is no such page.", null, h("p", {}, h("a", { href: "#/" }, "All runs"))));
+  try {
+    const made = await make(main, { run, query, signal });
+    if (!signal.aborted) page = { keys: {}, ...made };
+    else made?.leave?.();
+  } catch (error) {
+    if (error.name === "AbortError" || signal.aborted) return;
+    if (!(error instanceof Failure)) console.error(error);
+    const again = h("button", { type: "button", on: { click: () => { place = ""; show(); } } }, "Try again");
+    set(main, state("This cannot be shown.", error.message, h("p", {}, again, " ", h("a", { href: "#/" }, "All runs"))));
+  }
+}
+
+function trail(run, episode) {
+  const parts = [["Runs", "#/"]];
+  if (run) parts.push([run.replaceAll(":", "/"), `#/runs/${encodeURIComponent(run)}`]);
+  if (episode) parts.push([episode, location.hash]);
+  document.title = [...parts.slice(1).map(([name]) => name).reverse(), "harness view"].join(" · ").slice(0, 200);
+  set(crumbs, h("ol", {}, parts.map(([name, to], i) => h("li", {}, h("a", { href: to, "aria-current": i === parts.length - 1 ? "page" : null }, said(name))))));
+}
+
+window.addEventListener("hashchange", show);
+document.getElementById("help").addEventListener("click", showHelp);
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea, dialog");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && !typing) return closeHelp();
+  if (typing && !(event.target.type === "range" && !event.key.startsWith("Arrow"))) return;
+  if (event.key === " " && event.target.closest("button, summary, a")) return;
+  const run = event.key === "?" ? showHelp : page.keys[event.key];
+  if (!run) return;
+  event.preventDefault();
+  run();
+});
+show();

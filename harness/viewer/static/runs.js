@@ -1,0 +1,74 @@
+// All runs below the folder: what was run, how it stands, what it came to.
+
+import { get } from "./api.js";
+import { badge, duration, h, loading, number, plural, said, set, state, when } from "./dom.js";
+
+const COLUMNS = [
+  ["name", "Run", (run) => h("a", { href: `#/runs/${encodeURIComponent(run.id)}` }, said(run.name))],
+  ["spec", "Spec", (run) => said(run.spec ?? "–")],
+  ["model", "Model", (run) => said(run.model ?? "–")],
+  ["status", "Status", (run) => badge(run.status, run.problem)],
+  ["headline", "Headline", (run) => headline(run.headline), true],
+  ["episodes", "Episodes", (run) => progress(run), true],
+  ["tokens", "Tokens", (run) => number(run.tokens), true],
+  ["duration", "Time", (run) => duration(run.duration), true],
+  ["start", "Started", (run) => h("time", { datetime: run.start }, when(run.start)), true],
+];
+
+export async function runsPage(main, { query, signal }) {
+  set(main, loading("Looking for runs …"));
+  let data = await get("runs", {}, { signal });
+  let sort = query.get("sort") || "start";
+  let down = query.get("desc") !== "0";
+  let wanted = "";
+  const list = h("div", { class: "scroll" });
+  const find = h("input", { type: "search", placeholder: "Filter by name, spec, model or status", "aria-label": "Filter runs", on: { input: () => { wanted = find.value.toLowerCase(); draw(); } } });
+  const count = h("p", { class: "muted", role: "status" });
+
+  function draw() {
+    const kept = data.runs.filter((run) => [run.name, run.spec, run.model, run.status].join(" ").toLowerCase().includes(wanted));
+    kept.sort((one, other) => compare(value(one, sort), value(other, sort)) * (down ? -1 : 1));
+    set(count, plural(kept.length, "run"), kept.length < data.runs.length && ` of ${number(data.runs.length)}`);
+    if (!data.runs.length) return set(list, state("There are no runs here yet.", "Make one, and it appears by itself:", h("pre", { class: "command" }, "harness eval --spec agentsnet_quick")));
+    if (!kept.length) return set(list, state("No run matches.", "Clear the filter to see all runs."));
+    const head = COLUMNS.map(([key, title, , right]) => {
+      const turn = () => { down = sort === key ? !down : right === true; sort = key; draw(); };
+      return h("th", { scope: "col", class: right && "right", "aria-sort": sort === key ? (down ? "descending" : "ascending") : null }, h("button", { type: "button", class: "sort", on: { click: turn } }, title));
+    });
+    const rows = kept.map((run) => h("tr", {}, COLUMNS.map(([key, title, cell, right], i) => h(i ? "td" : "th", { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } }, cell(run), key === "name" && run.problem && h("p", { class: "problem" }, run.problem)))));
+    set(list, h("table", { class: "list cards" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
+  }
+
+  set(main, h("div", { class: "page" }, h("header", { class: "page-head" }, h("h1", {}, "Runs"), h("p", { class: "muted" }, "in ", said(data.root), "/"), count), h("div", { class: "bar" }, find), list));
+  draw();
+  const again = setInterval(async () => {
+    if (document.hidden) return;
+    const now = await get("runs", {}, { signal }).catch(() => null);
+    if (now && JSON.stringify(now) !== JSON.stringify(data)) { data = now; draw(); }
+  }, 3000);
+  return { leave: () => clearInterval(again), keys: { "/": () => find.focus() } };
+}
+
+function value(run, key) {
+  const found = run[key];
+  return found && typeof found === "object" ? found.value : found;
+}
+
+function compare(one, other) {
+  if (one === other) return 0;
+  if (one === null || one === undefined) return -1;
+  if (other === null || other === undefined) return 1;
+  return typeof one === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
+}
+
+function headline(found) {
+  if (found === null || found === undefined) return "–";
+  if (typeof found !== "object") return number(found);
+  return h("span", { title: found.name || found.metric }, number(found.value), found.name && h("span", { class: "muted" }, ` ${found.name}`));
+}
+
+function progress(run) {
+  const done = number(run.episodes);
+  if (run.status === "finished" || !run.of) return done;
+  return h("span", {}, `${done} of ${number(run.of)} `, h("progress", { max: run.of, value: run.episodes ?? 0, "aria-label": "episodes played" }));
+}
