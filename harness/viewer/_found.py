@@ -25,6 +25,7 @@ _DEEPEST, _MOST_FOLDERS = 5, 20_000
 _OPEN = 12  # indexes that are kept open
 _SMALL = 1 << 23  # bytes of journals that a list of runs reads
 _LONGEST_SPEC = 1 << 20
+_LONGEST_TEXT = 2000  # characters of a text in run.json
 
 
 class StillIndexingError(Exception):
@@ -192,7 +193,7 @@ class FoundRun:
 
     def public_meta(self) -> dict[str, Any]:
         """run.json for the page: without what could be a key."""
-        cleaned: dict[str, Any] = without_secrets(self.standing()[2])
+        cleaned: dict[str, Any] = without_secrets(_cut(self.standing()[2]))
         return cleaned
 
     def stamp(self) -> str:
@@ -287,6 +288,17 @@ def _goal_of(text: str) -> Goal | None:
     if not isinstance(headline, dict) or not isinstance(headline.get("cell"), str):
         return None
     return Goal(headline["cell"], headline.get("better") != "lower")
+
+
+def _cut(value: Any, depth: int = 0) -> Any:
+    """The value with long texts cut: engines may have been given whole replies."""
+    if isinstance(value, dict) and depth < 20:
+        return {str(key)[:200]: _cut(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list) and depth < 20:
+        return [_cut(item, depth + 1) for item in value[:1000]]
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]}…"
+    return value if isinstance(value, str | int | float | None) else "…"
 
 
 def _duration(meta: dict[str, Any], status: str) -> float | None:

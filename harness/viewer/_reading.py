@@ -51,7 +51,8 @@ class Reader:
 
     def warm(self) -> None:
         """Start the child, which imports what it needs."""
-        self.do("nothing")
+        with contextlib.suppress(DataError, TooSlowError):  # the first job says what is wrong
+            self.do("nothing")
 
     def do(self, job: str, *arguments: Any, seconds: float = SECONDS) -> Any:
         """What a function of `JOBS` gives.
@@ -76,7 +77,10 @@ class Reader:
         return result
 
     def close(self) -> None:
-        """End the child."""
+        """End the child, whatever it is doing."""
+        if (child := self._child) is not None:
+            with contextlib.suppress(ValueError):  # it has ended meanwhile
+                child[0].kill()  # a job that waits for it fails, and lets go of the lock
         with self._lock:
             self._end()
 
