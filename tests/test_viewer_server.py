@@ -87,6 +87,16 @@ def test_a_run_has_its_tables_labels_and_counts(client: TestClient, results: Pat
     assert shown["counts"]["total"] == shown["counts"]["finished"] == 8 and shown["damage"] == []
 
 
+def test_runs_have_their_headline(client: TestClient, results: Path) -> None:
+    while None in (headlines := {r["name"]: r["headline"] for r in get(client, "")["runs"]}).values():
+        pass
+    for name, headline in headlines.items():
+        done = harness.Run.load(results / name, TOY)
+        [cell] = done.headline.cells(done.scores).values()
+        assert (headline["value"], headline["n"], headline["metric"]) == (cell.value, cell.n, done.headline.metric)
+        assert headline["text"].startswith(f"{cell.value:.2f}") and headline["name"] == done.headline.title
+
+
 def test_pages_of_episodes(client: TestClient, results: Path) -> None:
     done = harness.Run.load(results / "coin", TOY)
     everything = get(client, "/coin/episodes", limit=999)

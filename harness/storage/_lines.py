@@ -13,6 +13,7 @@ from .journal import Line, is_intact
 
 LONGEST = 1 << 28
 """Bytes of one line."""
+_decode = json.JSONDecoder().decode
 CHECKED = 4096
 """Bytes at the start, and before the end of what was read, by which a journal is known again."""
 
@@ -31,7 +32,7 @@ def sealed_line(raw: bytes) -> Line:
         raise ValueError("the line is too long")
     if not is_intact(raw):
         raise ValueError("the line is not as it was written (its checksum differs)")
-    line = json.loads(raw)
+    line = _decode(raw.decode())  # `json.loads` looks for the encoding first, in every line
     if not isinstance(line, dict):
         raise ValueError("not a JSON object")
     return line

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
@@ -42,12 +41,12 @@ from harness.storage.index import EpisodeQuery, RunIndex
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
-from ._reading import SECONDS, TABLE_SECONDS, Reader, TooSlowError, batches_of, without_plan
+from ._reading import SECONDS, Reader, TooSlowError, batches_of, without_plan
+from ._results import Results
 from ._transcripts import as_json, dumped, part_of
 
 _MOST_STREAMS = 16
 _QUIET = 15.0  # seconds after which a stream without news says that it is alive
-_TABLES_WITHIN = 0.3  # seconds that a request for a run waits for its tables
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Answer = Callable[[FoundRun, Request], Response]
 
@@ -92,9 +91,7 @@ class _Viewer:
         self.found, self._project, self._poll, self._seconds = found, project, poll, seconds
         self._reader = Reader(project)
         self._too_slow: dict[str, str] = {}  # run → why its episodes are not played again
-        self._tables: dict[str, tuple[str, Any, str | None]] = {}  # run → its stamp, tables, what went wrong
-        self._making: dict[str, threading.Thread] = {}
-        self._lock = threading.Lock()
+        self._results = Results(project)
         self._streams = 0
 
     def warm(self) -> None:
@@ -103,14 +100,21 @@ class _Viewer:
 
     def close(self) -> None:
         """End the child process, close indexes."""
+        self._results.close()
         self._reader.close()
         self.found.close()
 
     async def runs(self, request: Request) -> Response:
         """All runs."""
-        return await run_in_threadpool(
-            lambda: _json({"root": self.found.root.name, "runs": [run.line() for run in self.found.all()]})
-        )
+
+        def work() -> Response:
+            runs = self.found.all()
+            lines = [{**run.line(), "headline": self._results.headline(run)} for run in runs]
+            finished = [run for run, line in zip(runs, lines, strict=True) if line["status"] == "finished"]
+            self._results.look(finished)
+            return _json({"root": self.found.root.name, "runs": lines})
+
+        return await run_in_threadpool(work)
 
     def run(self, run: FoundRun, request: Request) -> Response:
         """One run."""
@@ -121,10 +125,12 @@ class _Viewer:
             empty: dict[str, Any] = {"labels": {}, "metrics": [], "counts": {}, "conditions": []}
             return _json({**line, **empty, "meta": run.public_meta(), "tables": []})
         index = run.index()
-        tables, wrong, pending = self._tables_of(run, status)
+        has_tables = status in ("finished", "damaged")
+        tables, wrong, pending = self._results.tables(run) if has_tables else ([], None, False)
         return _json(
             {
                 **line,
+                "headline": self._results.headline(run),
                 "meta": run.public_meta(),
                 "tables": tables,
                 "tables_problem": wrong,
@@ -136,39 +142,6 @@ class _Viewer:
                 "damage": [str(damage) for damage in index.damage],
             }
         )
-
-    def _tables_of(self, run: FoundRun, status: str) -> tuple[Any, str | None, bool]:
-        """(tables, what went wrong, whether they are still being made)."""
-        if status not in ("finished", "damaged") or not (stamp := run.stamp()):
-            return [], None, False
-        with self._lock:
-            there = self._tables.get(run.id)
-            if there is not None and there[0] == stamp:
-                return there[1], there[2], False
-            if run.id not in self._making:
-                maker = threading.Thread(target=self._make_tables, args=(run, stamp), daemon=True)
-                self._making[run.id] = maker
-                maker.start()
-            maker = self._making[run.id]
-        maker.join(_TABLES_WITHIN)
-        there = self._tables.get(run.id)
-        return (None, None, True) if there is None or there[0] != stamp else (there[1], there[2], False)
-
-    def _make_tables(self, run: FoundRun, stamp: str) -> None:
-        # All scores of the run are in memory for that: in a process that ends with it.
-        reader = Reader(self._project)
-        try:
-            made: tuple[Any, str | None] = (
-                json.loads(reader.do("tables", str(run.folder), seconds=TABLE_SECONDS)),
-                None,
-            )
-        except (DataError, TooSlowError) as error:
-            made = [], f"no tables: {error}"
-        finally:
-            reader.close()
-        with self._lock:
-            self._tables[run.id] = (stamp, *made)
-            self._making.pop(run.id, None)
 
     def episodes(self, run: FoundRun, request: Request) -> Response:
         """A page of episodes."""

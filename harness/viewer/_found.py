@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class FoundRun:
         self.id, self.name, self.folder, self._patience = id, name, folder, patience
         self._lock = threading.Lock()
         self._index: RunIndex | None = None
+        self._files: dict[str, tuple[tuple[int, int, int], Any]] = {}
         self._of: tuple[str, Goal | None] = ("", None)
         self._headline: tuple[str, Goal | None] = ("", None)  # of which text of spec.yaml
         self._work: threading.Thread | None = None
@@ -59,7 +60,20 @@ class FoundRun:
     @property
     def meta(self) -> dict[str, Any]:
         """run.json. Raises `DataError`."""
-        return read_meta(self.folder / META)
+        meta: dict[str, Any] = self._of_file(META, read_meta)
+        return meta
+
+    def _of_file(self, name: str, read: Callable[[Path], Any]) -> Any:
+        """What `read` makes of a file, remembered until the file changes."""
+        path = self.folder / name
+        try:
+            there = path.stat()
+        except OSError:
+            return read(path)
+        stamp = (there.st_mtime_ns, there.st_size, there.st_ino)
+        if self._files.get(name, (None, None))[0] != stamp:
+            self._files[name] = stamp, read(path)
+        return self._files[name][1]
 
     def standing(self) -> tuple[str, str | None, dict[str, Any]]:
         """(status, problem, run.json as far as it can be read)."""
@@ -161,7 +175,6 @@ class FoundRun:
             "end": meta.get("end"),
             "duration": _duration(meta, status),
             "tokens": tokens,
-            "headline": None,
         }
 
     def _counted(self, status: str, recorded: int | None) -> tuple[int | None, int | None]:
@@ -175,8 +188,7 @@ class FoundRun:
             return self._index.counts()["finished"], sum(parts) if parts else None  # type: ignore[arg-type]
         scores = self.folder / "scores.jsonl"
         if status == "finished" and scores.is_file() and not scores.is_symlink():
-            with scores.open("rb") as file:
-                return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")), None
+            return self._of_file("scores.jsonl", _lines_in), None
         return recorded, None
 
     def _is_small(self) -> bool:
@@ -288,6 +300,11 @@ def _goal_of(text: str) -> Goal | None:
     if not isinstance(headline, dict) or not isinstance(headline.get("cell"), str):
         return None
     return Goal(headline["cell"], headline.get("better") != "lower")
+
+
+def _lines_in(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
 
 
 def _cut(value: Any, depth: int = 0) -> Any:

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.api import Move
 from harness.errors import DataError, UserError
@@ -25,6 +25,9 @@ from harness.storage import Line, move_of, outcome_of
 from harness.view_api import RecordedTurn, Transcript
 
 from ._transcripts import as_json, dumped, part_of
+
+if TYPE_CHECKING:
+    from harness.evaluation import Run
 
 SECONDS = 30.0
 """What a transcript may take; the first one of a run resolves its whole spec."""
@@ -175,13 +178,14 @@ class _Jobs:
     def nothing(self) -> None:
         from harness.runtime import transcripts  # noqa: F401 - what the first job needs
 
-    def tables(self, folder: str) -> str:
-        """The run's tables as one JSON list, each with its texts as reports show them (`grid`)."""
+    def results(self, folder: str, with_tables: bool) -> str:
+        """The run's `headline` and `tables` as JSON, each table with its texts as reports show them (`grid`)."""
         from harness.evaluation import Run
         from harness.report.render import grid
 
-        tables = Run.load(folder, self._project).tables
-        return dumped([{**table.to_json(), "grid": asdict(grid(table))} for table in tables])
+        run = Run.load(folder, self._project)
+        tables = [{**table.to_json(), "grid": asdict(grid(table))} for table in run.tables] if with_tables else []
+        return dumped({"tables": tables, "headline": _headline(run)})
 
     def episode(self, folder: str, stamp: str, name: str, batches: Any, end: Any, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` are entries to add."""
@@ -221,6 +225,20 @@ class _Jobs:
         scenes, note = self._views.scenes(transcript, played and played.task, played and played.protocol)
         problem = "; ".join(filter(None, (transcript.problem, note))) or None
         return replace(transcript, problem=problem), as_json(scenes)
+
+
+def _headline(run: Run) -> dict[str, Any] | None:
+    """The number that stands for the run, and as readers see it; None where there is none."""
+    from harness.report.render import cell_text
+    from harness.tables import build, error_of
+
+    headline = run.headline
+    table = build(headline.table, run.scores, run.metrics)
+    if not table.rows or (cell := table.rows[0].cells[0]).value is None:
+        return None
+    shown = cell_text(cell, error_of(table.error, headline.metric), table, headline.metric)
+    numbers = {name: getattr(cell, name) for name in ("value", "low", "high", "n")}
+    return {"name": headline.title, "metric": headline.metric, "better": headline.better, "text": shown, **numbers}
 
 
 def _work(connection: Connection, project: Path) -> None:
