@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 import harness
 from harness.engines.mock import Mock
+from harness.report.render import grid
 from harness.runtime.runner import BudgetReachedError
 from harness.runtime.transcripts import Transcripts
 from harness.storage import write_atomically
@@ -78,7 +79,9 @@ def test_a_run_has_its_tables_labels_and_counts(client: TestClient, results: Pat
     done = harness.Run.load(results / "coin", TOY)
     while (shown := get(client, "/coin"))["tables_pending"]:
         assert shown["tables"] is None
+    texts = [table.pop("grid") for table in shown["tables"]]
     assert shown["tables"] == json.loads(json.dumps([table.to_json() for table in done.tables]))
+    assert [text["body"] for text in texts] == [[list(row) for row in grid(table).body] for table in done.tables]
     assert shown["meta"]["spec_digest"] == done.meta["spec_digest"]
     assert shown["spec"] == (results / "coin" / "spec.yaml").read_text()
     assert shown["labels"]["agents"] == list(dict.fromkeys(str(score.labels["agents"]) for score in done.scores))
