@@ -11,11 +11,11 @@ from typing import Final
 from harness.errors import DataError, near
 from harness.evaluation import Run
 
-from . import hub, inspect_log
-from ._output import output
+from . import hub, inspect_log, weights_and_biases
+from ._output import in_place, output
 from .tables import TABLES, WRITERS, write_tables
 
-FORMS: Final = ("parquet", "csv", "jsonl", "inspect", "hub")
+FORMS: Final = ("parquet", "csv", "jsonl", "inspect", "hub", "wandb")
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ def export(
             done = export(run, to, temporary)
             return Exported((), done.summary, hub.upload(Path(temporary), repo, public=public, overwrite=overwrite))
     folder = run.folder / "export" / to if folder is None else Path(folder)
+    if to == "wandb":
+        with in_place(folder, weights_and_biases.folder_name(run), overwrite) as place:
+            summary = weights_and_biases.write_run(run, place)
+        return Exported((place,), summary)
     with output(folder, _names(run, to), overwrite) as target:
         if to == "inspect":
             episodes, calls = inspect_log.write_log(run, target.parts / inspect_log.log_name(run))

@@ -37,10 +37,7 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
         DataError: one of them is there, or the folder cannot be written.
         StorageError: writing failed, on a full disk for instance; then nothing has changed.
     """
-    there = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
-    if there and not overwrite:
-        message = f"{folder} already contains {', '.join(there)}"
-        raise DataError(message, hint="Choose another folder with --output, or add --overwrite to replace it.")
+    _refuse(folder, names, overwrite)
     was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,12 +54,50 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
                 shutil.rmtree(place)
             target.files.append(part.replace(place))
     except OSError as error:
-        message = f"cannot write the export to {folder}: {error.strerror or error}"
-        raise StorageError(
-            message, hint="Make room or choose another folder with --output; the run is as it was."
-        ) from None
+        raise _failed(folder, error) from None
     finally:
         shutil.rmtree(parts, ignore_errors=True)
         if not was_there:
             with contextlib.suppress(OSError):  # it holds the export
                 folder.rmdir()
+
+
+@contextlib.contextmanager
+def in_place(folder: Path, name: str, overwrite: bool = False) -> Iterator[Path]:
+    """Make an empty folder `name` in `folder`, for what notes down where its files are; removed where writing fails.
+
+    Arguments and errors as for `output`, but what is overwritten is gone from the start.
+    """
+    _refuse(folder, (name,), overwrite)
+    place, was_there = folder / name, folder.exists()
+    try:
+        if place.is_symlink() or place.is_file():
+            place.unlink()
+        elif place.exists():
+            shutil.rmtree(place)
+        place.mkdir(parents=True)
+    except OSError as error:
+        message = f"cannot write to {folder}: {error.strerror or error}"
+        raise DataError(message, hint="Choose another folder with --output.") from None
+    try:
+        yield place.resolve()
+    except BaseException as error:
+        shutil.rmtree(place, ignore_errors=True)
+        if not was_there:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise _failed(folder, error) from None
+        raise
+
+
+def _refuse(folder: Path, names: tuple[str, ...], overwrite: bool) -> None:
+    there = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
+    if there and not overwrite:
+        message = f"{folder} already contains {', '.join(there)}"
+        raise DataError(message, hint="Choose another folder with --output, or add --overwrite to replace it.")
+
+
+def _failed(folder: Path, error: OSError) -> StorageError:
+    hint = "Make room or choose another folder with --output; the run is as it was."
+    return StorageError(f"cannot write the export to {folder}: {error.strerror or error}", hint=hint)

@@ -2,9 +2,7 @@
 
 import csv
 import json
-import resource
-import signal
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,19 +121,6 @@ def test_what_is_there_stays(capsys: pytest.CaptureFixture[str], done: harness.R
     assert len((folder / "turns.jsonl").read_text().splitlines()) == 60
 
 
-@pytest.fixture
-def small_disk() -> Iterator[None]:
-    """No file may become larger than 20 kB."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
-
-
 @pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_full_disk_leaves_nothing_behind(done: harness.Run, tmp_path: Path, form: str) -> None:
@@ -155,6 +140,26 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], done: harness.Run, tmp_pat
     assert code == 2 and "cannot write to" in err and "Traceback" not in err
     with pytest.raises(DataError, match="parquet"):
         export(done, "parket")
+
+
+@pytest.mark.parametrize(
+    ("package", "form", "extra"),
+    [("pyarrow", "parquet", "parquet"), ("huggingface_hub", "hub", "hub"), ("wandb", "wandb", "wandb")],
+)
+def test_without_a_package_the_pip_command_is_reported(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    done: harness.Run,
+    tmp_path: Path,
+    package: str,
+    form: str,
+    extra: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    more = ("--repo", "me/runs") if form == "hub" else ()
+    code, _, err = invoke(capsys, "export", str(done.folder), "--to", form, "-o", str(tmp_path / "x"), *more)
+    assert code == 2 and f"needs the package {package}" in err
+    assert f'pip install "mas-eval-harness[{extra}]"' in err and not (tmp_path / "x").exists()
 
 
 def test_a_damaged_journal_is_named_and_nothing_is_written(tmp_path: Path) -> None:
