@@ -80,7 +80,9 @@ def _table(table: Table, number: int) -> str:
         return data
     try:
         with styled():
-            svg = inline(draw(table), f"figure-{number}", table.title, "The data stand below.")
+            figure = draw(table)
+            figure.suptitle("")  # it stands above
+            svg = inline(figure, f"figure-{number}", table.title, "The data stand below.")
     except DataError:  # nothing to draw
         return data
     shown = f"<h3>{safe(table.title)}</h3>{svg}<details><summary>Data</summary>{data}</details>"

@@ -65,7 +65,9 @@ def _drawn(table: Table) -> Figure:
     axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
-    figure.suptitle(clean_name(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""))
+    figure.suptitle(
+        clean_name(table.title) + (f"\n{SIMULATED} simulated" if table.uses_ground_truth else ""), wrap=True
+    )
     return figure
 
 

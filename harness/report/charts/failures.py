@@ -40,13 +40,13 @@ _MOST: Final = 40
 
 def failures(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` where no episode was played, or the metric does not say what is solved."""
-    headline, by = material.headline(choice.metric), material.way(choice.by)
+    headline = material.headline(choice.metric)
+    material = material.where(headline.counts)
+    by = material.way(choice.by)
     ending = _ending(material, headline)
     counts: dict[str, Counter[str]] = {}
     simulated = set()
     for one in material.played():
-        if not headline.counts(one.score):
-            continue
         group = text(one.score.labels.get(by))
         counts.setdefault(group, Counter())[ending(one)] += 1
         if one.score.uses_ground_truth:
@@ -103,7 +103,7 @@ def _ending(material: Material, headline: Headline) -> Callable[[Played], str]:
         if metric.bounds == (0, 1) and name.rpartition("/")[2] in _PARTIAL
     ]
 
-    numbers = (score.number(headline.metric) for score in material.scores if headline.counts(score))
+    numbers = (score.number(headline.metric) for score in material.scores)
     if any(x is not None and not 0 <= x <= 1 for x in numbers):
         raise DataError(
             f"{headline.name} is not a number from 0 to 1: it does not say which episodes were solved",

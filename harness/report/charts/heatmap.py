@@ -81,13 +81,17 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
     return Chart(
         "heatmap",
         "Who sent messages to whom",
-        f"Messages from each agent (down) to each other agent (across): {what}, model {label(model)}. {total:.4g} "
-        f"messages an episode; most from {label(busiest[0])} to {label(busiest[1])}, {busiest[2]:.3g}.",
+        f"Messages from each agent (down) to each other agent (across): {what}, model {label(model)}. {_count(total)} "
+        f"messages an episode; most from {label(busiest[0])} to {label(busiest[1])}, {_count(busiest[2])}.",
         ("sender", "receiver", "messages an episode"),
         tuple(sorted(rows, key=lambda row: -row[2])[:_MOST]),
         paint,
         height=3.0,
     )
+
+
+def _count(x: float) -> str:
+    return f"{x:,.0f}" if x >= 100 else f"{x:.3g}"
 
 
 _Chosen = tuple[ChartRun, Tally, str, tuple[str, ...], Sequence[int]]

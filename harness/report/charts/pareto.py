@@ -34,16 +34,13 @@ class _Point:
 
 def pareto(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` where no call reports tokens, or there is nothing to compare."""
-    headline, by = material.headline(choice.metric), material.way(choice.by)
+    headline = material.headline(choice.metric)
+    material = material.where(headline.counts)
+    by = material.way(choice.by)
     in_usd = all(model in material.prices for model in material.models)
     costs: defaultdict[str, list[float]] = defaultdict(list)
     for one in material.played():
-        if (
-            headline.counts(one.score)
-            and one.score.error is None
-            and one.use.input is not None
-            and one.use.output is not None
-        ):
+        if one.score.error is None and one.use.input is not None and one.use.output is not None:
             price = material.prices.get(one.score.model)
             paid = (one.use.input * price.input + one.use.output * price.output) / 1e6 if in_usd and price else None
             costs[text(one.score.labels.get(by))].append(one.use.input + one.use.output if paid is None else paid)

@@ -33,12 +33,21 @@ class ChartRun:
         folder: where its journals are.
         plan: makes its plan, for charts that need the cases.
         scenes: makes what the project's views draw of an episode, one scene for the start and one a round.
+        read: the journals' tally, once it was read.
     """
 
     run: RunScores
     folder: Path
     plan: Callable[[], Plan]
     scenes: Callable[[Transcript], Sequence[Scene]]
+    read: dict[Path, Tally] = field(default_factory=dict, repr=False)
+
+    @property
+    def tally(self) -> Tally:
+        """What its journals say; read once, also where `dataclasses.replace` makes another of it."""
+        if self.folder not in self.read:
+            self.read[self.folder] = tally(self.folder)
+        return self.read[self.folder]
 
 
 @dataclass(frozen=True)
@@ -125,10 +134,10 @@ class Material:
         """The spec's metrics."""
         return self.sources[0].run.metrics
 
-    @functools.cached_property
+    @property
     def tallies(self) -> list[Tally]:
         """What each run's journals say; read once."""
-        return [tally(source.folder) for source in self.sources]
+        return [source.tally for source in self.sources]
 
     def played(self) -> Iterator[Played]:
         """Every episode that was played, also those that failed."""
@@ -176,14 +185,16 @@ class Material:
         conditions = dict.fromkeys(score.condition for score in self.scores)
         if condition not in conditions:
             raise DataError(f"there is no condition {condition!r}", hint=near(condition, conditions))
-        kept = [
-            replace(
-                source,
-                run=replace(source.run, scores=[score for score in source.run.scores if score.condition == condition]),
-            )
-            for source in self.sources
-        ]
-        return Material(tuple(kept), [s for s in self.scores if s.condition == condition], self.prices)
+        return self.where(lambda score: score.condition == condition)
+
+    def where(self, holds: Callable[[EpisodeScore], bool]) -> Material:
+        """The same with those episodes alone for which this holds."""
+        sources, scores, shown = [], [], iter(self.scores)
+        for source in self.sources:
+            pairs = [pair for pair in zip(source.run.scores, shown, strict=False) if holds(pair[1])]
+            sources.append(replace(source, run=replace(source.run, scores=[own for own, _ in pairs])))
+            scores += [score for _, score in pairs]
+        return Material(tuple(sources), scores, self.prices)
 
     def way(self, by: str | None) -> str:
         """The label that makes points and bars: the model where there are several, else what the spec compares.
