@@ -438,6 +438,8 @@ def test_without_the_extra_the_package_is_named(tmp_path: Path) -> None:
 
 def test_it_serves_until_it_is_ended_and_leaves_no_process(tmp_path: Path) -> None:
     run(tmp_path / "r")
+    as_killed(tmp_path / "r")
+    lock = Lock(tmp_path / "r")  # a run that is going: a page that watches it never leaves by itself
     command = [sys.executable, "-m", "harness", "view", str(tmp_path / "r"), "--port", "0"]
     with subprocess.Popen(command, cwd=TOY.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as viewer:
         line = viewer.stdout.readline()
@@ -451,8 +453,11 @@ def test_it_serves_until_it_is_ended_and_leaves_no_process(tmp_path: Path) -> No
         with urlopen(f"{url}api/runs/r/episode?episode={name}") as answer:
             assert json.load(answer)["problem"] is None
         children = [int(p) for t in Path(f"/proc/{viewer.pid}/task").glob("*/children") for p in t.read_text().split()]
-        viewer.terminate()
-        assert viewer.wait(30) == 0 and viewer.stderr.read() == ""
+        with urlopen(f"{url}api/runs/r/events") as stream:
+            assert b'"status": "running"' in stream.readline()
+            viewer.terminate()
+            assert viewer.wait(30) == 0 and viewer.stderr.read() == ""
+    lock.release()
     end = time.monotonic() + 30
     while any(map(_is_alive, children)) and time.monotonic() < end:
         os.sched_yield()

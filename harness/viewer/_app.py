@@ -19,6 +19,7 @@ status 503 with `{"error", "indexing": share done}` and Retry-After: ask again. 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -79,6 +80,7 @@ def app(root: Path, project: Path, *, poll: float = 1.0, patience: float = 1.5, 
         exception_handlers={HTTPException: _http_error, Exception: _bug},
     )
     application.state.found = viewer.found
+    application.state.end_streams = viewer.end_streams
     application.state.close = viewer.close
     application.state.warm = viewer.warm
     return application
@@ -92,11 +94,16 @@ class _Viewer:
         self._reader = Reader(project)
         self._too_slow: dict[str, str] = {}  # run → why its episodes are not played again
         self._results = Results(project)
-        self._streams = 0
+        self._streams: set[asyncio.Event] = set()  # of pages that watch runs; set to end one
 
     def warm(self) -> None:
         """Start what the first episode needs."""
         threading.Thread(target=self._reader.warm, daemon=True).start()
+
+    def end_streams(self) -> None:
+        """Let pages go that watch runs, which never leave by themselves; called in the server's loop."""
+        for stream in self._streams:
+            stream.set()
 
     def close(self) -> None:
         """End the child process, close indexes."""
@@ -223,16 +230,17 @@ class _Viewer:
         run = await run_in_threadpool(self.found.get, request.path_params["id"])
         if run is None:
             raise HTTPException(404, _NO_RUN)
-        if self._streams >= _MOST_STREAMS:
+        if len(self._streams) >= _MOST_STREAMS:
             raise HTTPException(503, "too many pages watch runs: close some")
         headers = {"Cache-Control": "no-store"}
         return StreamingResponse(self._watch(run), media_type="text/event-stream", headers=headers)
 
     async def _watch(self, run: FoundRun) -> AsyncIterator[str]:
-        self._streams += 1
+        end = asyncio.Event()
+        self._streams.add(end)
         try:
             before, quiet = "", 0.0
-            while True:
+            while not end.is_set():
                 status, state = await run_in_threadpool(_state, run)
                 if state != before or quiet >= _QUIET:
                     yield f"data: {state}\n\n" if state != before else ": nothing new\n\n"
@@ -240,10 +248,11 @@ class _Viewer:
                 if status != "running":
                     yield "event: end\ndata: {}\n\n"
                     return
-                await asyncio.sleep(self._poll)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(end.wait(), self._poll)
                 quiet += self._poll
         finally:
-            self._streams -= 1
+            self._streams.discard(end)
 
 
 _NO_RUN = "no such run below the folder that is shown"

@@ -50,6 +50,7 @@ class Reader:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._lock = threading.Lock()
+        self._is_closed = False
         self._child: tuple[multiprocessing.process.BaseProcess, Connection] | None = None
 
     def warm(self) -> None:
@@ -80,7 +81,8 @@ class Reader:
         return result
 
     def close(self) -> None:
-        """End the child, whatever it is doing."""
+        """End the child, whatever it is doing, and start no other."""
+        self._is_closed = True
         if (child := self._child) is not None:
             with contextlib.suppress(ValueError):  # it has ended meanwhile
                 child[0].kill()  # a job that waits for it fails, and lets go of the lock
@@ -88,6 +90,8 @@ class Reader:
             self._end()
 
     def _connection(self) -> Connection:
+        if self._is_closed:
+            raise DataError("the viewer is ending")
         if self._child is None:
             spawn = multiprocessing.get_context("spawn")
             ours, theirs = spawn.Pipe()

@@ -6,9 +6,11 @@ import contextlib
 import errno
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 
 from harness.errors import SetupError
 
@@ -40,6 +42,16 @@ def free_socket(port: int | None = None) -> socket.socket:
     raise SetupError(f"ports {PORT} to {PORT + _TRIED - 1} are all in use", hint="Give a free one with --port.")
 
 
+class _Server(uvicorn.Server):
+    """Ends what would keep it waiting."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        application: Any = self.config.app
+        application.state.end_streams()
+        await run_in_threadpool(application.state.close)
+        await super().shutdown(sockets)
+
+
 def serve(application: Starlette, there: socket.socket, on_start: Callable[[str], None] = lambda url: None) -> None:
     """Answer requests until Ctrl-C or SIGTERM.
 
@@ -54,14 +66,14 @@ def serve(application: Starlette, there: socket.socket, on_start: Callable[[str]
         access_log=False,
         lifespan="off",
         server_header=False,
-        timeout_graceful_shutdown=1,  # pages that watch a run never leave by themselves
+        timeout_graceful_shutdown=10,
         ws="none",
     )
     try:
         on_start(f"http://{HOST}:{there.getsockname()[1]}/")
         application.state.warm()
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run([there])
+            _Server(config).run([there])
     finally:
         application.state.close()
         there.close()
