@@ -37,7 +37,8 @@ from .pending import PendingFailures
 
 __all__ = ["FILTERS", "INDEX", "OUTCOMES", "Damage", "EpisodeQuery", "Goal", "IndexedEpisode", "RunIndex", "SearchHit"]
 _FILES = 1 << 12  # journals of a run; a place is offset · _FILES + number of the file
-_FLUSH = 2000
+_FLUSH = 2000  # finished episodes that are written at once
+_MOST_OPEN = 20_000  # episodes in memory
 _NOTED = 100  # damaged lines that are kept
 _LISTED = ", ".join(f'"{name}"' for name in COLUMNS)
 
@@ -221,6 +222,8 @@ class RunIndex:
             self._finished += 1
             if self._finished >= _FLUSH:
                 self._flush(finished_only=True)
+        if len(self._rows) > _MOST_OPEN:
+            self._flush()
 
     def _row(self, name: str) -> EpisodeRow:
         row = self._rows.get(name)
@@ -294,12 +297,12 @@ class RunIndex:
         """Label → its values as texts, at most `most` each, in the order of their first episodes."""
         values: dict[str, list[str]] = {}
         query = (
-            f"SELECT key, {AS_TEXT} AS text FROM (SELECT labels, min(n) AS n FROM episodes GROUP BY labels),"
-            " json_each(labels) GROUP BY key, text ORDER BY min(n)"
+            f"SELECT key, {AS_TEXT} AS text, min(n) AS first FROM"
+            " (SELECT labels, min(n) AS n FROM episodes GROUP BY labels), json_each(labels) GROUP BY key, text"
         )
-        for name, text in self._once(query):
-            if len(there := values.setdefault(name, [])) < most:
-                there.append(text)
+        numbered = f"SELECT *, row_number() OVER (PARTITION BY key ORDER BY first) AS place FROM ({query})"
+        for name, text in self._once(f"SELECT key, text FROM ({numbered}) WHERE place <= {int(most)} ORDER BY first"):
+            values.setdefault(name, []).append(text)
         return values
 
     def metrics(self) -> list[str]:
