@@ -31,7 +31,7 @@ def look(smoke: bool) -> list[Row]:
     episodes = 1_000 if smoke else 100_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
-        size = _large_run(folder, episodes)
+        size = large_run(folder, episodes)
         command = [sys.executable, "-m", "harness", "view", str(folder), "--port", "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as viewer:
             try:
@@ -101,7 +101,7 @@ def _peak(pid: int) -> int:
     return round(int(status.partition("VmHWM:")[2].split()[0]) / 1000)
 
 
-def _large_run(folder: Path, episodes: int) -> int:
+def large_run(folder: Path, episodes: int) -> int:
     """Write a run of that many episodes of 20 moves; returns the bytes of its journal."""
     import harness
 

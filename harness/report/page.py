@@ -82,7 +82,7 @@ def _table(table: Table, number: int) -> str:
         with styled():
             figure = draw(table)
             figure.suptitle("")  # it stands above
-            svg = inline(figure, f"figure-{number}", table.title, "The data stand below.")
+            svg = inline(figure, f"figure-{number}", table.title, "The data stand below.", 1.0)
     except DataError:  # nothing to draw
         return data
     shown = f"<h3>{safe(table.title)}</h3>{svg}<details><summary>Data</summary>{data}</details>"

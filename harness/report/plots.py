@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _Tidy = Sequence[dict[str, Any]]
+_TICKS = 10
 
 
 def draw(table: Table, path: Path | None = None) -> Figure:
@@ -109,6 +110,8 @@ def _lines(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:
         axis.errorbar(places, _values(rows), yerr=_errors(rows), label=label, color=colour, marker="o", capsize=2)
     if not numeric:
         _name_ticks(axis, ticks)
+    elif len(ticks) <= _TICKS:
+        axis.set_xticks(sorted({row["x"] for row in tidy}))
 
 
 def _stack(axis: Axes, tidy: _Tidy, colours: Mapping[str, str]) -> None:

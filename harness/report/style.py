@@ -103,7 +103,7 @@ def write(figure: Figure, path: Path) -> None:
         raise DataError(f"cannot write the figure to {path}: {error}") from error
 
 
-def inline(figure: Figure, name: str, title: str, description: str) -> str:
+def inline(figure: Figure, name: str, title: str, description: str, scale: float = 1.4) -> str:
     """The figure as an `<svg>` element for an HTML page; within `styled`.
 
     Its text takes the color of the page's text, its background is the page's.
@@ -112,6 +112,7 @@ def inline(figure: Figure, name: str, title: str, description: str) -> str:
         figure: what to show.
         name: makes its ids unique in the page; letters, digits and dashes.
         title, description: what a screen reader says instead.
+        scale: how much larger than in print it may stand where there is room.
     """
     buffer = io.BytesIO()
     for patch in (figure.patch, *(axis.patch for axis in figure.axes)):
@@ -130,7 +131,7 @@ def inline(figure: Figure, name: str, title: str, description: str) -> str:
     width, height = (float(x) for x in root.get("viewBox", "0 0 1 1").split()[2:])
     body = "".join(ElementTree.tostring(child, encoding="unicode", short_empty_elements=False) for child in root)
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width: {1.4 * width:.0f}pt" role="img"'
+        f'<svg viewBox="0 0 {width:g} {height:g}" style="max-width: {scale * width:.0f}pt" role="img"'
         f' aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{escape(clean_name(title))}</title>'
         f'<desc id="{name}-desc">{escape(clean_name(description))}</desc>{body}</svg>'
