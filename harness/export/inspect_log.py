@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from harness.api import RatioMetric
 from harness.evaluation import Run
+from harness.printable import clean_name
 from harness.tables import EpisodeScore
 from harness.tables.scores import aggregate
 from harness.view_api import Transcript
@@ -95,7 +96,7 @@ def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: date
     events = Events(transcript, name, start)
     events.add_all(score.error)
     sample: Json = {
-        "id": transcript.id.rpartition("/")[0],
+        "id": clean_name(transcript.id.rpartition("/")[0]),
         "epoch": transcript.repeat + 1,
         "input": _input(transcript),
         "target": "",
@@ -212,13 +213,16 @@ def _answer(transcript: Transcript) -> str:
     outcome = transcript.outcome
     if outcome is None:
         return ""
-    answer = outcome.group if outcome.group is not None else dict(outcome.answers) or ""
+    answer: Any = outcome.group
+    if answer is None:
+        answers = dict(outcome.answers)
+        answer = answers if len(answers) > 1 else next(iter(answers.values()), "")
     return answer if isinstance(answer, str) else as_json(answer)
 
 
 def _messages(transcript: Transcript) -> list[Json]:
-    """The conversation of a single agent; of several what each of them said, in order."""
-    if len(transcript.agents) == 1:
+    """The conversation of a single model; of several agents what each of them said, in order."""
+    if len(transcript.agents) == 1 and transcript.models:
         return [{"role": role, "content": text} for role, text in transcript.conversation(transcript.agents[0])]
     return [{"role": "user", "content": _input(transcript)}] + [
         {

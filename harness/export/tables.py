@@ -19,7 +19,7 @@ from ._text import as_json
 LONGEST_CELL: Final = 32_767
 """Characters in a cell of a CSV file: what spreadsheets hold. Longer ones spill over into rows that do not exist."""
 _ROWS_AT_ONCE: Final = 10_000
-_TEXT_AT_ONCE: Final = 32 << 20  # characters
+_TEXT_AT_ONCE: Final = 8 << 20  # characters
 
 
 class Writer(ABC):

@@ -172,6 +172,14 @@ def test_a_policys_actions_are_there(tmp_path: Path) -> None:
     assert log.log.samples[0].metadata["players"] == {"S0": "policy coin", "S1": "policy coin"}
 
 
+def test_a_single_models_messages_are_its_conversation(tmp_path: Path) -> None:
+    log = Log(run(tmp_path / "r", Mock(text="b"), overrides=("matrix.agents=[1]",)), tmp_path / "logs")
+    (conversation, *_) = (transcript.conversation("S0") for transcript in log.transcripts.values())
+    sample = log.sample(next(iter(log.transcripts)))
+    assert [(message.role, message.text) for message in sample.messages] == conversation
+    assert sample.scores["agreed"].answer == sample.output.completion == "b"
+
+
 def test_the_packages_own_writer_gives_the_same_log(log: Log, tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log, write_eval_log
 

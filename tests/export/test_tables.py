@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,13 @@ def test_without_a_package_the_pip_command_is_reported(
     code, _, err = invoke(capsys, "export", str(done.folder), "--to", form, "-o", str(tmp_path / "x"), *more)
     assert code == 2 and f"needs the package {package}" in err
     assert f'pip install "mas-eval-harness[{extra}]"' in err and not (tmp_path / "x").exists()
+
+
+def test_metrics_are_those_of_the_last_scoring(tmp_path: Path) -> None:
+    run(tmp_path / "r")
+    scores = (tmp_path / "r" / "scores.jsonl").read_text()
+    (tmp_path / "r" / "scores.jsonl").write_text(re.sub(r'"agreed": [\d.]+', '"agreed": 0.25', scores))
+    assert {row["agreed"] for row in harness.Run.load(tmp_path / "r").episodes()} == {0.25}
 
 
 def test_a_damaged_journal_is_named_and_nothing_is_written(tmp_path: Path) -> None:
