@@ -235,9 +235,10 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
         try:
             plan = resolve.plan(resolve.with_baseline(run.spec, policy), project)
             name = policy if isinstance(policy, str) else str(policy["use"])
-            folder = f"{run.spec.name}-{name.replace('/', '-')}-{plan.digest[:12]}"
-            options = Options(output_path=project.results() / CACHE / folder, overwrite=True)
-            played = execute(plan, options)
+            folder = project.results() / CACHE / f"{run.spec.name}-{name.replace('/', '-')}-{plan.digest[:12]}"
+            if not (folder / "scores.jsonl").is_file():
+                print(f"{name} plays {run.spec.name} …", file=sys.stderr)
+            played = execute(plan, Options(output_path=folder, overwrite=True))
         except UserError as error:
             print(f"{run.spec.name}: no {role}: {' '.join(error.message.split())}", file=sys.stderr)
             continue

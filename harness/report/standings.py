@@ -20,7 +20,7 @@ Episodes = Mapping[str, EpisodeScore]
 Role = Literal["model", "floor", "ceiling"]
 _COST: Final = Derived("cost", ("tokens_input", "tokens_output"), ("input", "output"))
 _ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)"}
-COUNTS: Final = {"n": "n", "failed": "failed", "missing": "missing"}
+COUNTS: Final = ("n", "failed", "missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Standing:
         ranks: the lowest and highest rank that it may have; None where it is not ranked.
         beside: further metric → cell.
         usd: what its episodes cost.
+        limited: in how many episodes a limit of the spec was reached.
     """
 
     model: str
@@ -42,6 +43,12 @@ class Standing:
     ranks: tuple[int, int] | None = None
     beside: Mapping[str, Cell] = field(default_factory=dict)
     usd: float | None = None
+    limited: int = 0
+
+    def count(self, name: str) -> int | None:
+        """How many of its episodes have a number, failed, have none, or reached a limit."""
+        count: int | None = getattr(self if name == "limited" else self.cell, name)
+        return count
 
     @property
     def rank(self) -> str:
@@ -64,12 +71,13 @@ class Standings:
     def table(self) -> Table:
         """The standings as a table: rank, model, headline with its interval, counts, what stands beside it, costs."""
         metric, headline = self.headline.metric, self.headline
+        counts = [*COUNTS, *(["limited"] if any(row.limited for row in self.rows) else [])]
         has_costs = any(row.usd is not None for row in self.rows)
         beside = [name for name in headline.beside if any(row.beside[name].value is not None for row in self.rows)]
         labels = headline_labels(headline)
         columns = [
             Column({"metric": metric}, (headline.title,), metric),
-            *(Column({"metric": name}, (title,), name, form="count") for name, title in COUNTS.items()),
+            *(Column({"metric": name}, (name,), name, form="count") for name in counts),
             *(Column({"metric": name}, (labels.get(name, name),), name) for name in beside),
             *([Column({"metric": "usd"}, ("USD",), "usd")] if has_costs else []),
         ]
@@ -80,7 +88,7 @@ class Standings:
                 (row.rank, row.model + _ROLES[row.role]),
                 (
                     replace(row.cell, best=row.role == "model" and row.cell.value == best),
-                    *(replace(row.cell, value=getattr(row.cell, name), low=None, high=None) for name in COUNTS),
+                    *(replace(row.cell, value=row.count(name), low=None, high=None) for name in counts),
                     *(row.beside[name] for name in beside),
                     *([replace(row.cell, value=row.usd, low=None, high=None)] if has_costs else []),
                 ),
@@ -159,6 +167,7 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
             cell,
             beside={name: cells[model] for name, cells in beside.items()},
             usd=cost([*groups[model].values()], _COST, prices, cell.failed).value,
+            limited=sum(score.limited for score in groups[model].values()),
         )
         for model, cell in headline.cells(selected).items()
     ]
@@ -224,6 +233,8 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: int) -> Iter
         yield f"No interval for {', '.join(lacking)}: their numbers do not vary, or are too few."
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
+    if any(row.limited for row in rows):
+        yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
     shown = [name for name in headline.beside if any(row.beside[name].value is not None for row in rows)]
     if shown:
         yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."

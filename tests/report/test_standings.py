@@ -143,6 +143,14 @@ def test_costs_are_shown_where_there_are_prices() -> None:
     assert [row.cells[-1].value for row in table.rows] == [20 * 2.5, None]
 
 
+def test_episodes_that_reached_a_limit_have_a_column() -> None:
+    stopped = run("a", HALF)
+    stopped = replace(stopped, scores=[replace(s, limited=i < 3) for i, s in enumerate(stopped.scores)])
+    table = standings([stopped, run("b", ONES)]).table()
+    assert [column.names[0] for column in table.columns][1:5] == ["n", "failed", "missing", "limited"]
+    assert {row.key["model"]: row.cells[4].value for row in table.rows} == {"a": 3, "b": 0}
+
+
 def test_clusters_of_the_spec_decide_how_sure_a_rank_is() -> None:
     spec = {**SPEC, "cluster": "kind"}
     assert ranks(run("half", HALF), run("zeros", ZEROS)) == {"half": "1", "zeros": "2"}
