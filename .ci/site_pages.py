@@ -1,4 +1,5 @@
-"""Pages of the site that the repository keeps in its root: README, CONTRIBUTING and CHANGELOG (a hook of mkdocs)."""
+"""Pages of the site that the repository keeps outside docs/: README, CONTRIBUTING, CHANGELOG, leaderboards (a hook of
+mkdocs)."""
 
 from pathlib import Path
 
@@ -13,9 +14,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the root's pages, with their links as seen from docs/."""
     for page, source in PAGES.items():
         text = (ROOT / source).read_text("utf-8").replace("](docs/", "](")
+        text = text.replace("](results/leaderboards/README.md", "](leaderboards/index.md")
         for other, linked in PAGES.items():
             text = text.replace(f"]({linked}", f"]({other}")
         if page == "index.md":
             text = f"---\ntitle: Home\nhide: [navigation]\n---\n{text}"
         files.append(File.generated(config, page, content=text))
+    for file in sorted((ROOT / "results" / "leaderboards").iterdir()):
+        page = "index.md" if file.name == "README.md" else file.name
+        files.append(File.generated(config, f"leaderboards/{page}", content=file.read_text("utf-8")))
     return files

@@ -43,11 +43,13 @@ def leaderboard(options: argparse.Namespace) -> int:
     for group in groups:
         run = runs[id(group.runs[0])]
         name = group.runs[0].spec if group in main else f"{group.runs[0].spec}, digest {run.meta['spec_digest'][:8]}"
-        board = standings(group.runs, _baselines(run, group) if options.with_baselines else (), name)
+        baselines = _baselines(run, group) if options.with_baselines else ()
+        papers = run.compared(figures)
+        board = standings(group.runs, baselines, name, papers)
         if group.reason:
             board = replace(board, notes=(f"Apart: {group.reason}.", *board.notes))
         boards += [board] if group in main else []
-        sections.append((run, board, merge(group.runs, run.compared(figures))))
+        sections.append((run, board, merge(group.runs, papers)))
     _print(sections, boards, options)
     for line in apart:
         print(f"not shown: {line}", file=sys.stderr)

@@ -125,7 +125,8 @@ def _names(row: Row, table: Table) -> list[str]:
         place = table.row_labels.index("model")
         names[place] += "" if WORD in names[place] else f" ({WORD})"
     if names:
-        names[0] += (" †" if row.published else "") + (f" {SIMULATED}" if row.uses_ground_truth else "")
+        marked = 1 if table.row_labels[0] == "rank" else 0
+        names[marked] += (" †" if row.published else "") + (f" {SIMULATED}" if row.uses_ground_truth else "")
     return names
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Row, Table, stats
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, TableSpec, stats, text
 from harness.tables.costs import Prices, cost
 from harness.tables.scores import cluster_of, numbers
 from harness.tables.spec import Derived
@@ -17,9 +17,9 @@ from .leaderboard import RunScores, combined, differences
 
 Episodes = Mapping[str, EpisodeScore]
 """Id → episode."""
-Role = Literal["model", "floor", "ceiling"]
+Role = Literal["model", "floor", "ceiling", "published"]
 _COST: Final = Derived("cost", ("tokens_input", "tokens_output"), ("input", "output"))
-_ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)"}
+_ROLES: Final[Mapping[Role, str]] = {"model": "", "floor": " (floor)", "ceiling": " (ceiling)", "published": ""}
 COUNTS: Final = ("n", "failed", "missing")
 
 
@@ -35,6 +35,7 @@ class Standing:
         beside: further metric → cell.
         usd: what its episodes cost.
         limited: in how many episodes a limit of the spec was reached.
+        source: the publication of a figure that was not run here.
     """
 
     model: str
@@ -44,9 +45,12 @@ class Standing:
     beside: Mapping[str, Cell] = field(default_factory=dict)
     usd: float | None = None
     limited: int = 0
+    source: str | None = None
 
     def count(self, name: str) -> int | None:
-        """How many of its episodes have a number, failed, have none, or reached a limit."""
+        """How many of its episodes have a number, failed, have none, or reached a limit; None where it is not known."""
+        if self.source is not None and name != "n":
+            return None
         count: int | None = getattr(self if name == "limited" else self.cell, name)
         return count
 
@@ -73,7 +77,7 @@ class Standings:
         metric, headline = self.headline.metric, self.headline
         counts = [*COUNTS, *(["limited"] if any(row.limited for row in self.rows) else [])]
         has_costs = any(row.usd is not None for row in self.rows)
-        beside = [name for name in headline.beside if any(row.beside[name].value is not None for row in self.rows)]
+        beside = _beside(headline, self.rows)
         labels = headline_labels(headline)
         columns = [
             Column({"metric": metric}, (headline.title,), metric),
@@ -89,9 +93,10 @@ class Standings:
                 (
                     replace(row.cell, best=row.role == "model" and row.cell.value == best),
                     *(replace(row.cell, value=row.count(name), low=None, high=None) for name in counts),
-                    *(row.beside[name] for name in beside),
+                    *(row.beside.get(name, Cell(n=None)) for name in beside),
                     *([replace(row.cell, value=row.usd, low=None, high=None)] if has_costs else []),
                 ),
+                published=row.source,
             )
             for row in self.rows
         ]
@@ -109,20 +114,29 @@ class Standings:
         )
 
 
+def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
+    """The metrics beside the headline of which some row has a number."""
+    return [x for x in headline.beside if any(x in row.beside and row.beside[x].value is not None for row in rows)]
+
+
 def headline_labels(headline: HeadlineSpec) -> dict[str, str]:
     """What the metrics beside a headline are called."""
     return {name: name.rpartition("/")[2].replace("_", " ") for name in headline.beside}
 
 
 def standings(
-    runs: Sequence[RunScores], baselines: Sequence[tuple[Role, RunScores]] = (), name: str | None = None
+    runs: Sequence[RunScores],
+    baselines: Sequence[tuple[Role, RunScores]] = (),
+    name: str | None = None,
+    published: Sequence[Published] = (),
 ) -> Standings:
     """Rank the models of comparable runs.
 
     A model's rank lies between 1 + the number of models that are significantly better and the number of models that are
     not significantly worse, as in Chatbot Arena. "Significantly": `stats.difference_pvalue` of the differences between
     the two on their common episodes, at 0.05 after Holm's correction for all pairs of models; Welch's test where they
-    have no common episodes. `baselines` are shown and not ranked.
+    have no common episodes. `baselines` are shown and not ranked, as are published figures of the whole benchmark: the
+    averages in those tables that the spec's own tables cite.
 
     Raises:
         ValueError: for a run without a headline.
@@ -140,14 +154,30 @@ def standings(
     rows = [replace(row, ranks=_ranks(row.model, values, worse)) if row in ranked else row for row in rows]
     for role, run in baselines:
         rows += [replace(row, role=role) for row in _rows(headline, run.scores, {})]
+    figures = _published(headline, runs[0].tables, published)
+    rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
-    return Standings(
-        name or runs[0].spec,
-        headline,
-        rows,
-        [*_notes(headline, rows, len(pairs)), *filter(None, (disputed, differences(runs)))],
-    )
+    notes = [*_notes(headline, rows, len(pairs)), *filter(None, (disputed, differences(runs)))]
+    for reference in {reference.id: reference for _, reference in figures}.values():
+        notes.append(f"† published: {reference.source}; not run here.")
+        notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
+    return Standings(name or runs[0].spec, headline, rows, notes)
+
+
+def _published(
+    headline: HeadlineSpec, tables: Sequence[TableSpec], published: Iterable[Published]
+) -> list[tuple[Standing, Published]]:
+    """Published figures of the headline over a whole benchmark."""
+    cited = {name for table in tables for name in table.published}
+    rows: dict[str, tuple[Standing, Published]] = {}
+    for reference in (table for table in published if table.id in cited and not headline.table.where):
+        for figure in reference.records:
+            if figure.metric == headline.metric and figure.overall and set(figure.labels) == {"model"}:
+                cell = Cell(figure.value, figure.stderr, figure.n)
+                name = text(figure.labels["model"])
+                rows.setdefault(name, (Standing(name, cell, "published", source=reference.source), reference))
+    return [*rows.values()]
 
 
 def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScore]]:
@@ -226,17 +256,16 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: int) -> Iter
             "Rank: the ranks that a model may have, given which models differ significantly (paired by episode, "
             f"p < 0.05 after Holm's correction for {count} of models)."
         )
-    if any(row.role != "model" for row in rows):
+    if any(row.role in ("floor", "ceiling") for row in rows):
         yield "Floor and ceiling: the spec's scripted policies, played here and not ranked."
-    lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None]
+    lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
     if lacking:
         yield f"No interval for {', '.join(lacking)}: their numbers do not vary, or are too few."
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.limited for row in rows):
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
-    shown = [name for name in headline.beside if any(row.beside[name].value is not None for row in rows)]
-    if shown:
+    if shown := _beside(headline, rows):
         yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."
 
 
@@ -254,7 +283,7 @@ def overall(boards: Sequence[Standings], names: Sequence[str] | None = None) -> 
     names = names or [board.name for board in boards]
     models: dict[tuple[Role, str], dict[str, Standing]] = {}
     for board, name in zip(boards, names, strict=True):
-        for row in board.rows:
+        for row in (row for row in board.rows if row.source is None):
             key = (row.role, row.model if row.role == "model" else row.role.capitalize())
             models.setdefault(key, {})[name] = row
     averages = {key: _average(boards, names, cells) for key, cells in models.items()}
@@ -269,7 +298,8 @@ def overall(boards: Sequence[Standings], names: Sequence[str] | None = None) -> 
         name: _best(board.headline, [row.cell.value for row in board.rows if row.role == "model"])
         for board, name in zip(boards, names, strict=True)
     }
-    top = max((c.value for (role, _), c in averages.items() if role == "model" and c.value is not None), default=None)
+    means = [cell.value for (role, _), cell in averages.items() if role == "model" and cell.value is not None]
+    top = max(means) if len(means) > 1 else None
     rows = []
     for role, model in sorted(models, key=lambda key: (key[0] != "model", _order(averages[key], models[key]), key[1])):
         own = models[role, model]
@@ -327,8 +357,8 @@ def _overall_notes(
     yield "Each benchmark by its own headline, with its 95 % interval. ↑: higher is better, ↓: lower is."
     if averaged:
         yield (
-            "Average: mean over all benchmarks, from 0 % (worst) to 100 % (best), where a model has all of them; its "
-            "interval takes benchmarks as independent."
+            "Average: mean over all benchmarks, from 0 % (worst) to 100 % (best; 100 % minus the value where lower is "
+            "better), where a model has all of them; its interval takes benchmarks as independent."
         )
     elif len(boards) > 1 and any(board.headline.scale is None for board in boards):
         yield "No average: not every headline has a scale (bounds of its metric, or percent)."

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.api import Episode, Metric
 from harness.report import RunScores, overall, page, render, standings
-from harness.tables import EpisodeScore, HeadlineSpec, Price, check_headline
+from harness.tables import EpisodeScore, HeadlineSpec, Price, Published, Record, TableSpec, check_headline
 
 
 class Share(Metric):
@@ -121,6 +121,23 @@ def test_floor_and_ceiling_are_shown_and_not_ranked() -> None:
     assert [row.cells[0].best for row in board.table().rows] == [False, True, False, False]
     page_over_all = overall([board, replace(board, name="other")])
     assert [row.names[0] for row in page_over_all.rows] == ["a", "b", "Ceiling", "Floor"]
+
+
+def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> None:
+    records = (
+        Record({"model": "Paper"}, "solved", 0.8, 0.1, 27, overall=True),
+        Record({"model": "Paper", "kind": 0}, "solved", 0.1),
+        Record({"model": "Other"}, "score", 0.2, overall=True),
+    )
+    paper = Published("paper/t", "Paper, Table 1", "T", records, warnings=("Mind this.",))
+    table = TableSpec.parse({"title": "T", "rows": "model", "cell": "solved", "published": "paper/t"})
+    board = standings([replace(run("a", HALF), tables=[table])], published=[paper])
+    assert [(row.rank, row.model, row.cell.value) for row in board.rows] == [("–", "Paper", 0.8), ("1", "a", 0.5)]
+    lines = render(board.table(), "text").splitlines()
+    assert lines[4].split() == ["–", "Paper", "†", "80%", "27", "–", "–", "–"]
+    assert board.notes[-2:] == ["† published: Paper, Table 1; not run here.", "† Mind this."]
+    assert [row.names for row in overall([board]).rows] == [("a",)]
+    assert [row.model for row in standings([run("a", HALF)], published=[paper]).rows] == ["a"]
 
 
 def test_only_the_headlines_episodes_count() -> None:
