@@ -12,6 +12,7 @@ from harness.evaluation import Run
 from harness.printable import clean_name
 from harness.report.render import markdown_escape, render
 from harness.storage.redaction import redacted
+from harness.tables import Table, build
 from harness.tables.table import text as shown
 
 from ._text import plain
@@ -150,13 +151,19 @@ def _card(run: Run, counts: tuple[int, int]) -> str:
             f"---\n{yamls.dump(front)}---\n",
             f"# {markdown_escape(run.spec.name)}: {markdown_escape(str(meta['model']))}\n",
             "A run of `harness` (mas-eval-harness): groups of agents, one row per episode and one row per turn.\n",
-            *(render(table, "markdown") + "\n" for table in run.tables if not table.figure),
+            *(render(table, "markdown") + "\n" for table in (*_headline(run), *run.tables) if not table.figure),
             f"## Run\n\n| | |\n|---|---|\n{rows}",
             "`spec.yaml` is the resolved spec: `harness eval --spec spec.yaml` repeats the run. `run.json` is its",
             "record, and `results.json` has every metric in every condition with its standard error.\n",
             columns,
         )
     )
+
+
+def _headline(run: Run) -> list[Table]:
+    """The headline as a table of one number, where the spec names one."""
+    declared = run.metrics and run.headline.declared
+    return [build(run.headline.table, run.scores, run.metrics)] if declared else []
 
 
 def _columns(name: str, columns: Any) -> str:

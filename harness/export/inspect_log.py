@@ -23,11 +23,13 @@ from harness.tables import EpisodeScore
 from harness.tables.scores import aggregate
 from harness.view_api import Transcript
 
+from ._headline import headline_cell, metrics_of
 from ._inspect_events import Events, Json, added, completed, output_of, timestamp
 from ._text import as_json, plain
 
 VERSION: Final = 2
 _MOST_CONDITIONS: Final = 32
+_HEADLINE: Final = "headline"
 _SHORT: Final = 1_000  # characters of an input in the list of samples
 _SAMPLING: Final = {"temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty", "seed"}
 
@@ -145,23 +147,26 @@ def _specification(run: Run) -> Json:
         "packages": {"mas-eval-harness": str((meta.get("versions") or {}).get("harness", ""))},
         "metadata": plain(about),
         "viewer": {"trust_content": False},
-    }
+    } | ({} if headline_cell(run) is None else {"headline_metric": {"score": run.headline.metric, "metric": _HEADLINE}})
 
 
 _PLAN: Final[Json] = {"name": "plan", "steps": [], "config": {}}
 
 
 def _results(run: Run) -> list[Json]:
-    """Every metric over all episodes and, where there are few, in each condition."""
+    """Every metric over all episodes and, where there are few, in each condition; the headline is first."""
     rows = run.rows
     conditions = {row["condition"] for row in rows}
     results = []
-    for name, metric in run.metrics.items():
+    for name in metrics_of(run):
+        metric = run.metrics[name]
         statistic = aggregate(metric, run.scores, name)
         if statistic.value is None:
             continue
         kind = "ratio" if isinstance(metric, RatioMetric) else "mean"
-        values = {kind: {"name": kind, "value": statistic.value}}
+        values: Json = {kind: {"name": kind, "value": statistic.value}}
+        if name == run.headline.metric and (cell := headline_cell(run)) is not None:
+            values = {_HEADLINE: {"name": _HEADLINE, "value": cell.value, "params": {"n": cell.n}}, **values}
         if statistic.stderr is not None:
             values["stderr"] = {"name": "stderr", "value": statistic.stderr}
         if 1 < len(conditions) <= _MOST_CONDITIONS:
@@ -177,7 +182,7 @@ def _results(run: Run) -> list[Json]:
 def _scores(run: Run, transcript: Transcript, score: EpisodeScore) -> Json:
     """Metric → its score; none where the episode has no number."""
     result: Json = {}
-    for metric in run.metrics:
+    for metric in metrics_of(run):
         if (value := score.number(metric)) is not None:
             result[metric] = {"value": value}
             if (parts := score.parts(metric)) is not None:

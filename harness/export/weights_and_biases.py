@@ -18,6 +18,7 @@ from harness.evaluation import Run
 from harness.printable import clean_name
 from harness.tables.scores import aggregate
 
+from ._headline import headline_cell
 from ._text import plain
 from .tables import write_tables
 
@@ -87,6 +88,8 @@ def _log(document: dict[str, Any], folder: Path) -> None:
 def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
     """What the run's page is to show, for `_wandb_child.main`."""
     config = {key: run.meta[key] for key in _CONFIG if key in run.meta}
+    if run.metrics:
+        config["headline"] = {"metric": run.headline.metric, "title": run.headline.table.title}
     config["spec"] = (run.meta.get("identity") or {}).get("spec", {})
     fixed = ("condition", "metric", "value", "stderr", "n", "failed")
     rows = run.rows
@@ -114,8 +117,11 @@ def _document(run: Run, folder: Path, files: Path) -> dict[str, Any]:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    """Every metric over all episodes, with its standard error and its number of observations."""
+    """The headline with its 95 % interval; every metric over all episodes, with its standard error and count."""
     summary: dict[str, Any] = {"episodes": len(run.scores), "failed": len(run.failed)}
+    if (cell := headline_cell(run)) is not None:
+        parts = {"headline": cell.value, "headline/n": cell.n, "headline/low": cell.low, "headline/high": cell.high}
+        summary |= {key: value for key, value in parts.items() if value is not None}
     for name, metric in run.metrics.items():
         statistic = aggregate(metric, run.scores, name)
         if statistic.value is not None:

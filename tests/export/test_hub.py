@@ -88,9 +88,11 @@ def test_model_cards_can_state_the_results(done: harness.Run, tmp_path: Path) ->
 
 
 def test_policies_are_no_model(tmp_path: Path) -> None:
-    files = export(run(tmp_path / "r"), "hub", tmp_path / "x").files
+    headline = ("headline.cell=agreed", "headline.title=Same letter")
+    files = export(run(tmp_path / "r", overrides=headline), "hub", tmp_path / "x").files
     assert "model-index.yaml" not in {file.name for file in files}
-    assert "no model took part" in (tmp_path / "x" / "README.md").read_text()
+    card = (tmp_path / "x" / "README.md").read_text()
+    assert "no model took part" in card and card.index("### Same letter") < card.index("### Agreement")
 
 
 @pytest.mark.parametrize("repo", ["runs", "me/../runs", "me/ru ns", "/runs", "me/runs/2", "-me/runs"])

@@ -62,6 +62,8 @@ def test_the_log_says_what_was_run(log: Log) -> None:
     assert set(results) == {"agreed", "parse_retries"} and log.header.results.completed_samples == 16
     for row in log.run.rows:
         assert results[row["metric"]].metrics[row["condition"]].value == row["value"]
+    assert log.header.eval.headline_metric.score == log.header.results.scores[0].name == "agreed"
+    assert results["agreed"].metrics["headline"].value == results["agreed"].metrics["mean"].value
     assert 0 < results["agreed"].metrics["mean"].value < 1 and results["agreed"].scored_samples == 16
 
 

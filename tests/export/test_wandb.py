@@ -78,6 +78,7 @@ def test_the_summary_has_every_metric(offline: Offline, done: harness.Run) -> No
     summary = {u.key: json.loads(u.value_json) for record in offline.of("summary") for u in record.update if u.key}
     numbers = [score.number("agreed") for score in done.scores]
     assert summary["agreed"] == sum(numbers) / 8 and summary["agreed/n"] == summary["episodes"] == 8
+    assert summary["headline"] == summary["agreed"] and summary["headline/low"] <= summary["headline"]
     assert summary["failed"] == 0 and "agreed/stderr" in summary
 
 

@@ -1,0 +1,21 @@
+"""The one number that stands for a run, as exports name it."""
+
+from __future__ import annotations
+
+from harness.evaluation import Run
+from harness.tables import Cell
+
+
+def headline_cell(run: Run) -> Cell | None:
+    """The run's headline; None if it has no value."""
+    if not run.metrics:
+        return None
+    headline = run.headline
+    cell = next(iter(headline.cells(headline.selected(run.scores)).values()), None)
+    return None if cell is None or cell.value is None else cell
+
+
+def metrics_of(run: Run) -> list[str]:
+    """The names of the run's metrics, that of the headline first."""
+    first = [run.headline.metric] if run.metrics else []
+    return [*first, *(name for name in run.metrics if name not in first)]
