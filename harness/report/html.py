@@ -27,7 +27,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-
 caption { text-align: left; font-weight: 600; padding: .5rem 0; }
 th, td { padding: .25rem .75rem; text-align: right; white-space: nowrap; }
 thead th { border-bottom: 1px solid var(--dim); text-align: center; }
-.name { text-align: left; font-weight: 500; }
+.name { text-align: left; font-weight: 500; white-space: normal; min-width: 6rem; max-width: 24rem; }
 tr.published { color: var(--dim); font-style: italic; }
 tbody tr:nth-child(even) { background: var(--band); }
 section { margin-bottom: 2.5rem; }

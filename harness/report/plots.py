@@ -63,7 +63,8 @@ def _drawn(table: Table) -> Figure:
         axis.set_title(clean_name(panel))
         axis.set_xlabel(clean_name(table.row_names[-1]))
     axes[0].set_ylabel(clean_name(str(tidy[0]["metric"] or "value")))
-    axes[0].set_ylim(bottom=min(0.0, axes[0].get_ylim()[0]))
+    if all(row["value"] >= row["bar"][0] for row in tidy):
+        axes[0].set_ylim(bottom=0)
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), fontsize="small", loc="outside right upper")
     figure.suptitle(

@@ -38,7 +38,7 @@ def _run(meta: Mapping[str, Any], folder: Path) -> str:
 def command(meta: Mapping[str, Any]) -> str | None:
     """The command line that made the run; None where Python made it."""
     words = [str(word) for word in meta.get("command") or []]
-    if not words or Path(words[0]).name not in ("harness", "__main__.py"):
+    if not words or not ("harness" in Path(words[0]).parts[-2:] and Path(words[0]).name in ("harness", "__main__.py")):
         return None
     return shlex.join(["harness", *words[1:]])[:_LONGEST]
 
@@ -67,8 +67,10 @@ def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, Mapping) and all(not isinstance(x, Mapping | list) for x in value.values()):
-        return ", ".join(f"{name} {text(x)}" for name, x in value.items())
+    if isinstance(value, Mapping) and all(isinstance(x, Mapping) for x in value.values()):
+        return "; ".join(f"{name}: {_plain(x)}" for name, x in value.items() if x)
+    if isinstance(value, Mapping) and not any(isinstance(x, Mapping | list) for x in value.values()):
+        return ", ".join(f"{name} {text(x)}" for name, x in value.items() if x not in (None, ""))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -62,6 +62,9 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         points.append(_Point(name, math.fsum(costs[group]) / len(costs[group]), cell.value, low, high, cell.n or 0))
     if not points:
         raise DataError(f"no cost to draw: no episode with tokens has a number for {headline.name}")
+    if len(points) == 1:
+        hint = "Give runs of several models, or another label with --by."
+        raise DataError(f"no cost to compare: all episodes are of {material.shown(by)} {points[0].name}", hint=hint)
     front = _front(points, headline.higher_is_better)
     unit = "USD an episode" if in_usd else "Tokens an episode"
 
