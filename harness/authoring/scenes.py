@@ -14,6 +14,7 @@ from harness.view_api import Edge, Flight, RecordedTurn, Transcript
 Places = Mapping[str, tuple[float, float]]
 """Name → (x, y), each from 0 to 1, from the top left."""
 _STRESS = 40  # agents up to which places are drawn by Kamada and Kawai's method: beyond, it takes seconds
+_LARGE, _LARGEST = 300, 2000  # agents beyond which places are drawn in fewer steps, or all on a ring
 _FLIGHTS = 600
 _MESSAGE = 280
 
@@ -51,6 +52,8 @@ def places(transcript: Transcript) -> Places:
     topology = transcript.case.topology if transcript.case is not None else None
     if topology is None or not any(topology.values()) or set(topology) != set(transcript.agents):
         return ring(transcript.agents)
+    if len(topology) > _LARGEST:  # the time and memory of a drawing grow with the square, and nothing would be seen
+        return ring(transcript.agents)
     return _drawn(tuple((agent, tuple(neighbors)) for agent, neighbors in topology.items()))
 
 
@@ -63,7 +66,8 @@ def _drawn(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
     if size <= _STRESS and nx.is_connected(graph):
         drawn = nx.kamada_kawai_layout(graph)
     else:
-        drawn = nx.spring_layout(graph, seed=1, iterations=100, k=1.6 / math.sqrt(size))
+        steps = 100 if size <= _LARGE else 15
+        drawn = nx.spring_layout(graph, seed=1, iterations=steps, k=1.6 / math.sqrt(size))
     across = [float(x) for x, _ in drawn.values()], [float(y) for _, y in drawn.values()]
     (left, width), (top, height) = ((min(values), max(values) - min(values) or 1.0) for values in across)
     return {
