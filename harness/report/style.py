@@ -100,7 +100,7 @@ def write(figure: Figure, path: Path) -> None:
     try:
         figure.savefig(path, format=form, metadata=undated.get(form))
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot write the figure to {path}: {error}") from error
+        raise DataError(f"cannot write the figure to {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def inline(figure: Figure, name: str, title: str, description: str, scale: float = 1.4) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import harness
+from harness.api import Completion
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+from harness.errors import RequestError
 from tests.helpers.commands import invoke
 
 KINDS = [
@@ -105,3 +112,47 @@ def test_runs_of_other_specs_are_not_drawn_together(
     both = (str(runs / "small"), str(runs / "panel"))
     code, _, err = invoke(capsys, "plot", *both, "--kind", "failures", "-o", str(tmp_path / "f.svg"))
     assert code == 2 and "they ran different specs" in err
+
+
+def texts_of(file: Path) -> list[str | None]:
+    return [element.text for element in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_an_unsolved_episode_counts_under_the_gravest_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = itertools.count()
+
+    def reply(request: Request) -> Completion:
+        value = eval(max(re.findall(r"[-+*() \d]{5,}", request.thread.messages[-1]["content"]), key=len))
+        kind = next(numbers)
+        if kind == 4:
+            raise RequestError("refused")
+        return [
+            Completion(f"#### {value}"),
+            Completion(f"#### {value + 1}"),
+            Completion("no idea"),
+            Completion("no i", finish_reason="length"),
+        ][min(kind, 3) if kind < 4 else 0]
+
+    sums = ["task.size=6", "matrix.terms=[2]"]
+    model = Mock(function=reply)
+    harness.evaluate("arithmetic", model, overrides=sums, output_path=tmp_path / "r", max_concurrency=1)
+    code, *_ = invoke(capsys, "plot", str(tmp_path / "r"), "--kind", "failures", "-o", str(tmp_path / "f.svg"))
+    kinds = ("solved", "unsolved", "unreadable reply", "cut-off reply", "engine error", "limit reached", "failed")
+    assert code == 0
+    assert [kind for kind in kinds if kind in texts_of(tmp_path / "f.svg")] == [*kinds[:5]]
+    code, *_ = invoke(capsys, "report", str(tmp_path / "r"), "--format", "html", "-o", str(tmp_path / "r.html"))
+    page = (tmp_path / "r.html").read_text("utf-8")
+    row = re.search(r'<th class="name" scope="row">mock</th>((?:<td>[^<]*</td>)+)', page.partition("How episodes")[2])
+    assert row and re.findall(r"<td>([^<]*)</td>", row[1]) == ["6", "2", "1", "1", "1", "1"]
+
+
+def test_with_prices_quality_costs_dollars(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = "prices={a: {input: 1, output: 2}, b: {input: 10, output: 20}}"
+    for name in ("a", "b"):
+        model = Mock(model=name, function=lambda request: Completion("#### 1", input_tokens=1_000, output_tokens=500))
+        overrides = [prices, "task.size=2", "matrix.terms=[2]"]
+        harness.evaluate("arithmetic", model, overrides=overrides, output_path=tmp_path / name)
+    runs = (str(tmp_path / "a"), str(tmp_path / "b"))
+    code, out, _ = invoke(capsys, "plot", *runs, "--kind", "pareto", "-o", str(tmp_path / "p.svg"))
+    assert code == 0 and "On the front: a." in out
+    assert "USD an episode ↓" in texts_of(tmp_path / "p.svg")
