@@ -288,8 +288,8 @@ class RunIndex:
         return dict(zip(("total", "finished", "limited", *OUTCOMES), row, strict=True))
 
     def totals(self) -> dict[str, int | None]:
-        """Calls and tokens of all moves that count; None for what no engine reported."""
-        names = ("calls", "input_tokens", "output_tokens")
+        """Moves, calls and tokens, of all moves that count; None for what no engine reported."""
+        names = ("moves", "calls", "input_tokens", "output_tokens")
         [row] = self._once(f"SELECT {', '.join(f'sum({name})' for name in names)} FROM episodes")
         return dict(zip(names, row, strict=True))
 

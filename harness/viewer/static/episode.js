@@ -31,7 +31,7 @@ export async function episodePage(main, { run, query, signal }) {
     if (again) { again = false; refresh(); }
   };
   let seen = null;
-  const stop = data.finished ? null : watch(run, (news) => { const now = `${news.moves} ${news.finished} ${news.total}`; if (now !== seen) { seen = now; refresh(); } }, refresh);
+  const stop = data.finished ? null : watch(run, (news) => { if (news.moves !== seen) { seen = news.moves; refresh(); } }, refresh);
   return { leave: () => { stop?.(); page.pause(); }, update: (now) => page.restore(now), keys: page.keys() };
 }
 

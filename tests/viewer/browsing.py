@@ -1,0 +1,114 @@
+"""A browser, runs to look at, and the viewer as its command starts it."""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.engine_api import Request
+from harness.engines.mock import Mock
+
+SCRIPT = "<script>window.hacked=1</script><img src=x onerror='window.hacked=2'><svg onload=window.hacked=3>"
+LINK = "[here](javascript:window.hacked=4) <a href='javascript:window.hacked=5'>now</a> https://example.org/"
+CONTROLS = "nul \x00 escape \x1b[31m bell \x07 override \u202eabc\u202c isolate \u2066x\u2069 end"
+LARGE = "long " * 2_100_000  # 10 MB
+
+
+def hostile_reply(request: Request) -> str:
+    """What a model may write: one thing a question."""
+    number = int(re.search(r"/(\d+)/0", request.id)[1])
+    return [SCRIPT, LINK, CONTROLS, LARGE][number % 4] + "\nThe answer is 42."
+
+
+class Gate:
+    """An engine whose replies wait until a test lets them through, so many at a time."""
+
+    def __init__(self) -> None:
+        self._passes = threading.Semaphore(0)
+        self._pool = ThreadPoolExecutor(32)
+
+    def let(self, count: int) -> None:
+        """Let so many replies through."""
+        for _ in range(count):
+            self._passes.release()
+
+    async def reply(self, request: Request) -> str:
+        """An answer, once it may be given."""
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._passes.acquire)
+        return f"thinking {request.thread.messages[-1]['content'][:20]}\nThe answer is 7."
+
+
+def make_runs(folder: Path) -> None:
+    """A run of every family, one with hostile replies."""
+    for spec, limit in (("agentsnet_quick", None), ("dpbench_quick", None), ("silo_quick", None), ("mas_quick", None)):
+        harness.evaluate(spec, output_path=folder / spec, limit=limit)
+    harness.evaluate("darkforest_quick", output_path=folder / "darkforest_quick", limit=2)
+    one = ["matrix.terms=[2]"]
+    harness.evaluate("arithmetic", Mock(function=hostile_reply), output_path=folder / "hostile", limit=4, overrides=one)
+    harness.evaluate(
+        "agentsnet_quick",
+        Mock(text="no JSON here"),
+        output_path=folder / "unread",
+        overrides=["matrix.problem=[coloring]"],
+    )
+
+
+@contextlib.contextmanager
+def started_viewer(folder: Path) -> Iterator[str]:
+    """`harness view FOLDER`; gives its URL."""
+    command = [sys.executable, "-m", "harness", "view", str(folder), "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            found = None
+            while found is None:
+                line = process.stdout.readline()
+                assert line, "the viewer ended before it said where it is"
+                found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+            yield found[0]
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def chromium_path() -> str:
+    """Debian's Chromium, or another one on the path."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert found is not None, "there is no Chromium: run .ci/install_chromium.sh"
+    return found
+
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+class Console:
+    """What a page complains about."""
+
+    def __init__(self, page: Any) -> None:
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self._said(message.type, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+
+    def _said(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(f"{kind}: {text}")
+
+    def forget(self, matches: Callable[[str], bool]) -> None:
+        """Leave out what a test brought about."""
+        self.complaints = [text for text in self.complaints if not matches(text)]
