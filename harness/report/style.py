@@ -25,6 +25,8 @@ PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
 INK: Final = "#1f2328"
 """Text, axes, ticks. In a page it becomes the page's own text color."""
+BLUE: Final = PALETTE[0]
+"""The one color that is too dark for small type on a dark page: there the page lightens it."""
 FAINT: Final = "#8a9199"
 """Grids and guides; legible on white and on dark pages."""
 WIDTH: Final = 3.5
@@ -106,7 +108,7 @@ def write(figure: Figure, path: Path) -> None:
 def inline(figure: Figure, name: str, title: str, description: str, scale: float = 1.4) -> str:
     """The figure as an `<svg>` element for an HTML page; within `styled`.
 
-    Its text takes the color of the page's text, its background is the page's.
+    Its text takes the color of the page's text, its background is the page's, and the page sets `--blue`.
 
     Args:
         figure: what to show.
@@ -143,7 +145,8 @@ def _renamed(key: str, value: str, name: str) -> str:
         return f"{name}-{value}"
     if key == _LINK:
         return value.replace("#", f"#{name}-", 1) if value.startswith("#") else value
-    return re.sub(r"url\(#", f"url(#{name}-", value).replace(INK, "currentColor")
+    value = re.sub(r"url\(#", f"url(#{name}-", value).replace(INK, "currentColor")
+    return value.replace(BLUE.lower(), "var(--blue)")
 
 
 def label(name: object, longest: int = _LONGEST) -> str:

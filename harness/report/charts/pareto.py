@@ -86,7 +86,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
             if direct:
                 side = -1 if point.cost > middle else 1
                 axis.annotate(label(point.name), (point.cost, point.value), (6 * side, 4), textcoords="offset points",
-                              ha="left" if side > 0 else "right", color=how["color"], fontsize=7)  # fmt: skip
+                              ha="left" if side > 0 else "right", fontsize=7)  # fmt: skip
         spread = [point.cost for point in points]
         if min(spread) > 0 and max(spread) / min(spread) >= 20:
             axis.set_xscale("log")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PARTS: Final = {
     "input": "#0072B2",
-    "input from cache": "#56B4E9",
+    "input from cache": "#8A8A8A",
     "output": "#D55E00",
     "output, reasoning": "#E69F00",
 }
