@@ -91,7 +91,8 @@ def plain_table(columns: Sequence[str], rows: Iterable[Sequence[str]], kind: str
 
 def _framed(head: str, body: str, kind: str) -> str:
     of_kind = f' class="{kind}"' if kind else ""
-    return f'<div class="wide" tabindex="0" role="region" aria-label="Table"><table{of_kind}>{head}\n<tbody>{body}</tbody></table></div>'
+    table = f"<table{of_kind}>{head}\n<tbody>{body}</tbody></table>"
+    return f'<div class="wide" tabindex="0" role="region" aria-label="Table">{table}</div>'
 
 
 def _header(texts: Grid) -> str:
