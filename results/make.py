@@ -1,0 +1,209 @@
+"""Play the baselines of the shipped specs and write their leaderboards into results/leaderboards.
+
+python results/make.py                     # all of them, about ten minutes
+python results/make.py agentsnet dpbench   # these
+python results/make.py --check agentsnet   # compare with the files that are there; exit code 1 if they differ
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.config import resolve, spec
+from harness.config.project import Project, find
+from harness.evaluation import execute
+from harness.report import RunScores, Standings, leaderboard, render, standings
+from harness.runtime.options import Options
+from harness.tables import Cell, Column, HeadlineSpec, Row, Table
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "results" / "leaderboards"
+SPECS: dict[str, Sequence[str]] = {
+    "agentsnet": (),
+    "agentsnet_byzantine": (),
+    "agentsnet_quick": (),
+    "agentsnet_scale": (),
+    "arithmetic": (),
+    "darkforest_quick": (),
+    "dpbench": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
+    "dpbench_quick": ("dpbench/always_left", "dpbench/polite", "dpbench/odd_even", "dpbench/chandy_misra"),
+    "dpbench_scale": ("dpbench/odd_even", "dpbench/chandy_misra"),
+    "mas_bench": ("mas/silent",),
+    "mas_quick": ("mas/silent",),
+    "silo_bench": ("silo/silent",),
+    "silo_panel": (),
+    "silo_quick": ("silo/silent",),
+}
+"""Spec → the policies that play besides the floor and the ceiling of its headline. The other shipped specs need data or
+models, or differ in prompts alone, which policies do not read."""
+QUICK = tuple(name for name in SPECS if name.endswith("_quick") and name != "darkforest_quick")
+"""Parts of other specs: they have a file, and no row on the page over all."""
+MOST = 40
+"""Rows of a table; longer ones stay out of the files."""
+ENDS = ("floor", "ceiling")
+INDEX = "README.md"
+
+
+def players(name: str, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """(role, policy) of everyone who plays a spec: floor, ceiling, others; its own baseline if it names neither."""
+    headline = data.get("headline", {})
+    roles = [(role, headline[role]) for role in ("floor", "ceiling") if role in headline]
+    others = [("model", policy) for policy in SPECS[name]]
+    return [*roles, *others] if roles or others else [("model", data["baseline"])]
+
+
+def board(name: str, project: Project, work: Path) -> tuple[Standings, list[Table], dict[str, str]]:
+    """A spec's standings, its tables, and who is floor and ceiling. All of its players play in `work`."""
+    loaded = spec.load(name, project)
+    runs: list[RunScores] = []
+    roles: dict[str, str] = {}
+    for role, policy in players(name, loaded.data):
+        plan = resolve.plan(resolve.with_baseline(loaded, policy), project)
+        played = execute(plan, Options(output_path=work / f"{name}-{len(runs)}"))
+        meta = {**played.meta, "run": f"{name}-{plan.model}"}
+        runs.append(RunScores(meta, played.scores, played.table_specs, played.metrics, {}, played.headline))
+        roles[role] = plan.model
+    ranked = standings(runs)
+    tables = [table for table in leaderboard(runs) if not table.figure and _has_numbers(table)]
+    tables = [table for table in tables if len(table.rows) <= MOST]
+    return ranked, tables, roles
+
+
+def _has_numbers(table: Table) -> bool:
+    return any(cell.value is not None for row in table.rows for cell in row.cells)
+
+
+def files(name: str, project: Project, work: Path) -> Iterator[tuple[str, str]]:
+    """(file name, content) of a spec's leaderboard."""
+    ranked, tables, roles = board(name, project, work)
+    shown = [ranked.table(), *tables]
+    yield f"{name}.md", f"# {name}\n\n" + "\n\n".join(render(table, "markdown") for table in shown)
+    rows = [
+        {"rank": row.rank, "model": row.model, **_numbers(row.cell), "beside": _values(row.beside)}
+        for row in ranked.rows
+    ]
+    headline = ranked.headline
+    ends = {role: next(row for row in rows if row["model"] == roles[role]) for role in ENDS if role in roles}
+    document = {
+        "spec": name,
+        "headline": {"metric": headline.metric, "title": headline.table.title, "better": headline.better},
+        **{role: {key: row[key] for key in ("model", "value", "low", "high", "n")} for role, row in ends.items()},
+        "standings": rows,
+    }
+    yield f"{name}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _numbers(cell: Cell) -> dict[str, Any]:
+    fields = ("value", "low", "high", "n", "failed", "missing")
+    return {field: _rounded(getattr(cell, field)) for field in fields}
+
+
+def _values(cells: Mapping[str, Cell]) -> dict[str, Any]:
+    return {name: _rounded(cell.value) for name, cell in cells.items() if cell.value is not None}
+
+
+def _rounded(value: float | None) -> float | None:
+    """Six digits: what other versions of numerical libraries change is not there."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def index(folder: Path, project: Project) -> str:
+    """The page over all leaderboards, from the JSON files in `folder`."""
+    rows, units, digits = [], {}, {}
+    for name in (name for name in SPECS if name not in QUICK):
+        document = json.loads((folder / f"{name}.json").read_text("utf-8"))
+        if not all(role in document for role in ENDS):
+            continue
+        loaded = spec.load(name, project)
+        headline = HeadlineSpec.of(loaded.data, resolve.metrics(loaded, project))
+        names = (name, headline.title, *(document[role]["model"] for role in ENDS))
+        rows.append(Row({"benchmark": name}, names, tuple(_cell(document[role]) for role in ENDS), name))
+        digits[name] = headline.digits
+        if isinstance(headline.table.unit, str):
+            units[name] = headline.table.unit
+    table = Table(
+        title="Floor and ceiling of every benchmark",
+        row_labels=("benchmark", "headline", *ENDS),
+        column_labels=("player",),
+        columns=tuple(Column({"player": role}, (role.capitalize(),)) for role in ENDS),
+        rows=tuple(rows),
+        row_names=("Benchmark", "Headline", "Floor is", "Ceiling is"),
+        error="interval",
+        unit=units,
+        digits=digits,
+        notes=(
+            "Scripted policies, no models. Floor and ceiling are those that the spec's headline names: what any model "
+            "should beat, and what is possible. In brackets: 95 % intervals.",
+        ),
+    )
+    links = "\n".join(f"- [{name}]({name}.md) ([JSON]({name}.json))" for name in SPECS)
+    return (
+        "# Leaderboards of the baselines\n\n"
+        "`python results/make.py` plays every baseline and writes these files. `python results/make.py --check` "
+        "compares them with what the code gives now; the tests do so for some of them.\n\n"
+        f"{render(table, 'markdown')}\n## All leaderboards\n\n{links}\n"
+    )
+
+
+def _cell(numbers: Mapping[str, Any]) -> Cell:
+    return Cell(numbers["value"], None, numbers["n"], low=numbers["low"], high=numbers["high"])
+
+
+def make(names: Sequence[str], folder: Path, project: Project) -> list[str]:
+    """Write the files of these specs into `folder`; returns the files' names. The page over all is written too if every
+    leaderboard is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with tempfile.TemporaryDirectory() as work:
+        for name in names:
+            print(name, file=sys.stderr, flush=True)
+            for file, content in files(name, project, Path(work)):
+                (folder / file).write_text(content, "utf-8")
+                written.append(file)
+    if all((folder / f"{name}.json").is_file() for name in SPECS):
+        (folder / INDEX).write_text(index(folder, project), "utf-8")
+        written.append(INDEX)
+    return written
+
+
+def differences(names: Sequence[str], project: Project) -> list[str]:
+    """What the committed files of these specs and the page over all have that the code does not give now, as a diff."""
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory() as made:
+        for file in make(names, Path(made), project):
+            lines += _diff(FOLDER / file, (Path(made) / file).read_text("utf-8"))
+    return lines + _diff(FOLDER / INDEX, index(FOLDER, project))
+
+
+def _diff(file: Path, now: str) -> list[str]:
+    there = file.read_text("utf-8") if file.is_file() else ""
+    return [*difflib.unified_diff(there.splitlines(), now.splitlines(), str(file), "now", lineterm="", n=0)]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the files, or compare them; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("specs", nargs="*", choices=[*SPECS, []], metavar="SPEC", help="these (default: all)")
+    parser.add_argument("--check", action="store_true", help="compare with the files that are there")
+    options = parser.parse_args(arguments)
+    project, names = find(ROOT), options.specs or [*SPECS]
+    if not options.check:
+        make(names, FOLDER, project)
+        return 0
+    changed = differences(names, project)
+    for line in changed[:100]:
+        print(line)
+    if changed:
+        print("the files differ from what the code gives: python results/make.py writes them again", file=sys.stderr)
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""The leaderboards in results/leaderboards are what `python results/make.py` makes of the code."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from harness.config.project import find
+
+ROOT = Path(__file__).parent.parent.parent
+FAST, SLOWER = ("arithmetic", "dpbench_quick"), ("agentsnet", "agentsnet_quick", "dpbench", "mas_quick", "silo_quick")
+ELSEWHERE = {
+    # of data or models that are not here
+    *("darkforest", "darkforest_ablations", "darkforest_disclosure", "darkforest_panels", "finqa", "gpqa", "humaneval"),
+    *("legalbench", "math", "mmlu_pro"),
+    # of the same games in other words, or with other counts: policies play them as they play their base
+    *("agentsnet_camoc", "agentsnet_prompts", "agentsnet_reference", "dpbench_ablations", "dpbench_paper"),
+    *("dpbench_release01", "dpbench_release02", "mas_coupling", "silo_camoc", "silo_rcc", "silo_scaffolds"),
+    "silo_silence",
+}
+
+
+@pytest.fixture(scope="module")
+def make() -> ModuleType:
+    """results/make.py."""
+    spec = importlib.util.spec_from_file_location("results_make", ROOT / "results" / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def unchanged(make: ModuleType, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code = make.main(["--check", *names])
+    assert (code, capsys.readouterr().out) == (0, "")
+
+
+def test_some_of_the_files_are_what_the_code_gives(make: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    unchanged(make, FAST, capsys)
+
+
+@pytest.mark.slow
+def test_more_of_the_files_are_what_the_code_gives(make: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    unchanged(make, SLOWER, capsys)
+
+
+def test_a_file_that_was_changed_is_found(
+    make: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in make.FOLDER.iterdir():
+        text = file.read_text("utf-8")
+        (tmp_path / file.name).write_text(text.replace("100.0%", "99.0%") if file.name == "arithmetic.md" else text)
+    monkeypatch.setattr(make, "FOLDER", tmp_path)
+    assert make.main(["--check", "arithmetic"]) == 1
+    out, err = capsys.readouterr()
+    assert "99.0%" in out and "python results/make.py writes them again" in err
+
+
+def test_every_shipped_spec_has_a_leaderboard_or_a_reason_why_not(make: ModuleType) -> None:
+    shipped = {listed.name for listed in find(ROOT).listing("specs")}
+    assert {*make.SPECS} | ELSEWHERE == shipped
+    assert not {*make.SPECS} & ELSEWHERE
+    names = {f"{name}.{suffix}" for name in make.SPECS for suffix in ("md", "json")} | {make.INDEX}
+    assert {file.name for file in make.FOLDER.iterdir()} == names
