@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
 from harness.errors import DataError
 
+from .files import no_link
 from .journal import Line, is_intact
 
 LONGEST = 1 << 28
 """Bytes of one line."""
 _decode = json.JSONDecoder().decode
+FILES = 1 << 12
+"""Journals of a run; a place in an index is offset · FILES + number of the journal."""
 CHECKED = 4096
 """Bytes at the start, and before the end of what was read, by which a journal is known again."""
 
@@ -66,3 +72,35 @@ def reason(error: BaseException) -> str:
     if isinstance(error, ValueError | DataError) and not isinstance(error, json.JSONDecodeError | UnicodeError):
         return str(error)[:200]
     return f"not a line of a journal: {type(error).__name__}: {error}"[:200]
+
+
+def lines_at(folder: Path, journals: Mapping[int, str], places: Iterable[int]) -> Iterator[Line]:
+    """The lines at places that an index gave, for a process that has no index.
+
+    Args:
+        folder: the run's folder.
+        journals: `IndexedEpisode.journals`.
+        places: of the lines.
+
+    Raises:
+        DataError: a line is not as it was written.
+    """
+    with contextlib.ExitStack() as stack, as_data_error(folder):
+        files: dict[int, IO[bytes]] = {}
+        for place in places:
+            offset, number = divmod(place, FILES)
+            path = folder / file_name(journals[number])
+            if number not in files:
+                files[number] = stack.enter_context(open(path, "rb", opener=no_link))
+            yield line_at(files[number], offset, path)
+
+
+@contextlib.contextmanager
+def as_data_error(folder: Path) -> Iterator[None]:
+    """What the disk, SQLite or an index that another program changed raise, as one line."""
+    try:
+        yield
+    except (OSError, sqlite3.Error, KeyError, ValueError, TypeError) as error:
+        why = getattr(error, "strerror", None) or error
+        message = f"cannot read the run in {folder}: {why}"
+        raise DataError(message, hint="Delete index.sqlite there if it stays so: it is made anew.") from None

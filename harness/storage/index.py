@@ -19,15 +19,15 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from harness.errors import DataError
 
 from ._database import INDEX, create, inode, opened, same_journals
-from ._lines import LONGEST, checks, file_name, line_at, reason, sealed_line, stamp
+from ._lines import FILES, LONGEST, as_data_error, checks, file_name, line_at, lines_at, reason, sealed_line, stamp
 from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery, plain
 from ._rows import COLUMNS, EpisodeRow, Goal, measured
 from ._scan import matching_lines, snippet
@@ -35,8 +35,18 @@ from .files import json_object, no_link
 from .journal import Line, journals
 from .pending import PendingFailures
 
-__all__ = ["FILTERS", "INDEX", "OUTCOMES", "Damage", "EpisodeQuery", "Goal", "IndexedEpisode", "RunIndex", "SearchHit"]
-_FILES = 1 << 12  # journals of a run; a place is offset · _FILES + number of the file
+__all__ = [
+    "FILTERS",
+    "INDEX",
+    "OUTCOMES",
+    "Damage",
+    "EpisodeQuery",
+    "Goal",
+    "IndexedEpisode",
+    "RunIndex",
+    "SearchHit",
+    "lines_at",
+]
 _FLUSH = 2000  # finished episodes that are written at once
 _MOST_OPEN = 20_000  # episodes in memory
 _NOTED = 100  # damaged lines that are kept
@@ -70,12 +80,14 @@ class IndexedEpisode:
         row: its columns and `outcome`, as in `RunIndex.page`.
         places: of its moves, for `RunIndex.lines`.
         ending: place of its end; None while it is unfinished.
+        journals: number → name of the journals that places are in.
         previous, next: ids of the neighbors in the order of the plan.
     """
 
     row: dict[str, Any]
     places: array[int]
     ending: int | None
+    journals: Mapping[int, str]
     previous: str | None
     next: str | None
 
@@ -139,7 +151,7 @@ class RunIndex:
         Raises:
             DataError: the journals cannot be read, or are no longer those that were indexed.
         """
-        with self._lock, _as_data_error(self.folder):
+        with self._lock, as_data_error(self.folder):
             if self._inode != inode(self._file):  # deleted, or made anew by another process
                 self._db.close()
                 self._db = self._open()
@@ -181,7 +193,7 @@ class RunIndex:
         """Number → journal; a journal keeps the number that it got first."""
         known = {name: file for file, name in self._db.execute("SELECT file, name FROM journals")}
         for path in journals(self.folder):
-            if path.exists() and path.name not in known and len(known) < _FILES:
+            if path.exists() and path.name not in known and len(known) < FILES:
                 known[path.name] = len(known)
                 row = (known[path.name], path.name, 0, 0, 0, 0, '{"answered": {}, "waiting": {}}')
                 self._db.execute("INSERT INTO journals VALUES (?, ?, ?, ?, ?, ?, ?)", row)
@@ -199,7 +211,7 @@ class RunIndex:
                 count += raw.endswith(b"\n")
                 try:
                     for at, line in pending.add(sealed_line(raw), offset):
-                        self._take(line, at * _FILES + number)
+                        self._take(line, at * FILES + number)
                 except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
                     self._note(path.name, max(count, 1), reason(error))
                 offset += len(raw)
@@ -335,7 +347,7 @@ class RunIndex:
             here = (values[2], values[0])
             [before] = self._all(f"SELECT (SELECT id {order} < (?, ?) ORDER BY position DESC, n DESC LIMIT 1)", here)
             [after] = self._all(f"SELECT (SELECT id {order} > (?, ?) ORDER BY position, n LIMIT 1)", here)
-            return IndexedEpisode(_row(values), array("Q", places), ending, before[0], after[0])
+            return IndexedEpisode(_row(values), array("Q", places), ending, self._names(), before[0], after[0])
         return None
 
     def places(self, name: str) -> array[int]:
@@ -345,19 +357,14 @@ class RunIndex:
 
     def lines(self, places: Iterable[int]) -> Iterator[Line]:
         """The lines at these places. Raises `DataError` where one is not as it was written."""
-        names = dict(self._all("SELECT file, name FROM journals"))
-        with contextlib.ExitStack() as stack, _as_data_error(self.folder):
-            files: dict[int, IO[bytes]] = {}
-            for place in places:
-                offset, number = divmod(place, _FILES)
-                path = self.folder / file_name(names[number])
-                if number not in files:
-                    files[number] = stack.enter_context(open(path, "rb", opener=no_link))
-                yield line_at(files[number], offset, path)
+        return lines_at(self.folder, self._names(), places)
+
+    def _names(self) -> dict[int, str]:
+        return dict(self._all("SELECT file, name FROM journals"))
 
     def _once(self, query: str) -> list[Any]:
         """The rows of a query over all episodes, remembered until the index changes."""
-        with self._lock, _as_data_error(self.folder):
+        with self._lock, as_data_error(self.folder):
             state = (self._db.execute("PRAGMA data_version").fetchone(), self._db.total_changes)
             if self._known[0] != state:
                 self._known = (state, {})
@@ -366,7 +373,7 @@ class RunIndex:
             return list(self._known[1][query])
 
     def _all(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        with self._lock, _as_data_error(self.folder):
+        with self._lock, as_data_error(self.folder):
             return self._db.execute(query, tuple(values)).fetchall()
 
     def search(self, text: str, most: int = 50, seconds: float = 3.0) -> tuple[list[SearchHit], bool]:
@@ -382,14 +389,14 @@ class RunIndex:
         if not text:
             return hits, True
         for number, name in self._all("SELECT file, name FROM journals ORDER BY file"):
-            with _as_data_error(self.folder):
+            with as_data_error(self.folder):
                 for match in matching_lines(self.folder / file_name(name), text, until):
                     if match is None or len(hits) >= most:
                         return hits, False
                     with contextlib.suppress(KeyError, TypeError, AttributeError, ValueError, DataError):
                         line = sealed_line(match[1])
                         said = snippet([line.get("calls"), line.get("a")], text) if line["k"] == "move" else None
-                        turn = None if said is None else numbers.of(line, match[0] * _FILES + number)
+                        turn = None if said is None else numbers.of(line, match[0] * FILES + number)
                         if said is not None and turn is not None:
                             hits.append(SearchHit(line["e"], turn, line["s"], said))
         return hits, True
@@ -427,14 +434,3 @@ def _row(values: Sequence[Any]) -> dict[str, Any]:
     row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"
     del row["n"], row["position"]
     return row
-
-
-@contextlib.contextmanager
-def _as_data_error(folder: Path) -> Iterator[None]:
-    """What the disk, SQLite or an index that another program changed raise, as one line."""
-    try:
-        yield
-    except (OSError, sqlite3.Error, KeyError, ValueError, TypeError) as error:
-        why = getattr(error, "strerror", None) or error
-        message = f"cannot read the run in {folder}: {why}"
-        raise DataError(message, hint=f"Delete {INDEX} there if it stays so: it is made anew.") from None

@@ -2,6 +2,7 @@
 
     _found        which runs there are, how they stand, their indexes
     _reading      episodes and tables, made in a process of its own that may be ended
+    _recorded     an episode as its journal has it
     _results      tables and headlines of finished runs
     _transcripts  a transcript as plain JSON, long texts cut
     views         which plugin draws an episode, and its scenes as JSON; `generic` where none does

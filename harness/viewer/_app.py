@@ -42,7 +42,8 @@ from harness.storage.index import EpisodeQuery, RunIndex
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
-from ._reading import SECONDS, Reader, TooSlowError, batches_of, without_plan
+from ._reading import SECONDS, Reader, TooSlowError
+from ._recorded import Recording, without_plan
 from ._results import Results
 from ._transcripts import as_json, dumped, part_of
 
@@ -175,50 +176,44 @@ class _Viewer:
 
     def episode(self, run: FoundRun, request: Request) -> Response:
         """A transcript."""
-        name, batches, end, problem, more = self._recorded(run, request)
-        played = problem or self._play(run, "episode", name, batches, end, more)
+        recording, more = self._recording(run, request)
+        played = self._play(run, "episode", recording, more)
         if isinstance(played, str):
-            return _json({**as_json(without_plan(name, batches, end, played), []), **more})
+            batches, end, problem = recording.read()
+            return _json({**as_json(without_plan(recording.episode, batches, end, problem or played), []), **more})
         return Response(played, media_type="application/json")
 
     def text(self, run: FoundRun, request: Request) -> Response:
         """One text, whole."""
-        name, batches, end, problem, _ = self._recorded(run, request)
+        recording, _ = self._recording(run, request)
         turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
-        if problem or run.id in self._too_slow:
-            turns = without_plan(name, batches, end, "").turns
+        if run.id in self._too_slow:
+            turns = without_plan(recording.episode, *recording.read()[:2], "").turns
             text = part_of(turns[turn], part) if turn < len(turns) else None
         else:
-            text = self._play(run, "text", name, batches, end, turn, part)
+            text = self._play(run, "text", recording, turn, part)
         if text is None:
-            raise HTTPException(404, f"turn {turn} of {name!r} has no {part!r}")
+            raise HTTPException(404, f"turn {turn} of {recording.episode!r} has no {part!r:.80}")
         data = text.encode("utf-8", "backslashreplace")
         return Response(data, media_type="text/plain", headers={"Content-Disposition": "inline"})
 
-    def _recorded(self, run: FoundRun, request: Request) -> tuple[str, Any, Any, str | None, dict[str, Any]]:
-        """(id, batches, end, what is missing, entries to add) of the episode that is asked for."""
-        name, index = request.query_params.get("episode", ""), run.index()
-        there = index.episode(name)
+    def _recording(self, run: FoundRun, request: Request) -> tuple[Recording, dict[str, Any]]:
+        """(where the episode stands that is asked for, entries to add to its transcript)."""
+        name = request.query_params.get("episode", "")
+        there = run.index().episode(name)
         if there is None:
             raise HTTPException(404, f"the run has no episode {name!r:.200}")
-        try:
-            lines = list(index.lines(there.places))
-            end = next(iter(index.lines([] if there.ending is None else [there.ending])), None)
-            batches, problem = batches_of(lines, end)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"the journal's lines of {name!r:.200} are not as they should be: {error}") from None
-        if end is not None:  # `harness score` may have measured again since
-            end = {**end, "numbers": there.row["numbers"], "labels": there.row["labels"], "error": there.row["error"]}
+        scores = {key: there.row[key] for key in ("numbers", "labels", "error")}
+        recording = Recording(run.folder, _stamp(run), name, there.journals, there.places, there.ending, scores)
         row = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
-        more = {**row, "result": there.row["outcome"], "previous": there.previous, "next": there.next}
-        return name, batches, end, problem, more
+        return recording, {**row, "result": there.row["outcome"], "previous": there.previous, "next": there.next}
 
-    def _play(self, run: FoundRun, job: str, name: str, batches: Any, end: Any, *more: Any) -> Any:
-        """What the child makes of an episode; a text where it cannot: why."""
+    def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
+        """What the child makes of an episode; for a transcript that it cannot make a text: why."""
         if job == "episode" and run.id in self._too_slow:
             return self._too_slow[run.id]
         try:
-            return self._reader.do(job, str(run.folder), _stamp(run), name, batches, end, *more, seconds=self._seconds)
+            return self._reader.do(job, recording, *more, seconds=self._seconds)
         except TooSlowError as error:
             self._too_slow[run.id] = f"prompts cannot be shown: {error}"
             return self._too_slow[run.id] if job == "episode" else None

@@ -11,19 +11,17 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import asdict, replace
-from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.api import Move
 from harness.errors import DataError, UserError
-from harness.storage import Line, move_of, outcome_of
-from harness.view_api import RecordedTurn, Transcript
+from harness.view_api import Transcript
 
+from ._recorded import Recording, without_plan
 from ._transcripts import as_json, dumped, part_of
 
 if TYPE_CHECKING:
@@ -111,62 +109,6 @@ class Reader:
             child.close()
 
 
-def batches_of(lines: Sequence[Line], end: Line | None) -> tuple[list[list[Move]], str | None]:
-    """(the moves in the order of the protocol, what is missing), as `harness.storage.batches` orders them.
-
-    Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` for lines of a strange shape.
-    """
-    moves: dict[int, dict[int, Line]] = {}
-    for line in lines:
-        moves.setdefault(line["b"], {})[line["p"]] = line
-    ordered = [[moves[b][p] for p in sorted(moves[b])] for b in sorted(moves)]
-    turns: Counter[str] = Counter()
-    is_whole = True
-    for line in chain.from_iterable(ordered):
-        is_whole = is_whole and line["i"] == turns[line["s"]]
-        turns[line["s"]] += 1
-    count, of = turns.total(), (end or {}).get("moves", 0)
-    problem = None if is_whole else f"some of its moves are not in the journal: {_MISSING}"
-    if count < of:
-        problem = f"{count} of its {of} moves are in the journal: {_MISSING}"
-    return [[move_of(line) for line in batch] for batch in ordered], problem
-
-
-_MISSING = "lines are gone or damaged, and without them no prompts can be shown"
-
-
-def without_plan(
-    episode: str, batches: Sequence[Sequence[Move]], end: Mapping[str, Any] | None, problem: str
-) -> Transcript:
-    """What the journal alone says of an episode: moves and replies, no prompts."""
-    line, counts = end or {}, dict[str, int]()
-    turns: list[RecordedTurn] = []
-    for number, batch in enumerate(batches):
-        for move in batch:
-            index = counts.get(move.agent, 0)
-            counts[move.agent] = index + 1
-            turns.append(RecordedTurn(len(turns), number, move.agent, index, move.turn, move=move))
-    return Transcript(
-        id=episode,
-        condition=str(line.get("condition", "")),
-        case_id=str(line.get("case", "")),
-        repeat=int(line.get("repeat", 0)),
-        labels=dict(line.get("labels") or {}),
-        case=None,
-        agents=tuple(counts),
-        roles=dict(line.get("roles") or {}),
-        models={},
-        policies={},
-        turns=tuple(turns),
-        outcome=outcome_of(line.get("outcome")),
-        grade=dict(line.get("grade") or {}),
-        numbers=dict(line.get("numbers") or {}),
-        error=line.get("error"),
-        finished=end is not None,
-        problem=problem,
-    )
-
-
 # --------------------------------------------------------------------------------------------- in the child
 
 
@@ -175,7 +117,7 @@ class _Jobs:
         from harness.config.project import find
 
         self._project = find(project)
-        self._runs: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._runs: OrderedDict[tuple[Path, str], Any] = OrderedDict()
         self._read: OrderedDict[tuple[Any, ...], tuple[Transcript, list[dict[str, Any]]]] = OrderedDict()
         self._views: Any = None
 
@@ -191,33 +133,37 @@ class _Jobs:
         tables = [{**table.to_json(), "grid": asdict(grid(table))} for table in run.tables] if with_tables else []
         return dumped({"tables": tables, "headline": _headline(run)})
 
-    def episode(self, folder: str, stamp: str, name: str, batches: Any, end: Any, more: dict[str, Any]) -> bytes:
+    def episode(self, recording: Recording, more: dict[str, Any]) -> bytes:
         """A transcript as JSON; `more` are entries to add."""
-        transcript, scenes = self._transcript(folder, stamp, name, batches, end)
+        transcript, scenes = self._transcript(recording)
         return dumped({**as_json(transcript, scenes), **more}).encode()
 
-    def text(self, folder: str, stamp: str, name: str, batches: Any, end: Any, turn: int, part: str) -> str | None:
+    def text(self, recording: Recording, turn: int, part: str) -> str | None:
         """One text of a transcript, whole; None if there is none."""
-        turns = self._transcript(folder, stamp, name, batches, end)[0].turns
+        turns = self._transcript(recording)[0].turns
         return part_of(turns[turn], part) if 0 <= turn < len(turns) else None
 
-    def _transcript(
-        self, folder: str, stamp: str, name: str, batches: Any, end: Any
-    ) -> tuple[Transcript, list[dict[str, Any]]]:
-        from harness.runtime.transcripts import Transcripts
-
-        key = (folder, stamp, name, sum(map(len, batches)), end is not None)
-        if key not in self._read:
-            if (folder, stamp) not in self._runs:
-                self._runs[folder, stamp] = Transcripts(Path(folder), self._project)
-                if len(self._runs) > _RUNS:
-                    self._runs.popitem(last=False)
-            reader = self._runs[folder, stamp]
-            transcript = reader.read(name, batches, end)
-            self._read[key] = self._drawn(transcript, reader.plan)
+    def _transcript(self, recording: Recording) -> tuple[Transcript, list[dict[str, Any]]]:
+        if recording.state not in self._read:
+            batches, end, problem = recording.read()
+            if problem is not None:  # with a move missing the others cannot be played again
+                self._read[recording.state] = without_plan(recording.episode, batches, end, problem), []
+            else:
+                reader = self._reader_of(recording)
+                self._read[recording.state] = self._drawn(reader.read(recording.episode, batches, end), reader.plan)
             if len(self._read) > _TRANSCRIPTS:
                 self._read.popitem(last=False)
-        return self._read[key]
+        return self._read[recording.state]
+
+    def _reader_of(self, recording: Recording) -> Any:
+        from harness.runtime.transcripts import Transcripts
+
+        key = recording.folder, recording.stamp
+        if key not in self._runs:
+            self._runs[key] = Transcripts(recording.folder, self._project)
+            if len(self._runs) > _RUNS:
+                self._runs.popitem(last=False)
+        return self._runs[key]
 
     def _drawn(self, transcript: Transcript, plan: Any) -> tuple[Transcript, list[dict[str, Any]]]:
         """The transcript, which says so where its view failed, and its scenes."""
