@@ -76,16 +76,24 @@ def test_the_table_is_stepped_as_it_was_played(changes: list[str], tmp_path: Pat
         assert len(deadlocks) == len(played) or ("seq" in transcript.condition and len(deadlocks) > len(played))
 
 
-def test_networks_show_what_decides_their_grade(tmp_path: Path) -> None:
-    harness.evaluate("agentsnet_quick", output_path=tmp_path / "run")
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("agentsnet_quick", []), ("agentsnet_quick", ["baseline=random"]), ("agentsnet_byzantine", ["baseline=random"])],
+)
+def test_networks_show_what_decides_their_grade(name: str, changes: list[str], tmp_path: Path) -> None:
+    harness.evaluate(name, output_path=tmp_path / "run", overrides=changes, limit=1)
     for transcript, scenes, _ in drawn(tmp_path / "run"):
-        last = scenes[-1]
-        if transcript.labels["problem"] == "coloring":
+        last, problem = scenes[-1], transcript.labels["problem"]
+        marks = {mark for node in last.nodes for mark in node.marks} | {edge.state for edge in last.edges}
+        assert ("byzantine" in marks) == (name == "agentsnet_byzantine")
+        if "no answer" not in marks:
+            faults = marks & {"conflict", "not needed"}
+            if problem == "leader_election":
+                faults = faults or (set() if "leader" in marks else {"no leader"})
+            assert bool(faults) == (transcript.grade["solved"] == 0), transcript.id
+        if problem == "coloring" and name == "agentsnet_quick":
             bad = sum(edge.state == "conflict" for edge in last.edges)
             assert transcript.grade["score"] == pytest.approx(1 - bad / len(last.edges))
-        if transcript.labels["problem"] == "leader_election":
-            leaders = [node.id for node in last.nodes if "leader" in node.marks]
-            assert (len(leaders) == 1) == bool(transcript.grade["solved"])
         assert sum(len(scene.flights) for scene in scenes) == transcript.outcome.facts["messages"]
 
 

@@ -75,6 +75,8 @@ class Networks(View):
         team = honest(task, case, Outcome(answers=actions))
         options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
         states, marks = _judged(task.problem, team)
+        if task.problem == "matching":
+            states, marks = _paired(actions, team, edges)
         drawn = []
         for node in nodes:
             answer = actions.get(node.id)
@@ -96,8 +98,12 @@ class Networks(View):
         return Scene(caption, tuple(drawn), lines, bars=bars, facts=facts)
 
 
-def _judged(problem: str, team: Honest) -> tuple[Mapping[frozenset[str], str], Mapping[str, tuple[str, ...]]]:
-    """(edge → its state, agent → its marks) under the rules of AgentsNet's problems; nothing for other problems."""
+Judged = tuple[Mapping[frozenset[str], str], Mapping[str, tuple[str, ...]]]
+"""Edge → its state, agent → its marks."""
+
+
+def _judged(problem: str, team: Honest) -> Judged:
+    """The answers under the rules of AgentsNet's problems; nothing for other problems."""
     states: dict[frozenset[str], str] = {}
     marks: dict[str, tuple[str, ...]] = {}
     answers = team.answers
@@ -107,11 +113,6 @@ def _judged(problem: str, team: Honest) -> tuple[Mapping[frozenset[str], str], M
             states[edge] = "conflict" if (a == b) == (problem == "coloring") else ""
         elif problem == "vertex_cover":
             states[edge] = "" if "Yes" in (a, b) else "conflict"
-        elif problem == "matching":
-            states[edge] = "chosen" if (a, b) == (other, one) else "conflict" if a == b == "None" else "muted"
-            for agent, choice, peer in ((one, a, other), (other, b, one)):
-                if choice == peer and answers[peer] != agent:
-                    marks[agent] = ("conflict",)
     chosen = [agent for agent, answer in answers.items() if answer == "Yes"]
     if problem == "leader_election":
         marks = {agent: ("leader",) if len(chosen) == 1 else ("leader", "conflict") for agent in chosen}
@@ -119,6 +120,18 @@ def _judged(problem: str, team: Honest) -> tuple[Mapping[frozenset[str], str], M
         neighbors = team.neighbors()
         marks = {a: ("not needed",) for a in chosen if set(chosen).issuperset(neighbors[a])}
     return states, marks
+
+
+def _paired(actions: Mapping[str, object], team: Honest, edges: Sequence[Edge]) -> Judged:
+    """Pairs, byzantine partners included; two neighbors without partner, and whose partner names another one."""
+    states = {}
+    for edge in edges:
+        one, other = edge.source, edge.target
+        alone = team.answers.get(one) == team.answers.get(other) == "None"
+        paired = actions.get(one) == other and actions.get(other) == one
+        states[frozenset((one, other))] = "chosen" if paired else "conflict" if alone else "muted"
+    chosen = ((agent, answer) for agent, answer in team.answers.items() if answer not in (None, "None"))
+    return states, {agent: ("conflict",) for agent, answer in chosen if actions.get(str(answer)) != agent}
 
 
 def _stated(said: Iterable[str], options: Sequence[str]) -> str | None:

@@ -89,7 +89,9 @@ class EpisodePage {
       button.tabIndex = key === name ? 0 : -1;
       this.panes[key].hidden = key !== name;
     }
+    this.scroller.scrollTop = 0;
     if (name === "story" && this.data) this.drawStory(true);
+    if (name === "talk" && this.data) this.reveal(this.talk.querySelector(".turn.now"), false);
   }
 
   // ------------------------------------------------------------------ the data
@@ -276,7 +278,7 @@ class EpisodePage {
     set(this.result,
       numbers("Grade", data.grade), numbers("Metrics", data.numbers),
       block("The group’s answer", data.outcome?.group), block("Answers", data.outcome?.answers), block("The right answer", data.target),
-      block("What all agents knew", data.public), block("Facts of the outcome", data.outcome?.facts),
+      block("What all agents knew", data.public), Object.keys(data.outcome?.facts ?? {}).length > 0 && h("details", {}, h("summary", {}, "Facts of the outcome"), block("", data.outcome.facts)),
       !data.finished && h("p", { class: "muted" }, "The result appears when the episode is finished."));
   }
 

@@ -43,5 +43,5 @@ export function drawSheets(element, sheets, agents, selected, choose) {
     const more = sheet.rows.length > ROWS && h("p", { class: "muted" }, `${sheet.rows.length - ROWS} more rows are not shown.`);
     return h("section", { class: "sheet-box" }, h("h3", {}, sheet.title), h("div", { class: `scroll sheet${sheet.heat ? " is-heat" : ""}`, tabindex: 0, role: "region", "aria-label": sheet.title }, h("table", {}, head, h("tbody", {}, rows))), sheet.note && h("p", { class: "sheet-note" }, sheet.note), more);
   }));
-  element.querySelectorAll(".sheet").forEach((box, i) => { box.scrollLeft = scrolled[i] && !scrolled[i][1] ? scrolled[i][0] : box.scrollWidth; });
+  element.querySelectorAll(".sheet").forEach((box, i) => { box.scrollLeft = scrolled[i] && !scrolled[i][1] ? scrolled[i][0] : box.classList.contains("is-heat") ? 0 : box.scrollWidth; });
 }

@@ -6,6 +6,7 @@ const WIDTH = 1000;
 const HEIGHT = 800;
 const SIGNS = { leader: "★", conflict: "!", right: "✓", wrong: "✗", byzantine: "⚑", eating: "●" };
 const WORDS = { leader: "leader", conflict: "in conflict", waiting: "waiting", active: "acts now", eating: "eats", byzantine: "byzantine", right: "right", wrong: "wrong" };
+const TIPS = { chosen: "tip-chosen", held: "tip-held" };
 const DOTS = 240;
 const ARROWS = 160;
 
@@ -22,8 +23,8 @@ export class Picture {
     this.arrows = s("g", { class: "arrows" });
     this.layer = s("g", { class: "nodes" });
     this.dots = s("g", { class: "dots", "aria-hidden": "true" });
-    const tip = (id, name) => s("marker", { id, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse", class: name }, s("path", { d: "M0 1 10 5 0 9z" }));
-    this.svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "picture", role: "group", "aria-label": "The agents" }, s("defs", {}, tip("tip", "tip"), tip("tip-chosen", "tip chosen")), this.back, this.edges, this.arrows, this.layer, this.dots);
+    const tip = (id, name) => s("marker", { id, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 15, markerHeight: 15, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse", class: name }, s("path", { d: "M0 1 10 5 0 9z" }));
+    this.svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "picture", role: "group", "aria-label": "The agents" }, s("defs", {}, tip("tip", "tip"), tip("tip-chosen", "tip chosen"), tip("tip-held", "tip held")), this.back, this.edges, this.arrows, this.layer, this.dots);
     this.legend = h("ul", { class: "legend", "aria-label": "Legend" });
     this.element = h("div", { class: "drawing" }, this.svg, this.legend);
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -127,7 +128,7 @@ export class Picture {
       const to = this.places.get(edge.target);
       if (!from || !to) return null;
       const [x2, y2] = edge.directed ? shorten(from, to, this.radius + 6) : to;
-      return s("line", { class: `edge ${edge.state}`, x1: from[0], y1: from[1], x2, y2, "marker-end": edge.directed ? `url(#${edge.state === "chosen" ? "tip-chosen" : "tip"})` : null });
+      return s("line", { class: `edge ${edge.state}`, x1: from[0], y1: from[1], x2, y2, "marker-end": edge.directed ? `url(#${TIPS[edge.state] ?? "tip"})` : null });
     }));
     this.moved = false;
   }

@@ -58,6 +58,7 @@ function drawHead(head, data) {
     h("dl", { class: "facts" },
       h("div", {}, h("dt", {}, "Spec"), h("dd", {}, said(data.spec_name ?? "–"))),
       h("div", {}, h("dt", {}, "Model"), h("dd", {}, said(data.model ?? "–"))),
+      data.headline && h("div", {}, h("dt", {}, said(data.headline.name)), h("dd", {}, data.headline.text)),
       h("div", {}, h("dt", {}, "Episodes"), h("dd", {}, number(counts.finished ?? data.episodes), data.of && data.status !== "finished" ? ` of ${number(data.of)}` : "")),
       tokens,
       h("div", {}, h("dt", {}, "Started"), h("dd", {}, when(data.start))),

@@ -61,10 +61,10 @@ function compare(one, other) {
   return typeof one === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
 }
 
-function headline(found) {
+export function headline(found) {
   if (found === null || found === undefined) return "–";
-  if (typeof found !== "object") return number(found);
-  return h("span", { title: found.name || found.metric }, number(found.value), found.name && h("span", { class: "muted" }, ` ${found.name}`));
+  const range = found.low === null || found.low === undefined ? "" : `, 95 % interval ${number(found.low)} to ${number(found.high)}`;
+  return h("span", { title: `${found.name}: ${found.n} episodes${range}` }, h("strong", {}, found.text ?? number(found.value)), h("span", { class: "under" }, said(found.name ?? found.metric)));
 }
 
 function progress(run) {
