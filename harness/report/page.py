@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from harness.errors import DataError, UserError
-from harness.report.charts import KINDS, Chart, ChartOptions, Headline, Material, inline, styled
-from harness.tables import SIMULATED, Table, build
+from harness.report.charts import KINDS, Chart, ChartOptions, Material, inline, styled
+from harness.tables import SIMULATED, Table
 
-from .charts.chart import arrow
 from .examples import examples_html
 from .html import document, plain_table, safe, table_html
 from .plots import draw
 from .record import record_html
+from .render import number
+from .standings import standings
 
+_CARDS: Final = 8
+"""Up to so many models have a card each; more are in the table alone."""
 _PLOTS: Final = 'pip install "mas-eval-harness[plots]" draws these charts.'
 
 
@@ -39,7 +41,7 @@ def report_page(material: Material, tables: Iterable[Table], description: str = 
     summary += f"{episodes:,} episodes" + (f", begun {str(meta.get('start'))[:10]}" if meta.get("start") else "")
     headline = material.headline()
     sections = {
-        "Headline": _headline(material, headline),
+        "Headline": _headline(material),
         "Charts": _charts(material),
         "Tables": _tables(tables),
         "Example episodes": examples_html(material, headline),
@@ -93,33 +95,34 @@ def _can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def _headline(material: Material, headline: Headline) -> str:
-    """A card a model: the number, its interval, how many episodes, what an episode used."""
-    rows = build(headline.table, material.scores, material.metrics).rows
+def _headline(material: Material) -> str:
+    """A card a model: its rank, the number with its interval, what an episode used; of several models the standings."""
+    board = standings([source.run for source in material.sources])
+    table = board.table()
     used: dict[str, list[int]] = {}
     for one in material.played():
         if one.use.tokens is not None:
             used.setdefault(one.score.model, []).append(one.use.tokens)
-    values = [row.cells[0].value for row in rows if row.cells[0].value is not None]
-    best = (max if headline.higher_is_better else min)(values, default=None)
-    sign = -1 if headline.higher_is_better else 1
     cards = []
-    for row in sorted(rows, key=lambda row: math.inf if row.cells[0].value is None else sign * row.cells[0].value):
-        cell, model = row.cells[0], row.names[0]
-        value = "–" if cell.value is None else f"{cell.value:.3f}"
-        first = " best" if cell.value == best and len(values) > 1 else ""
-        facts = [] if cell.low is None or cell.high is None else [f"95 % from {cell.low:.3f} to {cell.high:.3f}"]
+    several = len(board.rows) > 1
+    for row, line in zip(board.rows, table.rows, strict=True):
+        cell = row.cell
+        value, low, high = (number(x, table, board.headline.metric) for x in (cell.value, cell.low, cell.high))
+        facts = [f"rank {row.rank}"] if several else []
+        facts += [f"95 % from {low} to {high}"] if cell.low is not None else []
         facts += [f"{cell.n or 0:,} episodes"] + ([f"{cell.failed:,} failed"] if cell.failed else [])
         facts += [f"{cell.missing:,} without a number"] if cell.missing else []
-        if model in used:
-            facts.append(f"{sum(used[model]) / len(used[model]):,.0f} tokens an episode")
+        if row.model in used:
+            facts.append(f"{sum(used[row.model]) / len(used[row.model]):,.0f} tokens an episode")
         mark = f" {SIMULATED}" if cell.uses_ground_truth else ""
         cards.append(
-            f'<div class="card"><div>{safe(model + mark)}</div><div class="value{first}">{value}</div>'
-            f'<div class="dim">{" · ".join(facts)}</div></div>'
+            f'<div class="card"><div>{safe(row.model + mark)}</div>'
+            f'<div class="value{" best" if line.cells[0].best else ""}">{safe(value)}</div>'
+            f'<div class="dim">{" · ".join(map(safe, facts))}</div></div>'
         )
-    name = f"{safe(headline.name)} {arrow(headline.higher_is_better)}"
-    return f'<p class="dim">{name}</p><div class="cards">{"".join(cards)}</div>'
+    shown = f'<div class="cards">{"".join(cards)}</div>' if len(cards) <= _CARDS else ""
+    below = table_html(table, "sortable") if several else ""
+    return f'<p class="dim">{safe(board.headline.title)}</p>{shown}{below}'
 
 
 def _charts(material: Material) -> str:
