@@ -17,6 +17,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
     viewer    a run of 100,000 episodes and 2 million moves in `harness view`: index, pages, memory (extra view)
+    export    a run of 10,000 episodes as Parquet, CSV, JSON lines and an Inspect log
     report    one HTML page, and one chart, about a run of 10,000 episodes
     startup   wall time and peak memory of --help, list, validate
     cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
@@ -41,6 +42,7 @@ from typing import TYPE_CHECKING, cast
 
 import cluster
 import documents
+import exports
 import intervals
 import mas
 import panels
@@ -340,6 +342,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "viewer": viewer.look,
+    "export": lambda smoke: exports.forms(measured, smoke),
     "report": lambda smoke: reports.pages(measured, smoke),
     "startup": startup,
     "cluster": lambda smoke: cluster.workers(measured, __file__, smoke),

@@ -34,11 +34,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """How many workers `-n auto` starts.
 
-    One process for single files, where workers would cost more than they save, and for tests that share a cluster. Two
-    for tests with vLLM: each has an engine of its own. Otherwise a worker for every core.
+    One process for single files, where workers would cost more than they save, and for tests that share a cluster or
+    an export. Two for tests with vLLM: each has an engine of its own. Otherwise a worker for every core.
     """
     files = all(Path(argument.partition("::")[0]).suffix == ".py" for argument in config.args)
-    return 0 if files else {"ray": 0, "vllm": 2}.get(config.option.markexpr)
+    return 0 if files else {"ray": 0, "export": 0, "vllm": 2}.get(config.option.markexpr)
 
 
 class Driven:
