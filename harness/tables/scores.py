@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -100,7 +101,13 @@ class EpisodeScore:
         for name, number in data["numbers"].items():
             if number is not None and not _is_number(number):
                 raise DataError(f"{name} is {number!r:.80}, not a number, [numerator, denominator] or null")
-        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
+        # The same names and values in every one of maybe 100,000 scores are kept once.
+        shared: dict[str, Any] = {"condition": sys.intern(data["condition"])}
+        shared["labels"] = {
+            sys.intern(k): sys.intern(v) if isinstance(v, str) else v for k, v in data["labels"].items()
+        }
+        shared["numbers"] = {sys.intern(name): number for name, number in data["numbers"].items()}
+        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data} | shared)
 
 
 _LINE: Final[dict[str, tuple[Any, str]]] = {
