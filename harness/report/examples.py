@@ -89,7 +89,9 @@ def _episode(why: str, model: str, result: str, transcript: Transcript) -> str:
     facts = " · ".join((safe(result), *(f"{n:,} {word}{'s' * (n != 1)}" for n, word in sizes)))
     kind = {"solved": "good", "the shortest": "plain"}.get(why, "bad")
     notes = "".join(
-        f'<p class="problem">{escape(clean(what))}</p>' for what in (transcript.error, transcript.problem) if what
+        f'<p class="problem">{escape(clean(what[:_CHARACTERS]))}</p>'
+        for what in (transcript.error, transcript.problem)
+        if what
     )
     return (
         f'<details class="episode"><summary><b class="badge {kind}">{why}</b> {safe(model)} '

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import harness
+from harness.engines.mock import Mock
 from tests.helpers.commands import ROOT, invoke
 from tests.helpers.hostile import HOSTILE
 
@@ -166,3 +168,12 @@ def test_a_damaged_journal_is_an_error_of_one_line(
     code, _, err = invoke(capsys, "report", str(tmp_path / "run"), "--format", "html", "-o", str(tmp_path / "r.html"))
     assert code == 2 and "the file is damaged" in err and "Traceback" not in err
     assert not (tmp_path / "r.html").exists()
+
+
+def test_long_texts_are_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reply = "long " * 100_000 + "#### 1"
+    model = Mock(model="m" * 50_000, text=reply)
+    overrides = ["task.size=3", "matrix.terms=[2]"]
+    harness.evaluate("arithmetic", model, overrides=overrides, output_path=tmp_path / "r")
+    text = report(capsys, tmp_path, tmp_path / "r")
+    assert "more characters" in text and len(text) < 300_000
