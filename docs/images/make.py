@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import tempfile
@@ -13,8 +14,10 @@ from harness.api import Completion
 from harness.cli import main
 from harness.engine_api import Request
 from harness.engines.mock import Mock
+from harness.report.style import blank, look, styled, write
 
 HERE = Path(__file__).parent
+LEADERBOARDS = HERE.parent.parent / "results" / "leaderboards"
 SKILLS = {"small": 0.75, "medium": 0.9, "large": 0.97}
 """Stand-in → how likely it gets two terms right."""
 
@@ -31,7 +34,31 @@ def calculator(skill: float) -> Callable[[Request], Completion]:
     return reply
 
 
+def baselines(file: Path) -> None:
+    """Where floor and ceiling of every benchmark lie, from results/leaderboards."""
+    documents = [json.loads(path.read_text("utf-8")) for path in sorted(LEADERBOARDS.glob("*.json"))]
+    shown = [d for d in documents if "floor" in d and "ceiling" in d and not d["spec"].endswith("_quick")][::-1]
+    with styled():
+        figure = blank(0.3 * len(shown) + 0.8, 6.5)
+        axis = figure.subplots()
+        for i, document in enumerate(shown):
+            ends = [document[role] for role in ("floor", "ceiling")]
+            axis.plot([100 * end["value"] for end in ends], [i, i], color="0.75", linewidth=2, zorder=1)
+            for j, (role, end) in enumerate(zip(("floor", "ceiling"), ends, strict=True)):
+                color = look(j)["color"]
+                axis.plot([100 * end["low"], 100 * end["high"]], [i, i], color=color, linewidth=1.2)
+                axis.plot(100 * end["value"], i, "os"[j], color=color, label=role if i == 0 else None)
+        arrows = {"higher": "↑", "lower": "↓"}
+        names = [f"{d['spec']}: {d['headline']['title']} {arrows[d['headline']['better']]}" for d in shown]
+        axis.set_yticks(range(len(shown)), names)
+        axis.set_xlim(-3, 103)
+        axis.set_xlabel("%, with 95 % intervals")
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        write(figure, file)
+
+
 if __name__ == "__main__":
+    baselines(HERE / "baselines.svg")
     with tempfile.TemporaryDirectory() as folder:
         runs = [str(Path(folder) / name) for name in SKILLS]
         for run, (name, skill) in zip(runs, SKILLS.items(), strict=True):

@@ -184,9 +184,10 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
                 why = " ".join((error.message if isinstance(error, UserError) else str(error)).split())
                 apart.append(why if str(folder) in why else f"{folder}: {why}")
                 continue
-            meta = run.meta if explicit else {**run.meta, "run": folder.relative_to(path).as_posix()}
-            scores = RunScores(meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
-            found.append((scores, run))
+            scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
+            place = folder.relative_to(path) if len(paths) == 1 else folder
+            name = run.meta["run"] if explicit else place.as_posix()
+            found.append((replace(scores, run={**run.meta, "run": name}), run))
     return found, apart
 
 

@@ -140,6 +140,14 @@ def test_two_folders_with_the_same_run_count_it_once(runs: Path, capsys: Capsys)
     assert once == twice
 
 
+def test_folders_with_runs_of_the_same_name_are_told_apart(copy: Path, capsys: Capsys) -> None:
+    evaluate("arithmetic", overrides=["task.size=20", "baseline=random"], output_path=copy / "nets" / "more" / "random")
+    shutil.copytree(copy / "random", copy / "other" / "random")
+    code, out, _ = board(capsys, copy / "nets" / "more", copy / "other")
+    assert code == 0
+    assert f"random ({copy}/nets/more/random)" in out and f"random ({copy}/other/random)" in out
+
+
 @pytest.mark.parametrize("name", ["empty", "deep"])
 def test_a_folder_without_runs_is_one_line(name: str, tmp_path: Path, capsys: Capsys) -> None:
     folder = tmp_path / name
