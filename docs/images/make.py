@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import viewer
+
 import harness
 from harness.api import Completion
 from harness.cli import main
@@ -65,3 +67,4 @@ if __name__ == "__main__":
             model = Mock(model=name, function=calculator(skill))
             harness.evaluate("arithmetic", model, overrides=["matrix.terms=[2,4,8,16]"], output_path=Path(run))
         main(["plot", *runs, "--kind", "scaling", "-o", str(HERE / "scaling.svg")])
+    viewer.take(HERE)

@@ -15,9 +15,7 @@ from ..channels._board import Board
 
 _STORE = "shared files"
 _MATRIX = 60
-_KEY = (
-    "→ message · ⇉ broadcast · ↓ inbox · R W D file read, written, deleted · ? list · · wait · ✓ answer · ! unreadable"
-)
+_KEY = "→ message, ⇉ broadcast, ↓ inbox, R W D file read, written, deleted, ? list, · wait, ✓ answer, ! unreadable"
 _LETTERS = {
     "send_message": "→", "broadcast_message": "⇉", "receive_messages": "↓", "list_agents": "?", "list_files": "?",
     "read_file": "R", "write_file": "W", "delete_file": "D", "wait": "·", "submit_result": "✓",

@@ -86,7 +86,10 @@ class _Panel:
         """What happened, in a sentence or two."""
         who = turns[0].agent if len(turns) == 1 else count(len(turns), "agent")
         held = len({self._key(answer) for answer in self.answers.values()} - {None})
-        said = f"{turns[0].name.capitalize().replace('_', ' ')}: {who}. {count(held, 'different answer')} so far."
+        agreed = {0: "No answer yet.", 1: "All answers so far are equal."}
+        said = (
+            f"{turns[0].name.capitalize().replace('_', ' ')}: {who}. {agreed.get(held, f'{held} different answers.')}"
+        )
         outcome = self.transcript.outcome
         if not last or outcome is None:
             return f"{said} {verdict(self.transcript)}".strip() if last else said

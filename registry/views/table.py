@@ -14,7 +14,7 @@ from harness.view_api import Edge, Node, RecordedTurn, Scene, Sheet, Transcript,
 from ..tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, Table
 from ..tasks.dpbench.dining_table import DiningTable
 
-_KEY = "← → grabs a fork · ↓ releases · · waits · ● eats"
+_KEY = "← → grabs a fork, ↓ releases, · waits, ● eats"
 _WORDS = {"GRAB_LEFT": "grabs left", "GRAB_RIGHT": "grabs right", "RELEASE": "releases", "WAIT": "waits"}
 
 

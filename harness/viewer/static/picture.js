@@ -107,7 +107,7 @@ export class Picture {
     if (node.kind !== "agent") {
       const side = Math.max(r * 0.42, 9);
       const many = node.text.length > 1 || /\d/.test(node.text);
-      return set(element, s("title", {}, label), s("rect", { class: "body", x: -side, y: -side, width: 2 * side, height: 2 * side, rx: side * 0.35 }), node.text && s("text", { class: "value", y: 5 }, node.text), many && s("text", { class: "name", y: side + 20 }, label));
+      return set(element, s("title", {}, label), s("rect", { class: "body", x: -side, y: -side, width: 2 * side, height: 2 * side, rx: side * 0.35 }), node.text && s("text", { class: "value" }, node.text), many && s("text", { class: "name", y: side + 20 }, label));
     }
     const sign = Object.keys(SIGNS).find((mark) => marks.has(mark));
     const below = [...(inside ? [] : [node.text]), ...others].join(" · ");
@@ -115,7 +115,7 @@ export class Picture {
       s("title", {}, what),
       s("circle", { class: "halo", r: r + 7 }),
       marks.has("byzantine") ? s("rect", { class: "body", x: -r * 0.86, y: -r * 0.86, width: r * 1.72, height: r * 1.72, rx: 4, transform: "rotate(45)" }) : s("circle", { class: "body", r }),
-      inside && node.text && s("text", { class: "value", y: r * 0.16, "font-size": Math.max(12, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
+      inside && node.text && s("text", { class: "value", "font-size": Math.max(12, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
       sign && s("g", { class: `sign is-${sign}`, transform: `translate(${r * 0.78} ${-r * 0.78})` }, s("circle", { r: Math.max(9, r * 0.34) }), s("text", { y: 0, "font-size": Math.max(12, r * 0.44) }, SIGNS[sign])),
       s("text", { class: "name", y: r + 22 }, short(label, 16)),
       below && s("text", { class: "below", y: r + 42 }, short(below, 20)));
