@@ -167,13 +167,14 @@ def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
     flat = [_flat({key: value for key, value in side.spec.data.items() if key not in _UNNAMED}) for side in (a, b)]
     for path in dict.fromkeys([*flat[0], *flat[1]]):
         compare(path, flat[0].get(path), flat[1].get(path))
-    for what in ("generation_kwargs", "engine"):
-        settings = [
-            _flat((side.run if what == "generation_kwargs" else fact).get(what) or {})
-            for side, fact in zip((a, b), facts, strict=True)
-        ]
-        for path in dict.fromkeys([*settings[0], *settings[1]]):
-            compare(f"{what}.{path}", settings[0].get(path), settings[1].get(path))
+    sampling = [_flat(side.run.get("generation_kwargs") or {}) for side in (a, b)]
+    for path in dict.fromkeys([*sampling[0], *sampling[1]]):
+        compare(f"generation_kwargs.{path}", sampling[0].get(path), sampling[1].get(path))
+    engines = [_flat(fact.get("engine") or {}) for fact in facts]
+    paths = dict.fromkeys([*engines[0], *engines[1]]) if all(engines) else {"engine": None}
+    for path in (path for path in paths if path != "model"):
+        what = "engine" if path == "engine" else f"engine.{path}"
+        compare(what, *(engine.get(path, None if engine else "none: policies play") for engine in engines))
     words = [fact.get("prompts") or {} for fact in facts]
     for name in words[0]:
         if name in words[1] and words[0][name] != words[1][name]:

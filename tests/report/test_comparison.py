@@ -83,6 +83,21 @@ def test_two_settings_of_sampling(runs: Path, capsys: Capsys) -> None:
     assert (code, differing(out)) == (0, {"generation_kwargs.temperature": ["0.0", "1.0"]})
 
 
+def test_models_and_policies_differ_in_their_engine(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
+    policy = played(tmp_path / "policy", "arithmetic", "task.size=10", "generation_kwargs.temperature=0.0")
+    _, out, _ = compare(capsys, policy, runs / "mock0")
+    assert differing(out) == {"model": ["calculator", "mock"], "engine": ["none:", "policies", "play", "Mock"]}
+    other = evaluate(
+        "arithmetic",
+        "mock",
+        model_args={"text": "6"},
+        overrides=["task.size=10", "generation_kwargs.temperature=0.0"],
+        output_path=tmp_path / "other",
+    )
+    _, out, _ = compare(capsys, runs / "mock0", other.folder)
+    assert differing(out) == {"engine.text": ["6"]}
+
+
 def test_a_run_beside_itself_differs_in_nothing(runs: Path, capsys: Capsys) -> None:
     code, out, _ = compare(capsys, runs / "oracle", runs / "oracle")
     assert code == 0
