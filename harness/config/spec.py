@@ -132,7 +132,7 @@ def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[s
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
     _check_matrix(spec)
-    if "headline" in data and spec.place("headline").file != file:
+    if "headline" in data and not spec.place("headline").file == spec.place("metrics").file == file:
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:
         data["tables"] = [_plain_table(spec)]
@@ -140,7 +140,7 @@ def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[s
 
 
 def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
-    """Leave out of the headline of an extended spec what is about metrics that this one does not have."""
+    """Leave out of the headline of a spec that was extended or given other metrics what is about metrics it lacks."""
     headline = data.pop("headline")
     if headline["cell"] in metrics:
         beside = [name for name in headline.get("beside", ()) if name in metrics]

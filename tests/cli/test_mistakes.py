@@ -96,7 +96,7 @@ def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.Captu
         (("eval", "toy"), "name the spec with --spec toy"),
         (("eval", "--spec", "nowhere/toyy.yaml"), "file not found: nowhere/toyy.yaml"),
         (("plan", "--spec", "specs/"), "specs/ is a folder, not a spec"),
-        (("report", "a", "b"), "unexpected argument 'b'"),
+        (("score", "a", "b"), "unexpected argument 'b'"),
         (("messages", "/nowhere"), "folder not found: /nowhere"),
         (("report", "harness.yaml"), "harness.yaml is a file"),
         (("report", "/nowhere"), "folder not found: /nowhere"),
