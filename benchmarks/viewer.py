@@ -7,6 +7,7 @@ would have written them.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ def look(smoke: bool) -> list[Row]:
                 assert viewer.stdout is not None
                 url = viewer.stdout.readline().rpartition(": ")[2].strip()
                 rows = [{"what": f"journal of {episodes:,} episodes, {20 * episodes:,} moves", "MB": round(size / 1e6)}]
-                rows += _pages(f"{url}api/runs/run", episodes)
+                rows += _pages(f"{url}api/runs/run", episodes, viewer.pid)
                 rows.append({"what": "index.sqlite", "MB": round((folder / "index.sqlite").stat().st_size / 1e6)})
                 rows.append({"what": "peak memory, server", "MB": _peak(viewer.pid)})
                 largest = max(map(_peak, _children(viewer.pid)))
@@ -48,11 +49,12 @@ def look(smoke: bool) -> list[Row]:
     return rows
 
 
-def _pages(run: str, episodes: int) -> list[Row]:
-    began = time.perf_counter()
+def _pages(run: str, episodes: int, pid: int) -> list[Row]:
+    began, before = time.perf_counter(), _cpu(pid)
     while _get(f"{run}/episodes?limit=50") is None:
         time.sleep(0.05)  # still indexing
-    rows = [_row("index, once", time.perf_counter() - began)]
+    seconds = time.perf_counter() - began
+    rows = [{**_row("index, once", seconds), "CPU s": round(_cpu(pid) - before, 1)}]
     for what, path in {
         "first page of episodes": "/episodes?limit=50",
         "the run: labels, counts, conditions": "",
@@ -94,6 +96,12 @@ def _get(url: str) -> Any:
 def _children(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of CPU time that a process has had."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak(pid: int) -> int:
