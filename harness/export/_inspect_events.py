@@ -47,7 +47,7 @@ class Events:
     def add_all(self, error: str | None) -> None:
         """All turns, round by round; then why the episode failed, if it did."""
         ends = {turn.agent: turn.number for turn in self._transcript.turns}
-        begun: set[str] = set()
+        joined: set[str] = set()
         outer = f"{self._name}-solvers"
         self._span(outer, "solvers", "solvers", None, 0.0)
         for turns in self._transcript.rounds:
@@ -55,8 +55,8 @@ class Events:
             done = self.clock
             for turn in turns:
                 span = self._agent(turn.agent)
-                if turn.agent not in begun:
-                    begun.add(turn.agent)
+                if turn.agent not in joined:
+                    joined.add(turn.agent)
                     self._span(span, turn.agent, "agent", outer, self.clock)
                 before = len(self.events)
                 end = self._turn(turn, span, self.clock)
@@ -97,8 +97,8 @@ class Events:
             if uuids
         ]
 
-    def _lane(self, shown: str, kind: str | None, name: str, content: list[Json]) -> Json:
-        span: Json = {"type": "span", "id": f"{self._name}-lane-{name}", "name": shown, "content": content}
+    def _lane(self, title: str, kind: str | None, name: str, content: list[Json]) -> Json:
+        span: Json = {"type": "span", "id": f"{self._name}-lane-{name}", "name": title, "content": content}
         return {**span, "branches": [], "utility": False} | ({"span_type": kind} if kind else {})
 
     def _agent(self, agent: str) -> str:

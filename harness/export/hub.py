@@ -13,7 +13,7 @@ from harness.printable import clean_name
 from harness.report.render import markdown_escape, render
 from harness.storage.redaction import redacted
 from harness.tables import Table, build
-from harness.tables.table import text as shown
+from harness.tables.table import text
 
 from ._text import plain
 from .tables import TABLES, write_tables
@@ -104,7 +104,7 @@ def model_index(run: Run) -> list[dict[str, Any]]:
     for row in run.rows:
         if row["value"] is None:
             continue
-        named = ", ".join(f"{label} {shown(value)}" for label, value in row["labels"].items())
+        named = ", ".join(f"{label} {text(value)}" for label, value in row["labels"].items())
         metric = {"type": row["metric"], "name": row["metric"], "value": row["value"]}
         args: dict[str, Any] = {"n": row["n"]}
         if row["stderr"] is not None:

@@ -53,7 +53,7 @@ def write_log(run: Run, path: Path) -> tuple[int, int]:
     """
     scores = {score.id: score for score in run.scores}
     usage: dict[str, Json] = {}
-    calls = written = 0
+    calls = samples = 0
     start = datetime.fromisoformat(str(run.meta["start"])).astimezone(UTC)
     specification = _specification(run)
     with (
@@ -70,21 +70,21 @@ def write_log(run: Run, path: Path) -> tuple[int, int]:
                 continue
             sample = sample_of(run, transcript, score, start)
             add(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", sample)
-            summaries.write((",\n" if written else "[").encode() + as_json(_summary(sample)).encode())
+            summaries.write((",\n" if samples else "[").encode() + as_json(_summary(sample)).encode())
             for model, own in sample["model_usage"].items():
                 usage[model] = added(usage.get(model, {}), own)
             calls += sum(event["event"] == "model" for event in sample["events"])
-            written += 1
-        summaries.write(b"]" if written else b"[]")
+            samples += 1
+        summaries.write(b"]" if samples else b"[]")
         summaries.seek(0)
         with archive.open(_member("summaries.json", start), "w", force_zip64=True) as member:
             shutil.copyfileobj(summaries, member)
-        results = {"total_samples": len(run.scores), "completed_samples": written, "scores": _results(run)}
+        results = {"total_samples": len(run.scores), "completed_samples": samples, "scores": _results(run)}
         stats: Json = {"started_at": timestamp(start), "completed_at": str(run.meta.get("end") or timestamp(start))}
         stats |= {"model_usage": usage, "role_usage": {}}
         header = {"version": VERSION, "status": "success", "eval": specification, "plan": _PLAN}
         add("header.json", {**header, "results": results, "stats": stats})
-    return written, calls
+    return samples, calls
 
 
 def sample_of(run: Run, transcript: Transcript, score: EpisodeScore, start: datetime) -> Json:
@@ -232,14 +232,14 @@ def _messages(transcript: Transcript) -> list[Json]:
     return [{"role": "user", "content": _input(transcript)}] + [
         {
             "role": "assistant",
-            "content": f"[{turn.agent}, round {turn.round}]\n{_said(turn.move.text, turn.move.action)}",
+            "content": f"[{turn.agent}, round {turn.round}]\n{_words(turn.move.text, turn.move.action)}",
         }
         for turn in transcript.turns
         if turn.move is not None
     ]
 
 
-def _said(reply: str | None, action: Any) -> str:
+def _words(reply: str | None, action: Any) -> str:
     return reply if reply is not None else action if isinstance(action, str) else as_json(action)
 
 

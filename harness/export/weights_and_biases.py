@@ -58,9 +58,9 @@ def write_run(run: Run, folder: Path) -> str:
     for name in ("run.json", "spec.yaml", "results.json"):
         (files / name).write_bytes((run.folder / name).read_bytes())
     _log(_document(run, folder, files), folder)
-    (written,) = folder.glob("wandb/offline-run-*")
+    (offline,) = folder.glob("wandb/offline-run-*")
     cut = f"; the table shows {MOST_ROWS:,} of the episodes" if episodes > MOST_ROWS else ""
-    return f"{episodes:,} episodes, {turns:,} turns{cut}\nupload it with: wandb sync {written}"
+    return f"{episodes:,} episodes, {turns:,} turns{cut}\nupload it with: wandb sync {offline}"
 
 
 def _log(document: dict[str, Any], folder: Path) -> None:

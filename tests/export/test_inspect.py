@@ -149,12 +149,12 @@ def test_each_agent_has_a_lane_and_each_round_a_place(log: Log) -> None:
 
 def _check_barriers(rounds: Any, transcript: Transcript) -> None:
     """A round begins when the slowest agent of the one before is done."""
-    begun = 0.0
+    start = 0.0
     for span, turns in zip(rounds.root.content, transcript.rounds, strict=True):
         took = max(sum(call.latency for call in turn.move.calls) for turn in turns)
         times = [item.event.working_start for agent in span.content for item in agent.content]
-        assert min(times) == pytest.approx(begun) and max(times) == pytest.approx(begun + took)
-        begun += took
+        assert min(times) == pytest.approx(start) and max(times) == pytest.approx(start + took)
+        start += took
 
 
 def test_policies_and_failed_episodes(tmp_path: Path) -> None:
