@@ -83,7 +83,7 @@ def _pictures(url: str, folder: Path) -> None:
 
     pages = {
         "network": ("light", 1280, 860, episode("agentsnet-stand-in", "coloring.*delaunay", round=3)),
-        "table": ("light", 1280, 860, episode("dpbench-random", "sim3c/.*/1$", round=5)),
+        "table": ("light", 1280, 860, episode("dpbench-random", "sim3c/.*/1$", round=4)),
         "panel": (
             "dark",
             1280,

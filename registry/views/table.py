@@ -72,7 +72,7 @@ class RoundTable(View):
             marks = ["conflict"] if world.deadlock else ["eating"] if world.eating[i] else []
             for action in (GRAB_LEFT, GRAB_RIGHT):
                 fork = world.fork(i, action)
-                if acts.get(agent) == action and world.forks[fork] != i:
+                if acts.get(agent) == action and world.forks[fork] != i and not game.before.eating[i]:
                     marks.append("waiting")
                     edges.append(Edge(agent, f"fork {fork}", "wanted"))
             meals = world.meals[i]

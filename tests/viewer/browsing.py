@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ import harness
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 
+MARKUP = "<img src=x onerror=window.hacked=6>"
+HOSTILE = f"hostile{MARKUP}"  # a folder's name, too
 SCRIPT = "<script>window.hacked=1</script><img src=x onerror='window.hacked=2'><svg onload=window.hacked=3>"
 LINK = "[here](javascript:window.hacked=4) <a href='javascript:window.hacked=5'>now</a> https://example.org/"
 CONTROLS = "nul \x00 escape \x1b[31m bell \x07 override \u202eabc\u202c isolate \u2066x\u2069 end"
@@ -52,8 +55,10 @@ def make_runs(folder: Path) -> None:
     for spec, limit in (("agentsnet_quick", None), ("dpbench_quick", None), ("silo_quick", None), ("mas_quick", None)):
         harness.evaluate(spec, output_path=folder / spec, limit=limit)
     harness.evaluate("darkforest_quick", output_path=folder / "darkforest_quick", limit=2)
-    one = ["matrix.terms=[2]"]
-    harness.evaluate("arithmetic", Mock(function=hostile_reply), output_path=folder / "hostile", limit=4, overrides=one)
+    one = ["matrix.terms=[2]", f"task.labels={{trap: {json.dumps(MARKUP)}}}"]
+    harness.evaluate(
+        "arithmetic", Mock(model=MARKUP, function=hostile_reply), output_path=folder / HOSTILE, limit=4, overrides=one
+    )
     harness.evaluate(
         "agentsnet_quick",
         Mock(text="no JSON here"),

@@ -94,7 +94,7 @@ export function duration(seconds) {
 
 export function when(text) {
   const date = new Date(text || "");
-  return Number.isNaN(date.getTime()) ? "–" : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+  return Number.isNaN(date.getTime()) ? "–" : date.toLocaleString(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 }
 
 export function plural(count, noun, more = `${noun}s`) {

@@ -232,7 +232,7 @@ class EpisodePage {
       data.error && h("p", { class: "problem", role: "note" }, `The episode failed: ${data.error}`),
       data.problem && h("p", { class: "problem", role: "note" }, data.problem),
       data.turns_in_all > data.turns.length && h("p", { class: "problem", role: "note" }, `The first ${number(data.turns.length)} of ${number(data.turns_in_all)} turns are shown.`),
-      !data.finished && h("p", { class: "going", role: "note" }, "This episode is not finished. While its run goes on, new rounds appear by themselves."));
+      !data.finished && h("p", { class: "going", role: "note" }, "This episode is not finished. If its run goes on, new rounds appear by themselves."));
   }
 
   drawTalk(turn, quietly) {

@@ -35,7 +35,7 @@ export class Picture {
     set(this.dots);
     this.topology = topology;
     const agents = scene.nodes.filter((node) => node.kind === "agent").length;
-    this.radius = agents <= 6 ? 44 : agents <= 12 ? 36 : agents <= 25 ? 27 : agents <= 50 ? 19 : 13;
+    this.radius = agents <= 6 ? 44 : agents <= 12 ? 36 : agents <= 25 ? 27 : agents <= 50 ? 17 : 13;
     this.svg.classList.toggle("dense", agents > 30);
     if (this.scene?.nodes !== scene.nodes) this.drawNodes(scene.nodes, agents);
     if (this.scene?.edges !== scene.edges || this.moved) this.drawEdges(scene.edges);

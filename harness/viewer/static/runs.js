@@ -35,7 +35,9 @@ export async function runsPage(main, { query, signal }) {
       const turn = () => { down = sort === key ? !down : right === true; sort = key; draw(); };
       return h("th", { scope: "col", class: right && "right", "aria-sort": sort === key ? (down ? "descending" : "ascending") : null }, h("button", { type: "button", class: "sort", on: { click: turn } }, title));
     });
-    const rows = kept.map((run) => h("tr", {}, COLUMNS.map(([key, title, cell, right], i) => h(i ? "td" : "th", { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } }, cell(run), key === "name" && run.problem && h("p", { class: "problem" }, run.problem)))));
+    const cell = (run) => ([key, title, draw_, right], i) => h(i ? "td" : "th", { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } }, draw_(run));
+    const note = (run) => run.problem && h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, run.problem)));
+    const rows = kept.map((run) => [h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell(run))), note(run)]);
     set(list, h("table", { class: "list cards" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
   }
 
