@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,7 +140,7 @@ def test_what_is_no_test_does_not_count_in_the_correction() -> None:
     assert result["p2p",]["p"] == result["p2p",]["p_holm"]
     assert result["sfs",]["difference"] == -0.5
     assert [result["sfs",][x] for x in ("t", "df", "p", "p_holm")] == [None] * 4
-    assert made(scores).notes[-1] == "1 of 2 rows have no p: fewer than two numbers on a side."
+    assert made(scores).notes[-1] == "1 of 2 rows have no p: fewer than two observations on a side."
 
 
 def test_metrics_and_values_compared_make_rows() -> None:
@@ -211,7 +212,7 @@ def test_one_observation_a_side_has_a_difference_and_no_tests() -> None:
     table = made([*episodes("Base", [0.5]), *episodes("CAMOC", [0.75])], {"paired_by": "agents"})
     assert line(table)[1:] == ["0.50", "0.75", "0.25", "–", "–", "–", "–", "1", "0.25", "–", "–"]
     assert [note for note in table.notes if "rows" in note] == [
-        "1 of 1 rows have no p: fewer than two numbers on a side.",
+        "1 of 1 rows have no p: fewer than two observations on a side.",
         "1 of 1 rows have no paired p: fewer than two pairs.",
     ]
 
@@ -347,3 +348,21 @@ def test_published_figures_stay_away() -> None:
     paper = Published("x/t", "Paper", "T", (Record({"backend": "p2p"}, "solved", 0.5),))
     table = build(TableSpec.parse(ENTRY), BOTH, METRICS, [paper])
     assert table == made(BOTH)
+
+
+def test_repeats_of_a_case_do_not_make_a_test_surer() -> None:
+    once = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC)]
+    again = [replace(score, id=f"{score.id[:-1]}{repeat}") for score in once for repeat in range(3)]
+    assert values(made(again)) == {
+        row: {name: pytest.approx(x) for name, x in found.items()} for row, found in values(made(once)).items()
+    }
+    note = "p takes repeats of a case as one observation (clustered)."
+    assert note in made(again).notes and note not in made(once).notes
+    counted = values(made(again, cluster="episode"))
+    assert next(iter(counted.values()))["p"] < next(iter(values(made(again)).values()))["p"]
+
+
+def test_repeats_of_a_single_case_are_one_observation() -> None:
+    scores = [*episodes("Base", BASE), *episodes("CAMOC", CAMOC[:1])]
+    repeated = [*scores, replace(scores[-1], id=f"{scores[-1].id[:-1]}1")]
+    assert "1 of 1 rows have no p: fewer than two observations on a side." in made(repeated).notes

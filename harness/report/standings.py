@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, TableSpec, stats, text
 from harness.tables.costs import Prices, cost
-from harness.tables.scores import cluster_of, numbers
+from harness.tables.scores import cluster_of, numbers, observations
 from harness.tables.spec import Derived
 
 from .leaderboard import RunScores, combined, differences
@@ -224,7 +224,7 @@ def difference(
     """(mean of a − mean of b, p-value), by their common episodes; Welch's where they have fewer than two."""
     common = [name for name in a if name in b and None not in (a[name].number(metric), b[name].number(metric))]
     if len(common) < 2:
-        test = stats.welch(numbers(a.values(), metric), numbers(b.values(), metric))
+        test = stats.clustered_welch(*(observations([*side.values()], metric, cluster) for side in (a, b)))
         return test.difference, test.pvalue
     first, second = numbers([a[name] for name in common], metric), numbers([b[name] for name in common], metric)
     keys = [cluster_of(a[name], cluster) for name in common]

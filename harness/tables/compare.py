@@ -12,8 +12,8 @@ from harness.errors import near
 from harness.tables import stats
 
 from .axis import Axis, Key
-from .notes import left_out, limited, uses_ground_truth, without_number
-from .scores import EpisodeScore, all_parts, finite, numbers
+from .notes import clusters_in_words, left_out, limited, uses_ground_truth, without_number
+from .scores import EpisodeScore, all_parts, finite, numbers, observations
 from .spec import Compare, TableSpec
 from .table import Cell, Column, NumberForm, Row, Table, text
 
@@ -45,6 +45,16 @@ class _Test:
     pairs: int
     keys: int
     paired: stats.Comparison
+    cluster: tuple[str, ...]
+
+    @property
+    def observations(self) -> tuple[int, int]:
+        """How many independent observations each side has."""
+        base, other = (
+            len({cluster for cluster, _ in observations(side, self.metric, self.cluster)})
+            for side in (self.base, self.other)
+        )
+        return base, other
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -120,11 +130,16 @@ def _tests(table: TableSpec, comparison: Compare, rows: Axis, scores: Sequence[E
                 metrics[key] = metric
                 if side in (comparison.base, other):
                     pair[side == other].append(score)
-    return [_test(key, metrics[key], *sides[key], comparison.paired_by) for key in rows.sorted(sides)]
+    return [_test(key, metrics[key], *sides[key], comparison.paired_by, table.cluster) for key in rows.sorted(sides)]
 
 
 def _test(
-    key: Key, metric: str, base: Sequence[EpisodeScore], other: Sequence[EpisodeScore], paired_by: Sequence[str]
+    key: Key,
+    metric: str,
+    base: Sequence[EpisodeScore],
+    other: Sequence[EpisodeScore],
+    paired_by: Sequence[str],
+    cluster: tuple[str, ...],
 ) -> _Test:
     before, after = _by_pair(base, metric, paired_by), _by_pair(other, metric, paired_by)
     both = [pair for pair in before if pair in after]
@@ -133,10 +148,11 @@ def _test(
         metric,
         base,
         other,
-        stats.welch(numbers(other, metric), numbers(base, metric)),
+        stats.clustered_welch(observations(other, metric, cluster), observations(base, metric, cluster)),
         len(both),
         len(before.keys() | after.keys()),
         stats.paired_t(_values([after[pair] for pair in both]), _values([before[pair] for pair in both])),
+        cluster,
     )
 
 
@@ -223,8 +239,12 @@ def _notes(
         f"p: two-sided Welch t tests over episodes, {others} against {comparison.base} (n = {other} and {base}); "
         f"difference: the former − {comparison.base}."
     )
-    few = sum(min(test.counts) < 2 for test in tests)
-    yield from _undefined("p", [test.welch for test in tests], few, "numbers on a side", "numbers of neither side vary")
+    if any(test.observations != test.counts for test in tests):
+        yield f"p takes {clusters_in_words(table)} as one observation (clustered)."
+    few = sum(min(test.observations) < 2 for test in tests)
+    yield from _undefined(
+        "p", [test.welch for test in tests], few, "observations on a side", "numbers of neither side vary"
+    )
     if not comparison.paired_by:
         return
     keys = ", ".join(comparison.paired_by)

@@ -104,8 +104,12 @@ def _clusters(table: TableSpec, scores: Sequence[EpisodeScore]) -> Iterable[str]
     """That episodes are no independent observations, where some are not."""
     if table.kinds <= {"std", None} or not _has_clusters(table, scores):
         return
-    what = "repeats of a case" if not table.cluster else f"episodes with equal {', '.join(table.cluster)}"
-    yield f"Errors take {what} as one observation (clustered)."
+    yield f"Errors take {clusters_in_words(table)} as one observation (clustered)."
+
+
+def clusters_in_words(table: TableSpec) -> str:
+    """Which episodes are one observation."""
+    return f"episodes with equal {', '.join(table.cluster)}" if table.cluster else "repeats of a case"
 
 
 def _mark(table: TableSpec, kind: ErrorKind) -> str:

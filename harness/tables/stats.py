@@ -198,19 +198,24 @@ def _t_quantile(df: float, level: float = 0.975) -> float:
 
 def welch(a: Sequence[float], b: Sequence[float]) -> Comparison:
     """Welch's unequal-variances t test of two independent samples."""
-    first, second = mean(a), mean(b)
+    return clustered_welch(list(enumerate(a)), list(enumerate(b)))
+
+
+def clustered_welch(a: Stratum, b: Stratum) -> Comparison:
+    """Welch's t test with clustered standard errors, and as many degrees of freedom as clusters give."""
+    first, second = clustered([a]), clustered([b])
     difference = None if first.value is None or second.value is None else first.value - second.value
     # Not scipy's ttest_ind: it warns or gives NaN for constant samples and single observations.
     if first.stderr is None or second.stderr is None or difference is None:
         return Comparison(difference, None, None)
     stderr = math.hypot(first.stderr, second.stderr)
-    if _is_rounding(stderr, (*a, *b)):
+    if _is_rounding(stderr, [x for _, x in (*a, *b)]):
         return Comparison(difference, None, None)
     from scipy.stats import t
 
     score = difference / stderr
     shares = [(s.stderr or 0.0) / stderr for s in (first, second)]  # Welch–Satterthwaite, scaled against underflow
-    df = 1 / sum(share**4 / (s.n - 1) for share, s in zip(shares, (first, second), strict=True))
+    df = 1 / sum(share**4 / s.df for share, s in zip(shares, (first, second), strict=True))
     return Comparison(difference, score, float(2 * t.sf(abs(score), df)), df)
 
 
