@@ -39,7 +39,7 @@ export async function runPage(main, { run, query, signal }) {
   const soon = (wait) => { pending ??= setTimeout(async () => { pending = null; await refresh(); if (data.tables_pending) soon(1000); }, wait); };
   if (data.tables_pending) soon(1000);
   let before = data.counts.finished;
-  const stop = data.status === "running" ? watch(run, (news) => { if (news.finished !== before || news.total !== data.counts.total) { before = news.finished; soon(300); } }, () => soon(0)) : null;
+  const stop = data.status === "running" ? watch(run, (news) => { if (news.finished !== before || news.total !== data.counts.total) { before = news.finished; soon(1000); } }, () => soon(0)) : null;
   return {
     leave: () => { stop?.(); clearTimeout(pending); },
     update: (now) => episodes.restore(now),
@@ -157,6 +157,7 @@ function episodeList(section, data, run, query, signal) {
     const columns = [
       ["", "Episode", (row) => h("a", { href: link(run, row.id), data: { keep: row.id } }, said(row.case), row.repeat ? ` #${row.repeat}` : "")],
       ["", "Outcome", (row) => badge(row.outcome, row.error)],
+      ...(labels.length || data.conditions.length < 2 ? [] : [["condition", "condition", (row) => said(row.condition)]]),
       ...labels.map((name) => [`labels.${name}`, name, (row) => said(String(row.labels[name] ?? "–"))]),
       ...metrics.map((name) => [`numbers.${name}`, name, (row) => number(row.numbers?.[name]), true]),
       ["rounds", "Rounds", (row) => number(row.rounds), true],
