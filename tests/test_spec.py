@@ -1,12 +1,14 @@
 """Specs: extends, --set, matrix, and mistakes with their places."""
 
 import contextlib
+import re
 import textwrap
 from pathlib import Path
 
 import pytest
 
 import harness
+from harness.cli import main
 from harness.config import spec
 from harness.config.project import find
 from harness.errors import SpecError
@@ -374,6 +376,36 @@ def test_a_headline_is_taken_over_as_far_as_its_metrics_are_there() -> None:
     assert own.data["headline"]["title"] == "Stuck"
     assert own.data["headline"]["cell"] == "dpbench/deadlock_rate"
     assert len({made.digest() for made in (base, own)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("headline", "problems"),
+    [
+        ("{cell: solvd}", ["s.yaml:3:12: headline: cell: unknown metric 'solvd'. Did you mean solved?"]),
+        (
+            "{where: {problm: coloring}}",
+            ["s.yaml:3:12: headline: where: unknown label 'problm'. Did you mean problem?"],
+        ),
+        ("{floor: randm}", ["s.yaml:3:12: there is no policy 'randm'", "Did you mean random?"]),
+        ("{better: up}", ["s.yaml:3:12: 'better' is 'up'. Available: higher, lower."]),
+        ("{cell: score, where: {problem: coloring}}", []),
+    ],
+)
+def test_validate_checks_a_specs_own_headline(
+    headline: str, problems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"extends: agentsnet_quick\nname: mine\nheadline: {headline}\n")
+    assert main(["validate", str(file)]) == (2 if problems else 0)
+    err = capsys.readouterr().err
+    for problem in problems:
+        assert problem in re.sub(r"s.yaml:3:\d+: ", "s.yaml:3:12: ", err)
+
+
+def test_metrics_set_by_an_option_leave_the_headline_out() -> None:
+    assert "headline" not in spec.load("agentsnet_quick", find(), ["metrics=[messages]", "tables=[]"]).data
+    kept = spec.load("agentsnet_quick", find(), ["headline.cell=score"])
+    assert kept.data["headline"]["cell"] == "score"
 
 
 def test_tables_take_over_the_specs_clusters() -> None:

@@ -132,11 +132,18 @@ def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[s
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
     _check_matrix(spec)
-    if "headline" in data and not spec.place("headline").file == spec.place("metrics").file == file:
+    if "headline" in data and _metrics_are_others(spec):
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:
         data["tables"] = [_plain_table(spec)]
     return spec
+
+
+def _metrics_are_others(spec: Spec) -> bool:
+    """Whether metrics were replaced after the headline was written: by an option, or by a spec that extends another."""
+    cell, metrics = spec.place("headline", "cell").file, spec.place("metrics").file
+    order = [2 if file.startswith("--") else int(file == spec.file) for file in (cell, metrics)]
+    return order[0] < order[1] or (cell != metrics and order == [0, 0])
 
 
 def _adapt_headline(data: dict[str, Any], metrics: Sequence[str]) -> None:
