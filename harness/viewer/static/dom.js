@@ -94,7 +94,8 @@ export function duration(seconds) {
 
 export function when(text) {
   const date = new Date(text || "");
-  return Number.isNaN(date.getTime()) ? "–" : date.toLocaleString(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
+  const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+  return Number.isNaN(date.getTime()) ? "–" : date.toLocaleString(undefined, { year, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 }
 
 export function plural(count, noun, more = `${noun}s`) {
