@@ -260,7 +260,8 @@ def test_reports_and_leaderboards_show_costs_and_tests(capsys: pytest.CaptureFix
         assert main(["report", str(tmp_path / "a"), "--format", "json"]) == 0
         alone = json.loads(capsys.readouterr().out)
         assert main(["leaderboard", str(tmp_path / "a"), str(tmp_path / "b"), "--format", "json"]) == 0
-        both = json.loads(capsys.readouterr().out)
+        standings, *both = json.loads(capsys.readouterr().out)
+    assert standings["title"] == "toy: standings"
     assert [row["names"] for row in both[0]["rows"]] == [[m, n] for m in ("dice", "other") for n in ("2", "3")]
     assert [row["cells"] for row in both[0]["rows"]][:2] == [row["cells"] for row in alone[0]["rows"]]
     assert all(cell["value"] is not None for row in both[0]["rows"] for cell in row["cells"])
