@@ -77,7 +77,7 @@ def test_every_page_loads_and_fits_a_phone(page: Page, url: str) -> None:
     page.goto("/")
     expect(page.locator("tbody tr")).to_have_count(7)
     fits(page)
-    for run in ("darkforest_quick", "unread"):
+    for run in ("silo_quick", "unread"):
         page.goto(f"/#/runs/{run}")
         expect(page.get_by_role("heading", name=run)).to_be_visible()
         expect(page.locator("table.list tbody tr").first).to_be_visible()

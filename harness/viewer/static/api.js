@@ -19,7 +19,8 @@ const waiting = (milliseconds, signal) =>
 /** JSON of a route. While a run is being indexed it asks again and calls `onIndexing` with the share that is done. */
 export async function get(path, query = {}, { signal, onIndexing } = {}) {
   const asked = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== "" && value !== null && value !== undefined) asked.set(name, value);
+  for (const [name, value] of Object.entries(query))
+    if (value !== "" && value !== null && value !== undefined) asked.set(name, value);
   const url = `/api/${path}${asked.size ? `?${asked}` : ""}`;
   for (;;) {
     let answer;

@@ -15,17 +15,39 @@ const ERRORS = {
 export function conversation(agent, context) {
   const { data } = context;
   const turns = data.turns.filter((turn) => turn.agent === agent);
-  return [intro(agent, turns, context), turns.length ? turns.map((turn) => turnOf(turn, context)) : h("p", { class: "muted" }, "This agent has not been asked yet.")];
+  return [
+    intro(agent, turns, context),
+    turns.length
+      ? turns.map((turn) => turnOf(turn, context))
+      : h("p", { class: "muted" }, "This agent has not been asked yet."),
+  ];
 }
 
 function intro(agent, turns, { data }) {
   const calls = turns.flatMap((turn) => turn.calls);
   const sum = (name) => calls.reduce((all, call) => (call[name] === null ? all : (all ?? 0) + call[name]), null);
-  const played = data.policies.includes(agent) ? `policy ${data.models[agent]}` : data.models[agent] ?? "unknown";
-  const facts = [["played by", played], ["role", data.roles[agent]], ["turns", number(turns.length)], ["calls", calls.length ? number(calls.length) : null], ["tokens in", sum("input_tokens") === null ? null : number(sum("input_tokens"))], ["tokens out", sum("output_tokens") === null ? null : number(sum("output_tokens"))], ["time", sum("latency") === null ? null : duration(sum("latency"))]];
-  return h("div", { class: "intro" },
-    h("dl", { class: "chips" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(value))))),
-    knowledge(agent, data));
+  const played = data.policies.includes(agent) ? `policy ${data.models[agent]}` : (data.models[agent] ?? "unknown");
+  const facts = [
+    ["played by", played],
+    ["role", data.roles[agent]],
+    ["turns", number(turns.length)],
+    ["calls", calls.length ? number(calls.length) : null],
+    ["tokens in", sum("input_tokens") === null ? null : number(sum("input_tokens"))],
+    ["tokens out", sum("output_tokens") === null ? null : number(sum("output_tokens"))],
+    ["time", sum("latency") === null ? null : duration(sum("latency"))],
+  ];
+  return h(
+    "div",
+    { class: "intro" },
+    h(
+      "dl",
+      { class: "chips" },
+      facts
+        .filter(([, value]) => value)
+        .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(value)))),
+    ),
+    knowledge(agent, data),
+  );
 }
 
 /** What this agent knew that others did not. */
@@ -38,8 +60,31 @@ function knowledge(agent, data) {
     neighbors && [`${agent} could reach`, [["neighbors", neighbors.join(", ") || "no other agent"]]],
     answer !== undefined && answer !== null && [`${agent}’s answer in the end`, [["answer", answer]]],
   ].filter(Boolean);
-  if (!items.length) return h("p", { class: "muted" }, "All agents started with the same facts, apart from their names.");
-  return h("div", { class: "knows" }, items.map(([title, facts]) => h("section", {}, h("h3", {}, said(title)), h("dl", {}, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", { dir: "auto" }, clamped(typeof value === "string" ? value : json(value)))))))));
+  if (!items.length)
+    return h("p", { class: "muted" }, "All agents started with the same facts, apart from their names.");
+  return h(
+    "div",
+    { class: "knows" },
+    items.map(([title, facts]) =>
+      h(
+        "section",
+        {},
+        h("h3", {}, said(title)),
+        h(
+          "dl",
+          {},
+          facts.map(([name, value]) =>
+            h(
+              "div",
+              {},
+              h("dt", {}, name),
+              h("dd", { dir: "auto" }, clamped(typeof value === "string" ? value : json(value))),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function turnOf(turn, context) {
@@ -52,37 +97,100 @@ function turnOf(turn, context) {
   });
   for (const retry of retries.slice(calls.length)) said_.push(message("retry", retry.text, turn, retry.part, context));
   const copy = (event) => context.onLink(event, turn);
-  return h("article", { class: `turn${turn.error ? " has-error" : ""}`, id: `turn-${turn.number}`, tabindex: -1, "aria-label": `turn ${turn.number}, round ${turn.round + 1}, ${turn.name}` },
-    h("header", {}, h("h3", {}, `Round ${turn.round + 1}`, h("span", { class: "muted" }, " · ", said(turn.name), turn.fresh && turn.index > 0 && " · new conversation")), h("a", { class: "permalink", href: context.link(turn), title: "Link to this turn", on: { click: copy } }, "link")),
+  return h(
+    "article",
+    {
+      class: `turn${turn.error ? " has-error" : ""}`,
+      id: `turn-${turn.number}`,
+      tabindex: -1,
+      "aria-label": `turn ${turn.number}, round ${turn.round + 1}, ${turn.name}`,
+    },
+    h(
+      "header",
+      {},
+      h(
+        "h3",
+        {},
+        `Round ${turn.round + 1}`,
+        h("span", { class: "muted" }, " · ", said(turn.name), turn.fresh && turn.index > 0 && " · new conversation"),
+      ),
+      h("a", { class: "permalink", href: context.link(turn), title: "Link to this turn", on: { click: copy } }, "link"),
+    ),
     turn.prompt.map((part, i) => message(part.role, part.text, turn, `prompt.${i}`, context)),
     said_,
     !turn.answered && h("p", { class: "pending" }, "Waiting for the answer …"),
-    action(turn, context));
+    action(turn, context),
+  );
 }
 
 const ROLES = { system: "System", user: "User", assistant: "Assistant", retry: "User, asked again" };
 
 function message(role, text, turn, part, context) {
-  return h("section", { class: `message ${role}` }, h("h4", {}, ROLES[role] ?? said(role)), body(text, turn, part, context, role === "system"));
+  return h(
+    "section",
+    { class: `message ${role}` },
+    h("h4", {}, ROLES[role] ?? said(role)),
+    body(text, turn, part, context, role === "system"),
+  );
 }
 
 function reply(call, i, turn, context) {
   const meta = [
-    call.input_tokens !== null && `${number(call.input_tokens)} in${call.cached_tokens ? ` (${number(call.cached_tokens)} cached)` : ""}`,
-    call.output_tokens !== null && `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
+    call.input_tokens !== null &&
+      `${number(call.input_tokens)} in${call.cached_tokens ? ` (${number(call.cached_tokens)} cached)` : ""}`,
+    call.output_tokens !== null &&
+      `${number(call.output_tokens)} out${call.reasoning_tokens ? ` (${number(call.reasoning_tokens)} reasoning)` : ""}`,
     call.latency !== null && duration(call.latency),
     call.finish_reason && `ended: ${call.finish_reason}`,
   ].filter(Boolean);
-  return h("section", { class: "message assistant" },
-    h("h4", {}, "Assistant", turn.calls.length > 1 && ` · reply ${i + 1} of ${turn.calls.length}`, meta.length > 0 && h("span", { class: "meta" }, meta.join(" · "))),
-    call.reasoning && h("details", { class: "reasoning" }, h("summary", {}, `Reasoning, ${plural(context.length(turn, `call.${i}.reasoning`, call.reasoning), "character")}`), body(call.reasoning, turn, `call.${i}.reasoning`, context)),
-    call.text === "" ? h("p", { class: "muted" }, "(an empty reply)") : body(call.text, turn, `call.${i}.text`, context));
+  return h(
+    "section",
+    { class: "message assistant" },
+    h(
+      "h4",
+      {},
+      "Assistant",
+      turn.calls.length > 1 && ` · reply ${i + 1} of ${turn.calls.length}`,
+      meta.length > 0 && h("span", { class: "meta" }, meta.join(" · ")),
+    ),
+    call.reasoning &&
+      h(
+        "details",
+        { class: "reasoning" },
+        h(
+          "summary",
+          {},
+          `Reasoning, ${plural(context.length(turn, `call.${i}.reasoning`, call.reasoning), "character")}`,
+        ),
+        body(call.reasoning, turn, `call.${i}.reasoning`, context),
+      ),
+    call.text === ""
+      ? h("p", { class: "muted" }, "(an empty reply)")
+      : body(call.text, turn, `call.${i}.text`, context),
+  );
 }
 
 function action(turn, context) {
   if (!turn.answered) return null;
-  const error = turn.error && h("div", { class: "error" }, h("p", {}, h("strong", {}, ERRORS[turn.error_kind] ?? `Failed (${turn.error_kind})`), turn.action !== null && "; what could be read counts."), body(turn.error, turn, "error", context));
-  const read = turn.action === null ? (turn.error ? null : h("p", { class: "muted" }, "no action")) : body(typeof turn.action === "string" ? turn.action : json(turn.action), turn, "action", context);
+  const error =
+    turn.error &&
+    h(
+      "div",
+      { class: "error" },
+      h(
+        "p",
+        {},
+        h("strong", {}, ERRORS[turn.error_kind] ?? `Failed (${turn.error_kind})`),
+        turn.action !== null && "; what could be read counts.",
+      ),
+      body(turn.error, turn, "error", context),
+    );
+  const read =
+    turn.action === null
+      ? turn.error
+        ? null
+        : h("p", { class: "muted" }, "no action")
+      : body(typeof turn.action === "string" ? turn.action : json(turn.action), turn, "action", context);
   return h("section", { class: "message action" }, h("h4", {}, turn.calls.length ? "Read as" : "Action"), error, read);
 }
 
@@ -93,7 +201,11 @@ function body(text, turn, part, context, fold = false) {
   const pre = h("pre", { class: "text", dir: "auto" }, text);
   if (!cut && text.length <= (fold ? 400 : LONG) && text.split("\n").length <= (fold ? 8 : 24)) return pre;
   pre.classList.add("folded");
-  const more = h("button", { type: "button", class: "more", "aria-expanded": "false" }, `Show all ${plural(length, "character")}`);
+  const more = h(
+    "button",
+    { type: "button", class: "more", "aria-expanded": "false" },
+    `Show all ${plural(length, "character")}`,
+  );
   const box = h("div", { class: "foldable" }, pre, more);
   let loaded = null;
   let at = text.length;
@@ -116,7 +228,10 @@ function body(text, turn, part, context, fold = false) {
       }
       pre.append(h("span", {}, loaded.slice(at, at + STEP)));
       at = Math.min(loaded.length, at + STEP);
-      set(more, at < loaded.length ? `Show more (${number(at)} of ${plural(loaded.length, "character")})` : "Show less");
+      set(
+        more,
+        at < loaded.length ? `Show more (${number(at)} of ${plural(loaded.length, "character")})` : "Show less",
+      );
       if (at >= loaded.length) at = length;
     } catch (error) {
       box.append(h("p", { class: "problem" }, error.message));

@@ -39,7 +39,8 @@ export function set(element, ...children) {
 }
 
 // Controls, and characters that reorder or hide text. Joiners stay: scripts and emoji need them.
-const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
+const ODD =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
 const EACH_ODD = new RegExp(ODD.source, "g");
 
 /** A control character as one that can be seen: ␀, or ⟨U+202E⟩ for those without a picture. */
@@ -81,7 +82,9 @@ export function number(value, digits = 3) {
   if (Array.isArray(value)) return `${number(value[0])} / ${number(value[1])}`;
   if (typeof value !== "number") return String(value);
   if (Number.isInteger(value)) return value.toLocaleString("en-US");
-  return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
+  return Math.abs(value) >= 1000
+    ? Math.round(value).toLocaleString("en-US")
+    : String(Number(value.toPrecision(digits)));
 }
 
 export function duration(seconds) {
@@ -89,13 +92,24 @@ export function duration(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 60) return `${Number(seconds.toPrecision(2))} s`;
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return minutes < 60
+    ? `${minutes} min ${Math.round(seconds % 60)} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export function when(text) {
   const date = new Date(text || "");
   const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
-  return Number.isNaN(date.getTime()) ? "–" : date.toLocaleString(undefined, { year, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
+  return Number.isNaN(date.getTime())
+    ? "–"
+    : date.toLocaleString(undefined, {
+        year,
+        month: "short",
+        day: "numeric",
+        hour: "2-digit",
+        minute: "2-digit",
+        hour12: false,
+      });
 }
 
 export function plural(count, noun, more = `${noun}s`) {
@@ -114,11 +128,24 @@ export function json(value, indent = "") {
   return Array.isArray(value) ? `[\n${parts.join(",\n")}\n${indent}]` : `{\n${parts.join(",\n")}\n${indent}}`;
 }
 
-const OUTCOMES = { solved: "✓", unsolved: "✗", failed: "!", unfinished: "…", unscored: "–", finished: "✓", running: "▶" };
+const OUTCOMES = {
+  solved: "✓",
+  unsolved: "✗",
+  failed: "!",
+  unfinished: "…",
+  unscored: "–",
+  finished: "✓",
+  running: "▶",
+};
 
 /** A word for how an episode or a run stands, with a sign of its own beside the color. */
 export function badge(word, title) {
-  return h("span", { class: `badge is-${word.replaceAll(" ", "-")}`, title }, h("span", { "aria-hidden": "true" }, OUTCOMES[word] || "•"), ` ${word}`);
+  return h(
+    "span",
+    { class: `badge is-${word.replaceAll(" ", "-")}`, title },
+    h("span", { "aria-hidden": "true" }, OUTCOMES[word] || "•"),
+    ` ${word}`,
+  );
 }
 
 /** What stands where there is nothing to show. */
@@ -127,5 +154,10 @@ export function state(title, what, ...more) {
 }
 
 export function loading(what) {
-  return h("div", { class: "state", role: "status" }, h("span", { class: "spinner", "aria-hidden": "true" }), h("p", {}, what));
+  return h(
+    "div",
+    { class: "state", role: "status" },
+    h("span", { class: "spinner", "aria-hidden": "true" }),
+    h("p", {}, what),
+  );
 }

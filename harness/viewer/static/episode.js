@@ -1,16 +1,15 @@
 // An episode: its picture round by round, and beside it what each agent was shown and replied.
 
 import { get, watch } from "./api.js";
-import { badge, h, json, loading, number, plural, said, set } from "./dom.js";
+import { h, loading, set } from "./dom.js";
 import { conversation } from "./conversation.js";
 import { drawBars, drawFacts, drawSheets } from "./panels.js";
 import { Picture } from "./picture.js";
-import { link } from "./run.js";
+import { link } from "./episodes.js";
+import { Playback } from "./playback.js";
+import { drawHead, drawResult } from "./result.js";
 import { whole } from "./scenes.js";
-
-const SPEEDS = [0.5, 1, 2, 4];
-const ROUND = 1400;
-const LISTED = 40;
+import { drawStory } from "./story.js";
 
 export async function episodePage(main, { run, query, signal }) {
   const id = query.get("id") || "";
@@ -22,17 +21,41 @@ export async function episodePage(main, { run, query, signal }) {
   let busy = false;
   let again = false;
   const refresh = async () => {
-    if (busy) { again = true; return; }
+    if (busy) {
+      again = true;
+      return;
+    }
     busy = true;
     const now = await get(base, { episode: id }, { signal }).catch(() => null);
     busy = false;
     if (signal.aborted) return;
     if (now) page.take(now);
-    if (again) { again = false; refresh(); }
+    if (again) {
+      again = false;
+      refresh();
+    }
   };
   let seen = null;
-  const stop = data.finished ? null : watch(run, (news) => { if (news.moves !== seen) { seen = news.moves; refresh(); } }, refresh);
-  return { leave: () => { stop?.(); page.pause(); }, update: (now) => page.restore(now), keys: page.keys() };
+  const stop = data.finished
+    ? null
+    : watch(
+        run,
+        (news) => {
+          if (news.moves !== seen) {
+            seen = news.moves;
+            refresh();
+          }
+        },
+        refresh,
+      );
+  return {
+    leave: () => {
+      stop?.();
+      page.pause();
+    },
+    update: (now) => page.restore(now),
+    keys: page.keys(),
+  };
 }
 
 class EpisodePage {
@@ -43,43 +66,150 @@ class EpisodePage {
     this.agent = null;
     this.turn = null;
     this.tab = "talk";
-    this.speed = 1;
     this.picture = new Picture((agent) => this.pick(agent === this.agent ? null : agent, true));
     this.build(main);
     this.load(data);
   }
 
-  // ------------------------------------------------------------------ the page's parts
-
   build(main) {
     this.head = h("header", { class: "page-head episode-head" });
     this.caption = h("p", { class: "caption", "aria-live": "polite" });
-    this.slider = h("input", { type: "range", min: 0, value: 0, step: 1, "aria-label": "Round", on: { input: () => { this.pause(); this.go(Number(this.slider.value)); } } });
+    this.slider = h("input", {
+      type: "range",
+      min: 0,
+      value: 0,
+      step: 1,
+      "aria-label": "Round",
+      on: {
+        input: () => {
+          this.pause();
+          this.go(Number(this.slider.value));
+        },
+      },
+    });
     this.where = h("output", { class: "where" });
-    this.playing = h("button", { type: "button", class: "play", on: { click: () => this.toggle() } });
-    const step = (by, label, sign) => h("button", { type: "button", "aria-label": label, title: label, on: { click: () => { this.pause(); this.go(this.round + by, true); } } }, sign);
-    const speed = h("select", { "aria-label": "Speed", on: { change: () => { this.speed = Number(speed.value); } } }, SPEEDS.map((value) => h("option", { value, selected: value === 1 }, `${value}×`)));
+    this.playback = new Playback(
+      () => this.round < this.last,
+      (again) => (again ? this.go(0) : this.go(this.round + 1, true)),
+    );
+    const step = (by, label, sign) =>
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-label": label,
+          title: label,
+          on: {
+            click: () => {
+              this.pause();
+              this.go(this.round + by, true);
+            },
+          },
+        },
+        sign,
+      );
     this.facts = h("div", {});
     this.bars = h("div", { class: "all-bars" });
     this.sheets = h("div", { class: "all-sheets" });
     this.result = h("div", {});
-    this.tabs = { talk: this.tabButton("talk", "Conversation"), story: this.tabButton("story", "Rounds"), result: this.tabButton("result", "Result") };
-    this.picker = h("select", { id: "agent", "aria-label": "Agent", on: { change: () => this.pick(this.picker.value) } });
+    this.tabs = {
+      talk: this.tabButton("talk", "Conversation"),
+      story: this.tabButton("story", "Rounds"),
+      result: this.tabButton("result", "Result"),
+    };
+    this.picker = h("select", {
+      id: "agent",
+      "aria-label": "Agent",
+      on: { change: () => this.pick(this.picker.value) },
+    });
     this.talk = h("div", { class: "pane", role: "tabpanel", id: "pane-talk", "aria-labelledby": "tab-talk" });
     this.story = h("ol", { class: "story" });
-    this.panes = { talk: this.talk, story: h("div", { class: "pane", role: "tabpanel", id: "pane-story", "aria-labelledby": "tab-story" }, this.story), result: h("div", { class: "pane", role: "tabpanel", id: "pane-result", "aria-labelledby": "tab-result" }, this.result) };
+    this.panes = {
+      talk: this.talk,
+      story: h(
+        "div",
+        { class: "pane", role: "tabpanel", id: "pane-story", "aria-labelledby": "tab-story" },
+        this.story,
+      ),
+      result: h(
+        "div",
+        { class: "pane", role: "tabpanel", id: "pane-result", "aria-labelledby": "tab-result" },
+        this.result,
+      ),
+    };
     this.scroller = h("div", { class: "scroller", tabindex: -1 }, Object.values(this.panes));
-    const pickers = h("div", { class: "picker" }, h("label", { for: "agent", class: "hidden" }, "Agent"), h("button", { type: "button", "aria-label": "Previous agent", title: "Previous agent (p)", on: { click: () => this.nextAgent(-1) } }, "‹"), this.picker, h("button", { type: "button", "aria-label": "Next agent", title: "Next agent (n)", on: { click: () => this.nextAgent(1) } }, "›"));
-    const stage = h("section", { class: "stage card", "aria-label": "What happened" }, this.caption, this.picture.element, h("div", { class: "controls" }, step(-1, "A round back (←)", "‹"), this.playing, step(1, "A round on (→)", "›"), this.slider, this.where, speed), this.facts, this.bars, this.sheets);
-    const side = h("section", { class: "side card", "aria-label": "What was said" }, h("div", { class: "side-head" }, h("div", { class: "tabs", role: "tablist" }, Object.values(this.tabs)), pickers), this.scroller);
+    const pickers = h(
+      "div",
+      { class: "picker" },
+      h("label", { for: "agent", class: "hidden" }, "Agent"),
+      h(
+        "button",
+        {
+          type: "button",
+          "aria-label": "Previous agent",
+          title: "Previous agent (p)",
+          on: { click: () => this.nextAgent(-1) },
+        },
+        "‹",
+      ),
+      this.picker,
+      h(
+        "button",
+        { type: "button", "aria-label": "Next agent", title: "Next agent (n)", on: { click: () => this.nextAgent(1) } },
+        "›",
+      ),
+    );
+    const stage = h(
+      "section",
+      { class: "stage card", "aria-label": "What happened" },
+      this.caption,
+      this.picture.element,
+      h(
+        "div",
+        { class: "controls" },
+        step(-1, "A round back (←)", "‹"),
+        this.playback.button,
+        step(1, "A round on (→)", "›"),
+        this.slider,
+        this.where,
+        this.playback.speeds,
+      ),
+      this.facts,
+      this.bars,
+      this.sheets,
+    );
+    const side = h(
+      "section",
+      { class: "side card", "aria-label": "What was said" },
+      h("div", { class: "side-head" }, h("div", { class: "tabs", role: "tablist" }, Object.values(this.tabs)), pickers),
+      this.scroller,
+    );
     set(main, h("div", { class: "page wide" }, this.head, h("div", { class: "episode" }, stage, side)));
-    this.drawPlaying();
     this.showTab("talk");
   }
 
   tabButton(name, title) {
-    const turn = (event) => { const all = Object.keys(this.tabs); const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key]; if (!by) return; event.preventDefault(); event.stopPropagation(); const next = all[(all.indexOf(name) + by + all.length) % all.length]; this.showTab(next); this.tabs[next].focus(); };
-    return h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `pane-${name}`, on: { click: () => this.showTab(name), keydown: turn } }, title);
+    const turn = (event) => {
+      const all = Object.keys(this.tabs);
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const next = all[(all.indexOf(name) + by + all.length) % all.length];
+      this.showTab(next);
+      this.tabs[next].focus();
+    };
+    return h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        id: `tab-${name}`,
+        "aria-controls": `pane-${name}`,
+        on: { click: () => this.showTab(name), keydown: turn },
+      },
+      title,
+    );
   }
 
   showTab(name) {
@@ -99,17 +229,24 @@ class EpisodePage {
   load(data) {
     this.data = data;
     this.scenes = whole(data.scenes);
-    this.last = Math.max(this.scenes.length - 1, data.turns.reduce((most, turn) => Math.max(most, turn.round + 1), 0), 0);
+    this.last = Math.max(
+      this.scenes.length - 1,
+      data.turns.reduce((most, turn) => Math.max(most, turn.round + 1), 0),
+      0,
+    );
     this.byRound = new Map();
     for (const turn of data.turns) this.byRound.set(turn.round, [...(this.byRound.get(turn.round) ?? []), turn]);
     this.agents = new Set(data.agents);
     this.slider.max = String(this.last);
     const chosen = this.agent;
-    set(this.picker, data.agents.map((agent) => h("option", { value: agent }, agent)));
-    this.agent = this.agents.has(chosen) ? chosen : data.agents[0] ?? null;
+    set(
+      this.picker,
+      data.agents.map((agent) => h("option", { value: agent }, agent)),
+    );
+    this.agent = this.agents.has(chosen) ? chosen : (data.agents[0] ?? null);
     this.picker.value = this.agent ?? "";
-    this.drawHead();
-    this.drawResult();
+    drawHead(this.head, data, this.run);
+    drawResult(this.result, data);
   }
 
   /** News of an episode that goes on: nothing moves for a reader who looks at an earlier round. */
@@ -131,12 +268,24 @@ class EpisodePage {
     const agent = turn?.agent ?? query.get("agent");
     if (agent && this.agents.has(agent)) this.agent = agent;
     this.picker.value = this.agent ?? "";
-    const round = turn ? turn.round + 1 : query.has("round") ? Number(query.get("round")) : first && !this.data.finished ? this.last : first ? 0 : this.round;
+    const round = turn
+      ? turn.round + 1
+      : query.has("round")
+        ? Number(query.get("round"))
+        : first && !this.data.finished
+          ? this.last
+          : first
+            ? 0
+            : this.round;
     this.go(Number.isFinite(round) ? round : 0, false, false, turn);
   }
 
   address() {
-    const more = { round: this.round || null, agent: this.agent !== this.data.agents[0] ? this.agent : null, turn: this.turn };
+    const more = {
+      round: this.round || null,
+      agent: this.agent !== this.data.agents[0] ? this.agent : null,
+      turn: this.turn,
+    };
     history.replaceState(null, "", link(this.run, this.id, more));
   }
 
@@ -152,7 +301,11 @@ class EpisodePage {
     set(this.where, words);
     if (scene) {
       set(this.caption, scene.caption);
-      this.picture.draw(scene, { topology: this.data.topology, selected: this.picked ?? null, moving: moving ? (ROUND * 0.6) / this.speed : 0 });
+      this.picture.draw(scene, {
+        topology: this.data.topology,
+        selected: this.picked ?? null,
+        moving: moving ? 0.6 * this.playback.beat : 0,
+      });
       drawFacts(this.facts, scene.facts);
       drawBars(this.bars, scene.bars);
       drawSheets(this.sheets, scene.sheets, this.agents, this.picked ?? null, (agent) => this.pick(agent, true));
@@ -162,28 +315,8 @@ class EpisodePage {
     this.address();
   }
 
-  toggle() {
-    if (this.timer) return this.pause();
-    if (this.round >= this.last) this.go(0);
-    const beat = () => {
-      if (this.round >= this.last) return this.pause();
-      this.go(this.round + 1, true);
-      this.timer = setTimeout(beat, this.round >= this.last ? 0 : ROUND / this.speed);
-    };
-    this.timer = setTimeout(beat, 250);
-    this.drawPlaying();
-  }
-
   pause() {
-    clearTimeout(this.timer);
-    this.timer = null;
-    this.drawPlaying();
-  }
-
-  drawPlaying() {
-    set(this.playing, this.timer ? "❚❚" : "▶");
-    this.playing.setAttribute("aria-label", this.timer ? "Pause (space)" : "Play (space)");
-    this.playing.title = this.timer ? "Pause (space)" : "Play (space)";
+    this.playback.pause();
   }
 
   pick(agent, mark = false) {
@@ -205,48 +338,87 @@ class EpisodePage {
 
   nextTurn(by) {
     const own = this.data.turns.filter((turn) => turn.agent === this.agent);
-    const at = this.turn === null ? own.findIndex((turn) => turn.round + 1 >= this.round) - (by > 0 ? 1 : 0) : own.findIndex((turn) => turn.number === this.turn);
+    const at =
+      this.turn === null
+        ? own.findIndex((turn) => turn.round + 1 >= this.round) - (by > 0 ? 1 : 0)
+        : own.findIndex((turn) => turn.number === this.turn);
     const next = own[Math.max(0, Math.min(own.length - 1, at + by))];
-    if (next) { this.pause(); this.showTab("talk"); this.go(next.round + 1, false, false, next); }
+    if (next) {
+      this.pause();
+      this.showTab("talk");
+      this.go(next.round + 1, false, false, next);
+    }
   }
 
   keys() {
-    const move = (to) => () => { this.pause(); this.go(to(), true); };
-    const other = (id) => () => { if (id()) location.hash = link(this.run, id()).slice(1); };
+    const move = (to) => () => {
+      this.pause();
+      this.go(to(), true);
+    };
+    const other = (id) => () => {
+      if (id()) location.hash = link(this.run, id()).slice(1);
+    };
     return {
-      ArrowLeft: move(() => this.round - 1), ArrowRight: move(() => this.round + 1), Home: move(() => 0), End: move(() => this.last),
-      " ": () => this.toggle(), j: () => this.nextTurn(1), k: () => this.nextTurn(-1), n: () => this.nextAgent(1), p: () => this.nextAgent(-1),
-      "[": other(() => this.data.previous), "]": other(() => this.data.next), u: () => { location.hash = `#/runs/${encodeURIComponent(this.run)}`; },
+      ArrowLeft: move(() => this.round - 1),
+      ArrowRight: move(() => this.round + 1),
+      Home: move(() => 0),
+      End: move(() => this.last),
+      " ": () => this.playback.toggle(),
+      j: () => this.nextTurn(1),
+      k: () => this.nextTurn(-1),
+      n: () => this.nextAgent(1),
+      p: () => this.nextAgent(-1),
+      "[": other(() => this.data.previous),
+      "]": other(() => this.data.next),
+      u: () => {
+        location.hash = `#/runs/${encodeURIComponent(this.run)}`;
+      },
     };
   }
 
   // ------------------------------------------------------------------ drawing
 
-  drawHead() {
-    const { data } = this;
-    const labels = Object.entries(data.labels).filter(([name]) => name !== "model" && name !== "sample");
-    const way = (id, sign, key) => h("a", { class: `step${id ? "" : " off"}`, href: id ? link(this.run, id) : null, "aria-disabled": id ? null : "true", title: `${sign === "←" ? "Previous" : "Next"} episode (${key})` }, sign === "←" ? "← previous" : "next →");
-    set(this.head,
-      h("div", { class: "title-row" }, h("h1", {}, said(data.case || data.id), data.repeat ? ` #${data.repeat}` : ""), badge(data.result ?? (data.error ? "failed" : data.finished ? "finished" : "unfinished")), h("nav", { "aria-label": "Episodes" }, way(data.previous, "←", "["), way(data.next, "→", "]"))),
-      h("dl", { class: "chips" }, [["model", data.labels.model], ...labels].filter(([, value]) => value !== undefined && value !== null).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(String(value)))))),
-      data.error && h("p", { class: "problem", role: "note" }, `The episode failed: ${data.error}`),
-      data.problem && h("p", { class: "problem", role: "note" }, data.problem),
-      data.turns_in_all > data.turns.length && h("p", { class: "problem", role: "note" }, `The first ${number(data.turns.length)} of ${number(data.turns_in_all)} turns are shown.`),
-      !data.finished && h("p", { class: "going", role: "note" }, "This episode is not finished. If its run goes on, new rounds appear by themselves."));
+  drawStory(scroll) {
+    const go = (round) => {
+      this.pause();
+      this.go(round, true);
+    };
+    const open = (turn) => {
+      this.agent = turn.agent;
+      this.picker.value = turn.agent;
+      this.showTab("talk");
+      this.go(turn.round + 1, false, false, turn);
+    };
+    drawStory(this.story, this, go, open);
+    if (scroll) this.reveal(this.story.querySelector(".now"), false);
   }
 
   drawTalk(turn, quietly) {
     const here = `${this.agent} ${this.data.turns.length}`;
     if (this.talked !== here) {
       this.talked = here;
-      const context = { run: this.run, data: this.data, link: (one) => link(this.run, this.id, { turn: one.number }), onLink: (event, one) => this.copy(event, one), length: (one, part, text) => one.cuts[part] ?? text.length };
-      set(this.talk, this.agent === null ? h("p", { class: "muted" }, "The episode has no agents yet.") : conversation(this.agent, context));
+      const context = {
+        run: this.run,
+        data: this.data,
+        link: (one) => link(this.run, this.id, { turn: one.number }),
+        onLink: (event, one) => this.copy(event, one),
+        length: (one, part, text) => one.cuts[part] ?? text.length,
+      };
+      set(
+        this.talk,
+        this.agent === null
+          ? h("p", { class: "muted" }, "The episode has no agents yet.")
+          : conversation(this.agent, context),
+      );
     }
     const current = turn ?? this.data.turns.filter((one) => one.agent === this.agent && one.round < this.round).at(-1);
     for (const element of this.talk.querySelectorAll(".turn")) {
       const number_ = Number(element.id.slice(5));
       element.classList.toggle("now", number_ === current?.number);
-      element.classList.toggle("later", this.data.turns[number_] ? this.data.turns[number_].round >= Math.max(this.round, 1) : false);
+      element.classList.toggle(
+        "later",
+        this.data.turns[number_] ? this.data.turns[number_].round >= Math.max(this.round, 1) : false,
+      );
     }
     if (quietly || !current || this.round === 0) return;
     this.reveal(this.talk.querySelector(`#turn-${current.number}`), turn !== null);
@@ -256,44 +428,22 @@ class EpisodePage {
   reveal(element, asked) {
     if (!element) return;
     const own = getComputedStyle(this.scroller).overflowY !== "visible";
-    if (own) this.scroller.scrollTop += element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 8;
+    if (own)
+      this.scroller.scrollTop += element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 8;
     else if (asked) element.scrollIntoView({ block: "start" });
     if (asked) element.focus({ preventScroll: true });
-  }
-
-  drawStory(scroll) {
-    set(this.story, this.scenes.map((scene, i) => {
-      const turns = i > 0 ? this.byRound.get(i - 1) ?? [] : [];
-      const now = i === this.round;
-      const listed = now && turns.slice(0, LISTED).map((turn) => h("li", {}, h("button", { type: "button", class: "plain", on: { click: () => { this.agent = turn.agent; this.picker.value = turn.agent; this.showTab("talk"); this.go(turn.round + 1, false, false, turn); } } }, said(turn.agent)), " ", turn.error ? h("span", { class: "bad" }, turn.error_kind ?? "error") : h("span", { class: "muted" }, turn.name), h("p", { class: "gist", dir: "auto" }, gist(turn))));
-      return h("li", { class: now ? "now" : null, "aria-current": now ? "step" : null }, h("button", { type: "button", class: "plain story-round", on: { click: () => { this.pause(); this.go(i, true); } } }, i ? `${i}` : "0"), h("div", {}, h("p", {}, scene.caption), listed && h("ul", {}, listed), now && turns.length > LISTED && h("p", { class: "muted" }, `and ${plural(turns.length - LISTED, "turn")} more: choose an agent in the picture`)));
-    }));
-    if (scroll) this.reveal(this.story.querySelector(".now"), false);
-  }
-
-  drawResult() {
-    const { data } = this;
-    const numbers = (title, values) => { const entries = Object.entries(values ?? {}).filter(([, value]) => value !== null); return entries.length > 0 && h("section", {}, h("h3", {}, title), h("dl", { class: "record" }, entries.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, number(value)))))); };
-    const block = (title, value) => value !== null && value !== undefined && !(typeof value === "object" && !Object.keys(value).length) && h("section", {}, h("h3", {}, title), h("pre", { class: "text", dir: "auto" }, typeof value === "string" ? value : json(value)));
-    set(this.result,
-      numbers("Grade", data.grade), numbers("Metrics", data.numbers),
-      block("The group’s answer", data.outcome?.group), block("Answers", data.outcome?.answers), block("The right answer", data.target),
-      block("What all agents knew", data.public), Object.keys(data.outcome?.facts ?? {}).length > 0 && h("details", {}, h("summary", {}, "Facts of the outcome"), block("", data.outcome.facts)),
-      !data.finished && h("p", { class: "muted" }, "The result appears when the episode is finished."));
   }
 
   copy(event, turn) {
     event.preventDefault();
     this.go(turn.round + 1, false, true, turn);
     const note = (text) => set(document.getElementById("live"), text);
-    navigator.clipboard?.writeText(location.href).then(() => { set(event.target, "copied"); note("Link copied"); }, () => note("The address bar has the link"));
+    navigator.clipboard?.writeText(location.href).then(
+      () => {
+        set(event.target, "copied");
+        note("Link copied");
+      },
+      () => note("The address bar has the link"),
+    );
   }
-}
-
-/** A turn in a line. */
-function gist(turn) {
-  if (!turn.answered) return "…";
-  const value = turn.action ?? turn.error ?? "no action";
-  const text = typeof value === "string" ? value : json(value).replace(/\s+/g, " ");
-  return text.length > 240 ? `${text.slice(0, 240)}…` : text;
 }

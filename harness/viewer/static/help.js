@@ -18,8 +18,25 @@ let dialog = null;
 export function showHelp() {
   if (!dialog) {
     const close = h("button", { type: "button", on: { click: closeHelp } }, "Close");
-    const rows = KEYS.map(([keys, what]) => h("div", {}, h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, what)));
-    dialog = h("dialog", { class: "help", "aria-labelledby": "help-title" }, h("h2", { id: "help-title" }, "Keys"), h("dl", {}, rows), close);
+    const rows = KEYS.map(([keys, what]) =>
+      h(
+        "div",
+        {},
+        h(
+          "dt",
+          {},
+          keys.split(" ").map((key) => h("kbd", {}, key)),
+        ),
+        h("dd", {}, what),
+      ),
+    );
+    dialog = h(
+      "dialog",
+      { class: "help", "aria-labelledby": "help-title" },
+      h("h2", { id: "help-title" }, "Keys"),
+      h("dl", {}, rows),
+      close,
+    );
     document.body.append(dialog);
   }
   if (!dialog.open) dialog.showModal();

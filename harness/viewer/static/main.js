@@ -41,8 +41,23 @@ async function show() {
   } catch (error) {
     if (error.name === "AbortError" || signal.aborted) return;
     if (!(error instanceof Failure)) console.error(error);
-    const again = h("button", { type: "button", on: { click: () => { place = ""; show(); } } }, "Try again");
-    set(main, state("This cannot be shown.", error.message, h("p", {}, again, " ", h("a", { href: "#/" }, "All runs"))));
+    const again = h(
+      "button",
+      {
+        type: "button",
+        on: {
+          click: () => {
+            place = "";
+            show();
+          },
+        },
+      },
+      "Try again",
+    );
+    set(
+      main,
+      state("This cannot be shown.", error.message, h("p", {}, again, " ", h("a", { href: "#/" }, "All runs"))),
+    );
   }
 }
 
@@ -50,8 +65,25 @@ function trail(run, episode) {
   const parts = [["Runs", "#/"]];
   if (run) parts.push([run.replaceAll(":", "/"), `#/runs/${encodeURIComponent(run)}`]);
   if (episode) parts.push([episode, location.hash]);
-  document.title = [...parts.slice(1).map(([name]) => name).reverse(), "harness view"].join(" · ").slice(0, 200);
-  set(crumbs, h("ol", {}, parts.map(([name, to], i) => h("li", {}, h("a", { href: to, "aria-current": i === parts.length - 1 ? "page" : null }, said(name))))));
+  document.title = [
+    ...parts
+      .slice(1)
+      .map(([name]) => name)
+      .reverse(),
+    "harness view",
+  ]
+    .join(" · ")
+    .slice(0, 200);
+  set(
+    crumbs,
+    h(
+      "ol",
+      {},
+      parts.map(([name, to], i) =>
+        h("li", {}, h("a", { href: to, "aria-current": i === parts.length - 1 ? "page" : null }, said(name))),
+      ),
+    ),
+  );
 }
 
 window.addEventListener("hashchange", show);

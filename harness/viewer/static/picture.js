@@ -5,7 +5,16 @@ import { h, s, set, visible } from "./dom.js";
 const WIDTH = 1000;
 const HEIGHT = 800;
 const SIGNS = { leader: "★", conflict: "!", right: "✓", wrong: "✗", byzantine: "⚑", eating: "●" };
-const WORDS = { leader: "leader", conflict: "in conflict", waiting: "waiting", active: "acts now", eating: "eats", byzantine: "byzantine", right: "right", wrong: "wrong" };
+const WORDS = {
+  leader: "leader",
+  conflict: "in conflict",
+  waiting: "waiting",
+  active: "acts now",
+  eating: "eats",
+  byzantine: "byzantine",
+  right: "right",
+  wrong: "wrong",
+};
 const TIPS = { chosen: "tip-chosen", held: "tip-held" };
 const DOTS = 240;
 const ARROWS = 160;
@@ -23,8 +32,32 @@ export class Picture {
     this.arrows = s("g", { class: "arrows" });
     this.layer = s("g", { class: "nodes" });
     this.dots = s("g", { class: "dots", "aria-hidden": "true" });
-    const tip = (id, name) => s("marker", { id, viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 15, markerHeight: 15, markerUnits: "userSpaceOnUse", orient: "auto-start-reverse", class: name }, s("path", { d: "M0 1 10 5 0 9z" }));
-    this.svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "picture", role: "group", "aria-label": "The agents" }, s("defs", {}, tip("tip", "tip"), tip("tip-chosen", "tip chosen"), tip("tip-held", "tip held")), this.back, this.edges, this.arrows, this.layer, this.dots);
+    const tip = (id, name) =>
+      s(
+        "marker",
+        {
+          id,
+          viewBox: "0 0 10 10",
+          refX: 9,
+          refY: 5,
+          markerWidth: 15,
+          markerHeight: 15,
+          markerUnits: "userSpaceOnUse",
+          orient: "auto-start-reverse",
+          class: name,
+        },
+        s("path", { d: "M0 1 10 5 0 9z" }),
+      );
+    this.svg = s(
+      "svg",
+      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "picture", role: "group", "aria-label": "The agents" },
+      s("defs", {}, tip("tip", "tip"), tip("tip-chosen", "tip chosen"), tip("tip-held", "tip held")),
+      this.back,
+      this.edges,
+      this.arrows,
+      this.layer,
+      this.dots,
+    );
     this.legend = h("ul", { class: "legend", "aria-label": "Legend" });
     this.element = h("div", { class: "drawing" }, this.svg, this.legend);
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -53,7 +86,8 @@ export class Picture {
       if (element.hasAttribute("role")) element.setAttribute("aria-pressed", String(id === agent));
     }
     this.arrows.classList.toggle("some", Boolean(agent));
-    for (const arrow of this.arrows.children) arrow.classList.toggle("own", arrow.dataset.from === agent || arrow.dataset.to === agent);
+    for (const arrow of this.arrows.children)
+      arrow.classList.toggle("own", arrow.dataset.from === agent || arrow.dataset.to === agent);
   }
 
   place(node, i, all) {
@@ -80,14 +114,31 @@ export class Picture {
       element.drawn = node;
       element.radius = this.radius;
     });
-    for (const [id, element] of this.nodes) if (!there.has(id)) { element.remove(); this.nodes.delete(id); this.places.delete(id); this.moved = true; }
+    for (const [id, element] of this.nodes)
+      if (!there.has(id)) {
+        element.remove();
+        this.nodes.delete(id);
+        this.places.delete(id);
+        this.moved = true;
+      }
   }
 
   fresh(node, agents) {
     const isAgent = node.kind === "agent";
     const pick = () => isAgent && this.choose(node.id);
-    const keys = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); pick(); } };
-    const element = s("g", { class: `node ${node.kind}`, role: isAgent ? "button" : null, tabindex: isAgent ? (agents > 30 ? -1 : 0) : null, on: isAgent ? { click: pick, keydown: keys } : {} });
+    const keys = (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        event.stopPropagation();
+        pick();
+      }
+    };
+    const element = s("g", {
+      class: `node ${node.kind}`,
+      role: isAgent ? "button" : null,
+      tabindex: isAgent ? (agents > 30 ? -1 : 0) : null,
+      on: isAgent ? { click: pick, keydown: keys } : {},
+    });
     (node.kind === "surface" ? this.back : this.layer).append(element);
     this.nodes.set(node.id, element);
     return element;
@@ -99,52 +150,109 @@ export class Picture {
     const marks = new Set(node.marks);
     const others = node.marks.filter((mark) => !(mark in WORDS));
     const inside = node.text.length <= (r >= 36 ? 5 : r >= 27 ? 4 : r >= 19 ? 3 : 2);
-    const kind = `node ${node.kind}${node.color === null ? "" : ` c${node.color % 8}`}${[...marks].filter((mark) => mark in WORDS).map((mark) => ` is-${mark}`).join("")}${element.classList.contains("selected") ? " selected" : ""}`;
+    const kind = `node ${node.kind}${node.color === null ? "" : ` c${node.color % 8}`}${[...marks]
+      .filter((mark) => mark in WORDS)
+      .map((mark) => ` is-${mark}`)
+      .join("")}${element.classList.contains("selected") ? " selected" : ""}`;
     element.setAttribute("class", kind);
     const what = [label, node.text, ...node.marks.map((mark) => WORDS[mark] ?? mark)].filter(Boolean).join(", ");
     element.setAttribute("aria-label", visible(what));
-    if (node.kind === "surface") return set(element, s("ellipse", { rx: (WIDTH - 140) * 0.3, ry: (HEIGHT - 150) * 0.3 }));
+    if (node.kind === "surface")
+      return set(element, s("ellipse", { rx: (WIDTH - 140) * 0.3, ry: (HEIGHT - 150) * 0.3 }));
     if (node.kind !== "agent") {
       const side = Math.max(r * 0.42, 9);
       const many = node.text.length > 1 || /\d/.test(node.text);
-      return set(element, s("title", {}, label), s("rect", { class: "body", x: -side, y: -side, width: 2 * side, height: 2 * side, rx: side * 0.35 }), node.text && s("text", { class: "value" }, node.text), many && s("text", { class: "name", y: side + 20 }, label));
+      return set(
+        element,
+        s("title", {}, label),
+        s("rect", { class: "body", x: -side, y: -side, width: 2 * side, height: 2 * side, rx: side * 0.35 }),
+        node.text && s("text", { class: "value" }, node.text),
+        many && s("text", { class: "name", y: side + 20 }, label),
+      );
     }
     const sign = Object.keys(SIGNS).find((mark) => marks.has(mark));
     const below = [...(inside ? [] : [node.text]), ...others].join(" · ");
-    set(element,
+    set(
+      element,
       s("title", {}, what),
       s("circle", { class: "halo", r: r + 7 }),
-      marks.has("byzantine") ? s("rect", { class: "body", x: -r * 0.86, y: -r * 0.86, width: r * 1.72, height: r * 1.72, rx: 4, transform: "rotate(45)" }) : s("circle", { class: "body", r }),
-      inside && node.text && s("text", { class: "value", "font-size": Math.max(12, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
-      sign && s("g", { class: `sign is-${sign}`, transform: `translate(${r * 0.78} ${-r * 0.78})` }, s("circle", { r: Math.max(9, r * 0.34) }), s("text", { y: 0, "font-size": Math.max(12, r * 0.44) }, SIGNS[sign])),
+      marks.has("byzantine")
+        ? s("rect", {
+            class: "body",
+            x: -r * 0.86,
+            y: -r * 0.86,
+            width: r * 1.72,
+            height: r * 1.72,
+            rx: 4,
+            transform: "rotate(45)",
+          })
+        : s("circle", { class: "body", r }),
+      inside &&
+        node.text &&
+        s("text", { class: "value", "font-size": Math.max(12, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
+      sign &&
+        s(
+          "g",
+          { class: `sign is-${sign}`, transform: `translate(${r * 0.78} ${-r * 0.78})` },
+          s("circle", { r: Math.max(9, r * 0.34) }),
+          s("text", { y: 0, "font-size": Math.max(12, r * 0.44) }, SIGNS[sign]),
+        ),
       s("text", { class: "name", y: r + 22 }, short(label, 16)),
-      below && s("text", { class: "below", y: r + 42 }, short(below, 20)));
+      below && s("text", { class: "below", y: r + 42 }, short(below, 20)),
+    );
     return element;
   }
 
   drawEdges(edges) {
-    set(this.edges, edges.map((edge) => {
-      const from = this.places.get(edge.source);
-      const to = this.places.get(edge.target);
-      if (!from || !to) return null;
-      const [x2, y2] = edge.directed ? shorten(from, to, this.radius + 6) : to;
-      return s("line", { class: `edge ${edge.state}`, x1: from[0], y1: from[1], x2, y2, "marker-end": edge.directed ? `url(#${TIPS[edge.state] ?? "tip"})` : null });
-    }));
+    set(
+      this.edges,
+      edges.map((edge) => {
+        const from = this.places.get(edge.source);
+        const to = this.places.get(edge.target);
+        if (!from || !to) return null;
+        const [x2, y2] = edge.directed ? shorten(from, to, this.radius + 6) : to;
+        return s("line", {
+          class: `edge ${edge.state}`,
+          x1: from[0],
+          y1: from[1],
+          x2,
+          y2,
+          "marker-end": edge.directed ? `url(#${TIPS[edge.state] ?? "tip"})` : null,
+        });
+      }),
+    );
     this.moved = false;
   }
 
   /** Sender and receiver of every message; one to all others is one a receiver. */
   routes(scene) {
     const agents = scene.nodes.filter((node) => node.kind === "agent").map((node) => node.id);
-    return scene.flights.flatMap((flight) => (flight.receiver === "*" ? (this.topology?.[flight.sender] ?? agents).filter((agent) => agent !== flight.sender).map((agent) => [flight.sender, agent, flight.text]) : [[flight.sender, flight.receiver, flight.text]]));
+    return scene.flights.flatMap((flight) =>
+      flight.receiver === "*"
+        ? (this.topology?.[flight.sender] ?? agents)
+            .filter((agent) => agent !== flight.sender)
+            .map((agent) => [flight.sender, agent, flight.text])
+        : [[flight.sender, flight.receiver, flight.text]],
+    );
   }
 
   drawArrows(scene) {
     const routes = this.routes(scene);
-    set(this.arrows, routes.length <= ARROWS && routes.map(([from, to, text]) => {
-      const path = this.curve(from, to);
-      return path && s("path", { class: "arrow", d: path, "marker-end": "url(#tip)", data: { from, to } }, s("title", {}, `${from} → ${to}${text ? `: ${text}` : ""}`));
-    }));
+    set(
+      this.arrows,
+      routes.length <= ARROWS &&
+        routes.map(([from, to, text]) => {
+          const path = this.curve(from, to);
+          return (
+            path &&
+            s(
+              "path",
+              { class: "arrow", d: path, "marker-end": "url(#tip)", data: { from, to } },
+              s("title", {}, `${from} → ${to}${text ? `: ${text}` : ""}`),
+            )
+          );
+        }),
+    );
   }
 
   curve(from, to) {
@@ -161,14 +269,19 @@ export class Picture {
   fly(scene, milliseconds) {
     const routes = this.routes(scene);
     const kept = routes.length <= DOTS ? routes : routes.filter((_, i) => i % Math.ceil(routes.length / DOTS) === 0);
-    const dots = kept.map(([from, to]) => {
-      const a = this.places.get(from);
-      const b = this.places.get(to);
-      if (!a || !b) return null;
-      const dot = s("circle", { class: "dot", r: Math.max(5, this.radius * 0.2) });
-      return { dot, a, b, c: bend(a, b) };
-    }).filter(Boolean);
-    set(this.dots, dots.map(({ dot }) => dot));
+    const dots = kept
+      .map(([from, to]) => {
+        const a = this.places.get(from);
+        const b = this.places.get(to);
+        if (!a || !b) return null;
+        const dot = s("circle", { class: "dot", r: Math.max(5, this.radius * 0.2) });
+        return { dot, a, b, c: bend(a, b) };
+      })
+      .filter(Boolean);
+    set(
+      this.dots,
+      dots.map(({ dot }) => dot),
+    );
     const start = performance.now();
     const step = (now) => {
       const share = Math.min(1, (now - start) / milliseconds);
@@ -185,16 +298,28 @@ export class Picture {
 
   drawLegend(scene) {
     const marks = [...new Set(scene.nodes.flatMap((node) => node.marks))].filter((mark) => mark in WORDS);
-    const states = [...new Set(scene.edges.map((edge) => edge.state))].filter((state) => ["conflict", "chosen", "held", "wanted"].includes(state));
+    const states = [...new Set(scene.edges.map((edge) => edge.state))].filter((state) =>
+      ["conflict", "chosen", "held", "wanted"].includes(state),
+    );
     const words = { conflict: "conflict", chosen: "chosen", held: "holds or uses", wanted: "wants" };
     const key = JSON.stringify([marks, states, scene.flights.length]);
     if (key === this.key) return;
     this.key = key;
     const many = this.routes(scene).length;
-    set(this.legend,
-      marks.map((mark) => h("li", {}, h("span", { class: `swatch is-${mark}`, "aria-hidden": "true" }, SIGNS[mark] ?? ""), WORDS[mark])),
+    set(
+      this.legend,
+      marks.map((mark) =>
+        h("li", {}, h("span", { class: `swatch is-${mark}`, "aria-hidden": "true" }, SIGNS[mark] ?? ""), WORDS[mark]),
+      ),
       states.map((state) => h("li", {}, h("span", { class: `stroke ${state}`, "aria-hidden": "true" }), words[state])),
-      many > 0 && h("li", {}, h("span", { class: "stroke flight", "aria-hidden": "true" }), many > ARROWS ? `${many} messages (arrows are hidden)` : "message"));
+      many > 0 &&
+        h(
+          "li",
+          {},
+          h("span", { class: "stroke flight", "aria-hidden": "true" }),
+          many > ARROWS ? `${many} messages (arrows are hidden)` : "message",
+        ),
+    );
   }
 }
 

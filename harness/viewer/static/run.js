@@ -1,12 +1,9 @@
 // One run: its tables, its episodes with filters, what was said in it, and its record.
 
 import { get, watch } from "./api.js";
-import { badge, duration, h, loading, number, plural, said, set, state, when } from "./dom.js";
+import { badge, duration, h, loading, number, plural, said, set, when } from "./dom.js";
+import { OUTCOMES, episodeList } from "./episodes.js";
 import { table } from "./tables.js";
-
-const PAGE = 50;
-const BUILT_IN = new Set(["rounds", "calls", "tokens_output", "parse_failures"]); // columns of their own
-const OUTCOMES = ["solved", "unsolved", "unscored", "failed", "unfinished", "limited"];
 
 export async function runPage(main, { run, query, signal }) {
   const base = `runs/${encodeURIComponent(run)}`;
@@ -36,42 +33,111 @@ export async function runPage(main, { run, query, signal }) {
     await episodes.load(true);
   };
   let pending = null;
-  const soon = (wait) => { pending ??= setTimeout(async () => { pending = null; await refresh(); if (data.tables_pending) soon(1000); }, wait); };
+  const soon = (wait) => {
+    pending ??= setTimeout(async () => {
+      pending = null;
+      await refresh();
+      if (data.tables_pending) soon(1000);
+    }, wait);
+  };
   if (data.tables_pending) soon(1000);
   let before = data.counts.finished;
-  const stop = data.status === "running" ? watch(run, (news) => { if (news.finished !== before || news.total !== data.counts.total) { before = news.finished; soon(1000); } }, () => soon(0)) : null;
+  const stop =
+    data.status === "running"
+      ? watch(
+          run,
+          (news) => {
+            if (news.finished !== before || news.total !== data.counts.total) {
+              before = news.finished;
+              soon(1000);
+            }
+          },
+          () => soon(0),
+        )
+      : null;
   return {
-    leave: () => { stop?.(); clearTimeout(pending); },
+    leave: () => {
+      stop?.();
+      clearTimeout(pending);
+    },
     update: (now) => episodes.restore(now),
-    keys: { "/": () => document.getElementById("episode-search").focus(), u: () => { location.hash = "#/"; } },
+    keys: {
+      "/": () => document.getElementById("episode-search").focus(),
+      u: () => {
+        location.hash = "#/";
+      },
+    },
   };
 }
 
 function drawHead(head, data) {
   const counts = data.counts;
-  const share = (name) => counts[name] ? h("a", { href: `#/runs/${encodeURIComponent(data.id)}?outcome=${name}`, class: "count" }, badge(name), " ", number(counts[name])) : null;
+  const share = (name) =>
+    counts[name]
+      ? h(
+          "a",
+          { href: `#/runs/${encodeURIComponent(data.id)}?outcome=${name}`, class: "count" },
+          badge(name),
+          " ",
+          number(counts[name]),
+        )
+      : null;
   const tokens = data.tokens === null ? null : h("div", {}, h("dt", {}, "Tokens"), h("dd", {}, number(data.tokens)));
-  set(head,
+  set(
+    head,
     h("h1", {}, said(data.name), " ", badge(data.status)),
     data.problem && h("p", { class: "problem", role: "note" }, data.problem),
-    data.damage?.length > 0 && h("p", { class: "problem", role: "note" }, `${plural(data.damage.length, "line")} of its journal cannot be read: ${data.damage[0]}`),
-    h("dl", { class: "facts" },
+    data.damage?.length > 0 &&
+      h(
+        "p",
+        { class: "problem", role: "note" },
+        `${plural(data.damage.length, "line")} of its journal cannot be read: ${data.damage[0]}`,
+      ),
+    h(
+      "dl",
+      { class: "facts" },
       h("div", {}, h("dt", {}, "Spec"), h("dd", {}, said(data.spec_name ?? "–"))),
       h("div", {}, h("dt", {}, "Model"), h("dd", {}, said(data.model ?? "–"))),
       data.headline && h("div", {}, h("dt", {}, said(data.headline.name)), h("dd", {}, data.headline.text)),
-      h("div", {}, h("dt", {}, "Episodes"), h("dd", {}, number(counts.finished ?? data.episodes), data.of && data.status !== "finished" ? ` of ${number(data.of)}` : "")),
+      h(
+        "div",
+        {},
+        h("dt", {}, "Episodes"),
+        h(
+          "dd",
+          {},
+          number(counts.finished ?? data.episodes),
+          data.of && data.status !== "finished" ? ` of ${number(data.of)}` : "",
+        ),
+      ),
       tokens,
       h("div", {}, h("dt", {}, "Started"), h("dd", {}, when(data.start))),
-      h("div", {}, h("dt", {}, "Took"), h("dd", {}, duration(data.duration)))),
-    h("p", { class: "counts" }, OUTCOMES.map(share)));
+      h("div", {}, h("dt", {}, "Took"), h("dd", {}, duration(data.duration))),
+    ),
+    h("p", { class: "counts" }, OUTCOMES.map(share)),
+  );
 }
 
 function drawTables(section, data) {
   if (data.tables_pending) return set(section, loading("Computing the tables …"));
   if (data.tables_problem) return set(section, h("p", { class: "problem", role: "note" }, data.tables_problem));
-  if (!data.tables?.length) return set(section, data.status === "running" ? h("p", { class: "muted" }, "Tables appear when the run is finished.") : null);
+  if (!data.tables?.length)
+    return set(
+      section,
+      data.status === "running" ? h("p", { class: "muted" }, "Tables appear when the run is finished.") : null,
+    );
   const opened = [...section.querySelectorAll("details")].map((details) => details.open);
-  set(section, data.tables.map((one, i) => h("details", { class: "card", open: opened[i] ?? i === 0 }, h("summary", {}, h("h2", {}, said(one.title))), table(one))));
+  set(
+    section,
+    data.tables.map((one, i) =>
+      h(
+        "details",
+        { class: "card", open: opened[i] ?? i === 0 },
+        h("summary", {}, h("h2", {}, said(one.title))),
+        table(one),
+      ),
+    ),
+  );
 }
 
 function drawRecord(section, data) {
@@ -79,118 +145,33 @@ function drawRecord(section, data) {
   const shown = Object.entries(meta).filter(([, value]) => value === null || typeof value !== "object");
   const nested = Object.entries(meta).filter(([, value]) => value !== null && typeof value === "object");
   const open = [...section.querySelectorAll("details")].map((details) => details.open);
-  set(section,
-    h("details", { class: "card", open: open[0] }, h("summary", {}, h("h2", {}, "Run record")), h("dl", { class: "record" }, shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(String(value)))))), nested.map(([name, value]) => h("details", {}, h("summary", {}, name), h("pre", { class: "code", dir: "auto" }, JSON.stringify(value, null, 2))))),
-    h("details", { class: "card", open: open[open.length - 1] && open.length > 1 }, h("summary", {}, h("h2", {}, "Spec")), data.spec ? h("pre", { class: "code", dir: "auto" }, data.spec) : h("p", {}, "The run's folder has no spec.yaml.")));
-}
-
-function episodeList(section, data, run, query, signal) {
-  let asked = Object.fromEntries(query);
-  let turn = 0;
-  const form = h("form", { class: "bar", role: "search", "aria-label": "Filter episodes", on: { submit: (event) => event.preventDefault() } });
-  const list = h("div", {});
-  const hits = h("div", {});
-  let timer = null;
-
-  const select = (name, title, values, labels = {}) => {
-    const box = h("select", { name, "aria-label": title, on: { change: () => change(name, box.value) } }, h("option", { value: "" }, title), values.map((value) => h("option", { value }, labels[value] ?? value)));
-    box.value = asked[name] ?? "";
-    return box;
-  };
-  const search = h("input", { id: "episode-search", type: "search", placeholder: "Search ids and what was said", "aria-label": "Search ids and what was said", on: { input: () => { clearTimeout(timer); timer = setTimeout(() => change("q", search.value.trim()), 250); } } });
-  const outcome = h("span", {});
-  function counts(now) {
-    data = now;
-    const words = Object.fromEntries(OUTCOMES.map((name) => [name, `${name} (${number(now.counts[name] ?? 0)})`]));
-    set(outcome, select("outcome", "Any outcome", OUTCOMES.filter((name) => now.counts[name] || asked.outcome === name), words));
-  }
-  function drawForm() {
-    search.value = asked.q ?? "";
-    counts(data);
-    const labels = Object.entries(data.labels).filter(([, values]) => values.length > 1);
-    set(form, search, outcome, labels.map(([name, values]) => select(`label.${name}`, `Any ${name}`, values)),
-      !labels.length && data.conditions.length > 1 && select("condition", "Any condition", data.conditions),
-      h("button", { type: "button", class: "quiet", on: { click: () => { asked = {}; drawForm(); address(); load(); } } }, "Clear"));
-  }
-  function address() {
-    const kept = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
-    history.replaceState(null, "", `#/runs/${encodeURIComponent(run)}${kept.size ? `?${kept}` : ""}`);
-  }
-  function change(name, value) {
-    asked = { ...asked, [name]: value, offset: "" };
-    address();
-    load();
-  }
-
-  async function load(quietly = false) {
-    const mine = ++turn;
-    const base = `runs/${encodeURIComponent(run)}`;
-    if (!quietly && !list.firstChild) set(list, loading("Listing episodes …"));
-    try {
-      const found = await get(`${base}/episodes`, { ...asked, limit: PAGE }, { signal });
-      if (mine !== turn) return;
-      const focused = document.activeElement?.dataset?.keep;
-      set(list, found.total ? rows(found) : nothing(), pager(found.total));
-      if (focused) list.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
-      if (quietly) return;
-      set(hits);
-      if (asked.q) {
-        const heard = await get(`${base}/search`, { q: asked.q, limit: 20 }, { signal });
-        if (mine === turn) set(hits, said_(heard));
-      }
-    } catch (error) {
-      if (error.name !== "AbortError" && mine === turn) set(list, state("The episodes cannot be listed.", error.message));
-    }
-  }
-  const nothing = () => Object.values(asked).some(Boolean)
-    ? state("No episode matches.", "Change or clear the filters.")
-    : state("No episode has been played yet.", data.status === "running" ? "They appear here as they are played." : "Run the same eval command again to go on.");
-
-  function said_(found) {
-    if (!found.hits.length) return h("p", { class: "muted" }, `No agent said “`, said(asked.q), `”`, found.complete ? "." : " in the part that was searched; name a longer text.");
-    return h("details", { class: "card", open: true }, h("summary", {}, h("h3", {}, `Said by agents: ${plural(found.hits.length, "place")}${found.complete ? "" : " and more"}`)), h("ul", { class: "hits" }, found.hits.map((hit) => h("li", {}, h("a", { href: link(run, hit.episode, { agent: hit.agent, turn: hit.turn }) }, said(hit.agent), " · turn ", number(hit.turn)), h("span", { class: "muted" }, " ", said(hit.episode)), h("p", { class: "snippet", dir: "auto" }, hit.snippet)))));
-  }
-
-  function rows(found) {
-    const labels = Object.entries(data.labels).filter(([, values]) => values.length > 1).map(([name]) => name).slice(0, 6);
-    const metrics = data.metrics.filter((name) => !BUILT_IN.has(name) && found.episodes.some((row) => row.numbers?.[name] !== null && row.numbers?.[name] !== undefined)).slice(0, 3);
-    const columns = [
-      ["", "Episode", (row) => h("a", { href: link(run, row.id), data: { keep: row.id } }, said(row.case), row.repeat ? ` #${row.repeat}` : "")],
-      ["", "Outcome", (row) => badge(row.outcome, row.error)],
-      ...(labels.length || data.conditions.length < 2 ? [] : [["condition", "condition", (row) => said(row.condition)]]),
-      ...labels.map((name) => [`labels.${name}`, name, (row) => said(String(row.labels[name] ?? "–"))]),
-      ...metrics.map((name) => [`numbers.${name}`, name, (row) => number(row.numbers?.[name]), true]),
-      ["rounds", "Rounds", (row) => number(row.rounds), true],
-      ["calls", "Calls", (row) => number(row.calls), true],
-      ["output_tokens", "Tokens out", (row) => number(row.output_tokens), true],
-      ["parse_failures", "Unread", (row) => number(row.parse_failures), true],
-    ];
-    const head = columns.map(([key, title, , right]) => {
-      if (!key) return h("th", { scope: "col" }, title);
-      const down = asked.sort === key && asked.desc === "1";
-      const turnAround = () => { asked = { ...asked, sort: key, desc: asked.sort === key ? (down ? "" : "1") : right ? "1" : "", offset: "" }; address(); load(); };
-      return h("th", { scope: "col", class: right && "right", "aria-sort": asked.sort === key ? (down ? "descending" : "ascending") : null }, h("button", { type: "button", class: "sort", data: { keep: `sort ${key}` }, on: { click: turnAround } }, title));
-    });
-    const lines = found.episodes.map((row) => h("tr", {}, columns.map(([, title, cell, right], i) => h(i ? "td" : "th", { scope: i ? null : "row", class: right && "right", data: { title } }, cell(row), !i && row.error && h("p", { class: "problem" }, row.error.slice(0, 200))))));
-    return h("div", { class: "scroll" }, h("table", { class: "list cards" }, h("caption", { class: "hidden" }, "Episodes"), h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines)));
-  }
-  function pager(total) {
-    const at = Number(asked.offset || 0);
-    if (total <= PAGE) return h("p", { class: "muted", role: "status" }, plural(total, "episode"));
-    const go = (offset) => () => { asked = { ...asked, offset: offset ? String(offset) : "" }; address(); load(); };
-    return h("nav", { class: "pager", "aria-label": "Pages of episodes" },
-      h("button", { type: "button", disabled: at === 0, data: { keep: "back" }, on: { click: go(Math.max(0, at - PAGE)) } }, "← Back"),
-      h("span", { role: "status" }, `${number(at + 1)}–${number(Math.min(total, at + PAGE))} of ${plural(total, "episode")}`),
-      h("button", { type: "button", disabled: at + PAGE >= total, data: { keep: "on" }, on: { click: go(at + PAGE) } }, "On →"));
-  }
-  set(section, h("h2", { id: "episodes-title" }, "Episodes"), form, hits, list);
-  drawForm();
-  return { load, counts, restore: (now) => { asked = Object.fromEntries(now); drawForm(); load(); } };
-}
-
-/** The address of an episode. */
-export function link(run, episode, more = {}) {
-  const query = new URLSearchParams({ id: episode });
-  for (const [name, value] of Object.entries(more)) if (value !== null && value !== undefined && value !== "") query.set(name, value);
-  return `#/runs/${encodeURIComponent(run)}/episode?${query}`;
+  set(
+    section,
+    h(
+      "details",
+      { class: "card", open: open[0] },
+      h("summary", {}, h("h2", {}, "Run record")),
+      h(
+        "dl",
+        { class: "record" },
+        shown.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(String(value))))),
+      ),
+      nested.map(([name, value]) =>
+        h(
+          "details",
+          {},
+          h("summary", {}, name),
+          h("pre", { class: "code", dir: "auto" }, JSON.stringify(value, null, 2)),
+        ),
+      ),
+    ),
+    h(
+      "details",
+      { class: "card", open: open[open.length - 1] && open.length > 1 },
+      h("summary", {}, h("h2", {}, "Spec")),
+      data.spec
+        ? h("pre", { class: "code", dir: "auto" }, data.spec)
+        : h("p", {}, "The run's folder has no spec.yaml."),
+    ),
+  );
 }

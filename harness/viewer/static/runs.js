@@ -22,31 +22,93 @@ export async function runsPage(main, { query, signal }) {
   let down = query.get("desc") !== "0";
   let wanted = "";
   const list = h("div", { class: "scroll" });
-  const find = h("input", { type: "search", placeholder: "Filter by name, spec, model or status", "aria-label": "Filter runs", on: { input: () => { wanted = find.value.toLowerCase(); draw(); } } });
+  const find = h("input", {
+    type: "search",
+    placeholder: "Filter by name, spec, model or status",
+    "aria-label": "Filter runs",
+    on: {
+      input: () => {
+        wanted = find.value.toLowerCase();
+        draw();
+      },
+    },
+  });
   const count = h("p", { class: "muted", role: "status" });
 
   function draw() {
-    const kept = data.runs.filter((run) => [run.name, run.spec, run.model, run.status].join(" ").toLowerCase().includes(wanted));
+    const kept = data.runs.filter((run) =>
+      [run.name, run.spec, run.model, run.status].join(" ").toLowerCase().includes(wanted),
+    );
     kept.sort((one, other) => compare(value(one, sort), value(other, sort)) * (down ? -1 : 1));
     set(count, plural(kept.length, "run"), kept.length < data.runs.length && ` of ${number(data.runs.length)}`);
-    if (!data.runs.length) return set(list, state("There are no runs here yet.", "Make one, and it appears by itself:", h("pre", { class: "command" }, "harness eval --spec agentsnet_quick")));
+    if (!data.runs.length)
+      return set(
+        list,
+        state(
+          "There are no runs here yet.",
+          "Make one, and it appears by itself:",
+          h("pre", { class: "command" }, "harness eval --spec agentsnet_quick"),
+        ),
+      );
     if (!kept.length) return set(list, state("No run matches.", "Clear the filter to see all runs."));
     const head = COLUMNS.map(([key, title, , right]) => {
-      const turn = () => { down = sort === key ? !down : right === true; sort = key; draw(); };
-      return h("th", { scope: "col", class: right && "right", "aria-sort": sort === key ? (down ? "descending" : "ascending") : null }, h("button", { type: "button", class: "sort", on: { click: turn } }, title));
+      const turn = () => {
+        down = sort === key ? !down : right === true;
+        sort = key;
+        draw();
+      };
+      return h(
+        "th",
+        {
+          scope: "col",
+          class: right && "right",
+          "aria-sort": sort === key ? (down ? "descending" : "ascending") : null,
+        },
+        h("button", { type: "button", class: "sort", on: { click: turn } }, title),
+      );
     });
-    const cell = (run) => ([key, title, draw_, right], i) => h(i ? "td" : "th", { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } }, draw_(run));
-    const note = (run) => run.problem && h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, run.problem)));
-    const rows = kept.map((run) => [h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell(run))), note(run)]);
+    const cell =
+      (run) =>
+      ([key, title, draw_, right], i) =>
+        h(
+          i ? "td" : "th",
+          { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } },
+          draw_(run),
+        );
+    const note = (run) =>
+      run.problem &&
+      h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, run.problem)));
+    const rows = kept.map((run) => [
+      h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell(run))),
+      note(run),
+    ]);
     set(list, h("table", { class: "list cards" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
   }
 
-  set(main, h("div", { class: "page" }, h("header", { class: "page-head" }, h("h1", {}, "Runs"), h("p", { class: "muted" }, "in ", said(data.root), "/"), count), h("div", { class: "bar" }, find), list));
+  set(
+    main,
+    h(
+      "div",
+      { class: "page" },
+      h(
+        "header",
+        { class: "page-head" },
+        h("h1", {}, "Runs"),
+        h("p", { class: "muted" }, "in ", said(data.root), "/"),
+        count,
+      ),
+      h("div", { class: "bar" }, find),
+      list,
+    ),
+  );
   draw();
   const again = setInterval(async () => {
     if (document.hidden) return;
     const now = await get("runs", {}, { signal }).catch(() => null);
-    if (now && JSON.stringify(now) !== JSON.stringify(data)) { data = now; draw(); }
+    if (now && JSON.stringify(now) !== JSON.stringify(data)) {
+      data = now;
+      draw();
+    }
   }, 3000);
   return { leave: () => clearInterval(again), keys: { "/": () => find.focus() } };
 }
@@ -65,12 +127,25 @@ function compare(one, other) {
 
 export function headline(found) {
   if (found === null || found === undefined) return "–";
-  const range = found.low === null || found.low === undefined ? "" : `, 95 % interval ${number(found.low)} to ${number(found.high)}`;
-  return h("span", { title: `${found.name}: ${found.n} episodes${range}` }, h("strong", {}, found.text ?? number(found.value)), h("span", { class: "under" }, said(found.name ?? found.metric)));
+  const range =
+    found.low === null || found.low === undefined
+      ? ""
+      : `, 95 % interval ${number(found.low)} to ${number(found.high)}`;
+  return h(
+    "span",
+    { title: `${found.name}: ${found.n} episodes${range}` },
+    h("strong", {}, found.text ?? number(found.value)),
+    h("span", { class: "under" }, said(found.name ?? found.metric)),
+  );
 }
 
 function progress(run) {
   const done = number(run.episodes);
   if (run.status === "finished" || !run.of) return done;
-  return h("span", {}, `${done} of ${number(run.of)} `, h("progress", { max: run.of, value: run.episodes ?? 0, "aria-label": "episodes played" }));
+  return h(
+    "span",
+    {},
+    `${done} of ${number(run.of)} `,
+    h("progress", { max: run.of, value: run.episodes ?? 0, "aria-label": "episodes played" }),
+  );
 }

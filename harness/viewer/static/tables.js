@@ -8,16 +8,55 @@ export function table(data) {
   const head = [];
   for (let level = 0; level < levels; level += 1) {
     const cells = [];
-    for (let i = 0; i < header.length; ) {
+    for (let i = 0; i < header.length;) {
       let end = i + 1;
-      const same = (a, b) => header[a].slice(0, level + 1).join("\u0000") === header[b].slice(0, level + 1).join("\u0000");
-      if (level < header[i].length - 1) while (end < header.length && (end < names) === (i < names) && same(i, end)) end += 1;
-      cells.push(h("th", { scope: "col", colspan: end - i > 1 ? end - i : null, class: i < names ? null : end - i > 1 ? "middle" : "right" }, said(header[i][level] ?? "")));
+      const same = (a, b) =>
+        header[a].slice(0, level + 1).join("\u0000") === header[b].slice(0, level + 1).join("\u0000");
+      if (level < header[i].length - 1)
+        while (end < header.length && end < names === i < names && same(i, end)) end += 1;
+      cells.push(
+        h(
+          "th",
+          {
+            scope: "col",
+            colspan: end - i > 1 ? end - i : null,
+            class: i < names ? null : end - i > 1 ? "middle" : "right",
+          },
+          said(header[i][level] ?? ""),
+        ),
+      );
       i = end;
     }
     head.push(h("tr", {}, cells));
   }
-  const rows = body.map((row, r) => h("tr", { class: !data.figure && data.rows[r]?.published ? "published" : null }, row.map((cell, i) => i < names ? h("th", { scope: "row" }, said(cell)) : h("td", { class: "right" }, best.some(([y, x]) => y === r && x === i) ? h("strong", {}, said(cell)) : said(cell)))));
+  const rows = body.map((row, r) =>
+    h(
+      "tr",
+      { class: !data.figure && data.rows[r]?.published ? "published" : null },
+      row.map((cell, i) =>
+        i < names
+          ? h("th", { scope: "row" }, said(cell))
+          : h(
+              "td",
+              { class: "right" },
+              best.some(([y, x]) => y === r && x === i) ? h("strong", {}, said(cell)) : said(cell),
+            ),
+      ),
+    ),
+  );
   const notes = (data.notes || []).map((note) => h("li", {}, said(note)));
-  return [h("div", { class: "scroll" }, h("table", { class: "numbers" }, h("caption", { class: "hidden" }, data.title), h("thead", {}, head), h("tbody", {}, rows))), notes.length > 0 && h("ul", { class: "notes" }, notes)];
+  return [
+    h(
+      "div",
+      { class: "scroll" },
+      h(
+        "table",
+        { class: "numbers" },
+        h("caption", { class: "hidden" }, data.title),
+        h("thead", {}, head),
+        h("tbody", {}, rows),
+      ),
+    ),
+    notes.length > 0 && h("ul", { class: "notes" }, notes),
+  ];
 }

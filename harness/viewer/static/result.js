@@ -1,0 +1,93 @@
+// What stands above an episode, and how it ended.
+
+import { badge, h, json, number, said, set } from "./dom.js";
+import { link } from "./episodes.js";
+
+/** Title, outcome, labels and notes. */
+export function drawHead(element, data, run) {
+  const labels = Object.entries(data.labels).filter(([name]) => name !== "model" && name !== "sample");
+  const way = (id, sign, key) =>
+    h(
+      "a",
+      {
+        class: `step${id ? "" : " off"}`,
+        href: id ? link(run, id) : null,
+        "aria-disabled": id ? null : "true",
+        title: `${sign === "←" ? "Previous" : "Next"} episode (${key})`,
+      },
+      sign === "←" ? "← previous" : "next →",
+    );
+  set(
+    element,
+    h(
+      "div",
+      { class: "title-row" },
+      h("h1", {}, said(data.case || data.id), data.repeat ? ` #${data.repeat}` : ""),
+      badge(data.result ?? (data.error ? "failed" : data.finished ? "finished" : "unfinished")),
+      h("nav", { "aria-label": "Episodes" }, way(data.previous, "←", "["), way(data.next, "→", "]")),
+    ),
+    h(
+      "dl",
+      { class: "chips" },
+      [["model", data.labels.model], ...labels]
+        .filter(([, value]) => value !== undefined && value !== null)
+        .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, said(String(value))))),
+    ),
+    data.error && h("p", { class: "problem", role: "note" }, `The episode failed: ${data.error}`),
+    data.problem && h("p", { class: "problem", role: "note" }, data.problem),
+    data.turns_in_all > data.turns.length &&
+      h(
+        "p",
+        { class: "problem", role: "note" },
+        `The first ${number(data.turns.length)} of ${number(data.turns_in_all)} turns are shown.`,
+      ),
+    !data.finished &&
+      h(
+        "p",
+        { class: "going", role: "note" },
+        "This episode is not finished. If its run goes on, new rounds appear by themselves.",
+      ),
+  );
+}
+
+/** Grade, metrics, answers. */
+export function drawResult(element, data) {
+  const numbers = (title, values) => {
+    const entries = Object.entries(values ?? {}).filter(([, value]) => value !== null);
+    return (
+      entries.length > 0 &&
+      h(
+        "section",
+        {},
+        h("h3", {}, title),
+        h(
+          "dl",
+          { class: "record" },
+          entries.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, number(value)))),
+        ),
+      )
+    );
+  };
+  const block = (title, value) =>
+    value !== null &&
+    value !== undefined &&
+    !(typeof value === "object" && !Object.keys(value).length) &&
+    h(
+      "section",
+      {},
+      h("h3", {}, title),
+      h("pre", { class: "text", dir: "auto" }, typeof value === "string" ? value : json(value)),
+    );
+  set(
+    element,
+    numbers("Grade", data.grade),
+    numbers("Metrics", data.numbers),
+    block("The group’s answer", data.outcome?.group),
+    block("Answers", data.outcome?.answers),
+    block("The right answer", data.target),
+    block("What all agents knew", data.public),
+    Object.keys(data.outcome?.facts ?? {}).length > 0 &&
+      h("details", {}, h("summary", {}, "Facts of the outcome"), block("", data.outcome.facts)),
+    !data.finished && h("p", { class: "muted" }, "The result appears when the episode is finished."),
+  );
+}
