@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
@@ -57,12 +58,10 @@ class _Panel:
     def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
         """Note a round of turns; returns who read whose text."""
         writers = [agent for agent in self.agents if agent in self.answers]
-        flights = [
-            Flight(writer, turn.agent, brief(self.answers[writer], 80))
-            for turn in turns
-            for writer in writers
-            if writer != turn.agent and self._sees(turn)
-        ]
+        pairs = (
+            (writer, turn.agent) for turn in turns if self._sees(turn) for writer in writers if writer != turn.agent
+        )
+        flights = [Flight(one, other, brief(self.answers[one], 80)) for one, other in islice(pairs, _EDGES)]
         cells = dict.fromkeys(self.agents, "")
         for turn in turns:
             if isinstance(text := (turn.observation or {}).get("evidence"), str) and text:
@@ -80,7 +79,7 @@ class _Panel:
             cells[turn.agent] = f"{brief(answer, 40)}{share}{mark}" if key is not None else "no answer"
         self.rows = {agent: (*row, cells[agent]) for agent, row in self.rows.items()}
         self.names.append(turns[0].name)
-        return tuple(flights[:_EDGES])
+        return tuple(flights)
 
     def caption(self, turns: Sequence[RecordedTurn], last: bool) -> str:
         """What happened, in a sentence or two."""
