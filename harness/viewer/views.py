@@ -39,13 +39,14 @@ class Views:
                 if view.draws(task, protocol):
                     return view
             except Exception as error:  # a plugin's bug: the others can still draw
-                self.problems.append(f"view {type(view).__name__}: {type(error).__name__}: {error}")
+                problem = f"view {type(view).__name__}: {type(error).__name__}: {error}"
+                self.problems += [] if problem in self.problems else [problem]
         return _GENERIC
 
     def scenes(
         self, transcript: Transcript, task: Task | None, protocol: Protocol | None
     ) -> tuple[list[Scene], str | None]:
-        """The scenes of an episode, one for the start and one a round, and a note where its view failed."""
+        """The scenes of an episode, one for the start and one a round, and a note where a view failed."""
         wanted = len(transcript.rounds) + 1
         note = None
         if task is not None and protocol is not None and transcript.case is not None:
@@ -53,11 +54,15 @@ class Views:
             try:
                 drawn = list(view.scenes(transcript, task))
                 if len(drawn) == wanted:
-                    return drawn, None
+                    return drawn, self._note()
                 note = f"{type(view).__name__} gave {len(drawn)} scenes for {wanted - 1} rounds"
             except Exception as error:
                 note = f"{type(view).__name__} failed: {type(error).__name__}: {error}"
-        return list(_GENERIC.scenes(transcript, task)), note and f"{note:.400}; this is the generic picture"
+        return list(_GENERIC.scenes(transcript, task)), self._note(note and f"{note:.400}; this is the generic picture")
+
+    def _note(self, note: str | None = None) -> str | None:
+        """The note, and what is wrong with views: a broken one may have been meant for this episode."""
+        return "; ".join(filter(None, (note, *(f"{problem:.300}" for problem in self.problems[:3])))) or None
 
 
 def as_json(scenes: Iterable[Scene]) -> list[dict[str, Any]]:
