@@ -127,17 +127,21 @@ function drawTables(section, data) {
       data.status === "running" ? h("p", { class: "muted" }, "Tables appear when the run is finished.") : null,
     );
   const opened = [...section.querySelectorAll("details")].map((details) => details.open);
-  set(
-    section,
-    data.tables.map((one, i) =>
-      h(
-        "details",
-        { class: "card", open: opened[i] ?? i === 0 },
-        h("summary", {}, h("h2", {}, said(one.title))),
-        table(one),
-      ),
-    ),
+  const card = (one, i) =>
+    h(
+      "details",
+      { class: "card", open: opened[i] ?? i === 0 },
+      h("summary", {}, h("h2", {}, said(one.title))),
+      table(one),
+    );
+  const [first, ...others] = data.tables;
+  const more = h(
+    "details",
+    { class: "card", open: opened[1] },
+    h("summary", {}, h("h2", {}, plural(others.length, "more table"))),
+    others.map((one, i) => card(one, i + 2)),
   );
+  set(section, card(first, 0), others.length > 1 ? more : others.map((one) => card(one, 1)));
 }
 
 function drawRecord(section, data) {
