@@ -128,6 +128,7 @@ class FakeOpenAI:
         self.headers: list[dict[str, str]] = []
         self.peak = self._flying = 0
         self.url = ""
+        self._transports: set[asyncio.Transport] = set()
 
     def __enter__(self) -> FakeOpenAI:
         ready = threading.Event()
@@ -158,8 +159,13 @@ class FakeOpenAI:
         ready.set()
         await self.closing.wait()
         await runner.cleanup()
+        for transport in self._transports:  # a busy machine may leave some that still have something to send
+            transport.abort()
+        await asyncio.sleep(0)
 
     def _refused(self, request: web.Request) -> bool:
+        if request.transport is not None:
+            self._transports.add(request.transport)
         return self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}"
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
