@@ -76,6 +76,18 @@ class Run:
     @classmethod
     def load(cls, folder: Path | str, project: Project | None = None) -> Run:
         """Read a run's folder. Raises `DataError` if it holds none or is damaged."""
+        opened = cls._open(folder, project)
+        scores = load_scores(opened.folder / "scores.jsonl")
+        planned = opened.meta.get("planned")
+        if planned is not None and len(scores) != planned:
+            message = f"the run in {opened.folder} has scores of {len(scores)} episodes, and its plan has {planned}"
+            hint = f"`harness score {opened.folder}` writes scores.jsonl again, from the journal."
+            raise DataError(message, hint=hint)
+        return replace(opened, scores=scores)
+
+    @classmethod
+    def _open(cls, folder: Path | str, project: Project | None) -> Run:
+        """A finished run without its scores. Errors as in `load`."""
         folder = run_folder(folder)
         if not (folder / manifest.META).is_file():
             raise DataError(f"{folder} holds no run (no run.json)", hint="Give the folder that `harness eval` named.")
@@ -91,8 +103,7 @@ class Run:
                 f"the run in {folder} has lost its {manifest.SPEC}", hint="Give the same eval command again."
             )
         resolved = load(str(folder / manifest.SPEC), project)
-        scores = load_scores(folder / "scores.jsonl")
-        return cls(folder, meta, resolved, scores, resolve.metrics(resolved, project), project)
+        return cls(folder, meta, resolved, [], resolve.metrics(resolved, project), project)
 
     @property
     def tables(self) -> list[Table]:
@@ -358,7 +369,7 @@ def rescored(
     from harness.engines.mock import Mock
 
     project = project or find()
-    before = Run.load(folder, project)
+    before = Run._open(folder, project)  # the scores may be what is damaged
     folder = before.folder
     manifest.check_journals(before.meta, folder)
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))

@@ -20,7 +20,7 @@ from harness.report import leaderboard as merge
 from harness.report.standings import Role
 from harness.runtime.manifest import META
 from harness.runtime.options import Options
-from harness.tables import HeadlineSpec, Table
+from harness.tables import HeadlineSpec, Table, text
 
 CACHE = ".baselines"
 """The folder of results in which baselines are kept that were played for a leaderboard."""
@@ -169,10 +169,11 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
     found: list[tuple[RunScores, Run]] = []
     apart: list[str] = []
     seen: set[Path] = set()
+    started: dict[str, Path] = {}
     for path in paths:
         explicit = (path / META).is_file()
         for folder in [path] if explicit else _below(path):
-            if not explicit and folder.resolve() in seen:
+            if folder.resolve() in seen:
                 continue
             seen.add(folder.resolve())
             try:
@@ -181,14 +182,22 @@ def _load(paths: Sequence[Path]) -> tuple[list[tuple[RunScores, Run]], list[str]
             except (UserError, OSError) as error:
                 if explicit:
                     raise
-                why = " ".join((error.message if isinstance(error, UserError) else str(error)).split())
-                apart.append(why if str(folder) in why else f"{folder}: {why}")
+                why = _without_hint(error) if isinstance(error, UserError) else str(error)
+                apart.append(" ".join((why if str(folder) in why else f"{folder}: {why}").split()))
+                continue
+            key = text([run.meta.get(name) for name in ("start", "spec_digest", "model", "command", "engine_args")])
+            if run.meta.get("start") and started.setdefault(key, folder) != folder:
+                apart.append(f"{folder}: the same run as {started[key]}")
                 continue
             scores = RunScores(run.meta, run.scores, run.table_specs, run.metrics, run.prices, headline)
             place = folder.relative_to(path) if len(paths) == 1 else folder
             name = run.meta["run"] if explicit else place.as_posix()
             found.append((replace(scores, run={**run.meta, "run": name}), run))
     return found, apart
+
+
+def _without_hint(error: UserError) -> str:
+    return f"{error.place}: {error.message}" if error.place else error.message
 
 
 def _below(path: Path) -> Iterator[Path]:

@@ -6,10 +6,11 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, TableSpec, stats, text
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
 from harness.tables.costs import Prices, cost
+from harness.tables.notes import other_coverage
 from harness.tables.scores import cluster_of, numbers, observations
 from harness.tables.spec import Derived
 
@@ -65,7 +66,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Everybody's headline in one benchmark, the best first."""
+    """The headline of every model in one benchmark, the best first."""
 
     name: str
     headline: HeadlineSpec
@@ -136,7 +137,7 @@ def standings(
     not significantly worse, as in Chatbot Arena. "Significantly": `stats.difference_pvalue` of the differences between
     the two on their common episodes, at 0.05 after Holm's correction for all pairs of models; Welch's test where they
     have no common episodes. `baselines` are shown and not ranked, as are published figures of the whole benchmark: the
-    averages in those tables that the spec's own tables cite.
+    averages in those tables that the spec's own tables cite, unless they cover other episodes than the runs.
 
     Raises:
         ValueError: for a run without a headline.
@@ -154,7 +155,7 @@ def standings(
     rows = [replace(row, ranks=_ranks(row.model, values, worse)) if row in ranked else row for row in rows]
     for role, run in baselines:
         rows += [replace(row, role=role) for row in _rows(headline, run.scores, {})]
-    figures = _published(headline, runs[0].tables, published)
+    figures, otherwise = _published(headline, runs, published)
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
@@ -162,22 +163,43 @@ def standings(
     for reference in {reference.id: reference for _, reference in figures}.values():
         notes.append(f"† published: {reference.source}; not run here.")
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
+    notes += otherwise
     return Standings(name or runs[0].spec, headline, rows, notes)
 
 
 def _published(
-    headline: HeadlineSpec, tables: Sequence[TableSpec], published: Iterable[Published]
-) -> list[tuple[Standing, Published]]:
-    """Published figures of the headline over a whole benchmark."""
-    cited = {name for table in tables for name in table.published}
+    headline: HeadlineSpec, runs: Sequence[RunScores], published: Iterable[Published]
+) -> tuple[list[tuple[Standing, Published]], list[str]]:
+    """Published figures of the headline over a whole benchmark; why others are left out: they cover other episodes."""
+    cited = {name for table in runs[0].tables for name in table.published}
     rows: dict[str, tuple[Standing, Published]] = {}
+    left_out: list[str] = []
     for reference in (table for table in published if table.id in cited and not headline.table.where):
-        for figure in reference.records:
-            if figure.metric == headline.metric and figure.overall and set(figure.labels) == {"model"}:
-                cell = Cell(figure.value, figure.stderr, figure.n)
-                name = text(figure.labels["model"])
-                rows.setdefault(name, (Standing(name, cell, "published", source=reference.source), reference))
-    return [*rows.values()]
+        figures = [
+            figure
+            for figure in reference.records
+            if figure.metric == headline.metric and figure.overall and set(figure.labels) == {"model"}
+        ]
+        if figures and (why := _other_episodes(reference, runs)):
+            left_out.append(f"Published figures are left out: {why}.")
+            continue
+        for figure in figures:
+            cell = Cell(figure.value, figure.stderr, figure.n)
+            name = text(figure.labels["model"])
+            rows.setdefault(name, (Standing(name, cell, "published", source=reference.source), reference))
+    return [*rows.values()], left_out
+
+
+def _other_episodes(reference: Published, runs: Sequence[RunScores]) -> str:
+    """How the episodes of the runs are others than those behind a publication; empty where they are not known to be."""
+    limit = ((runs[0].run.get("identity") or {}).get("spec") or {}).get("limit")
+    few = [f"{reference.source} covers all cases; this run at most {limit} per condition"] if limit else []
+    swept: dict[str, dict[Any, None]] = {}
+    for figure in reference.records:
+        for label in figure.labels.keys() - {"model"}:
+            swept.setdefault(label, {})[figure.labels[label]] = None
+    whole = replace(reference, covers={**{label: tuple(values) for label, values in swept.items()}, **reference.covers})
+    return "; ".join([*other_coverage(whole, runs[0].scores), *few])
 
 
 def _by_model(scores: Iterable[EpisodeScore]) -> dict[str, dict[str, EpisodeScore]]:

@@ -193,14 +193,18 @@ def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScor
 
 def _coverage(table: TableSpec, reference: Published, scores: Sequence[EpisodeScore]) -> Iterable[str]:
     """Means over other values are other means: say where the run's differ from the publication's."""
+    apart = () if table.overall else (*table.rows, *table.columns)  # nothing is averaged over these
+    for differing in other_coverage(reference, scores, apart):
+        yield f"† {differing}: not comparable as a whole."
+
+
+def other_coverage(reference: Published, scores: Sequence[EpisodeScore], apart: Sequence[str] = ()) -> Iterable[str]:
+    """For each label but `apart`: which values a publication covers, where the episodes have others."""
     for label, values in reference.covers.items():
-        if label in (*table.rows, *table.columns) and not table.overall:
-            continue  # nothing is averaged over it
         theirs = list(map(text, values))
         ours = list(dict.fromkeys(text(score.labels[label]) for score in scores if label in score.labels))
-        if ours and set(ours) != set(theirs):
-            listed = f"{label} {', '.join(theirs)}; this run {label} {', '.join(ours)}"
-            yield f"† {reference.source} covers {listed}: not comparable as a whole."
+        if label not in apart and ours and set(ours) != set(theirs):
+            yield f"{reference.source} covers {label} {', '.join(theirs)}; this run {label} {', '.join(ours)}"
 
 
 def _where(scores: Iterable[EpisodeScore]) -> str:

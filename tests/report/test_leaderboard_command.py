@@ -104,6 +104,7 @@ def test_what_cannot_be_shown_is_listed_in_a_line_each(copy: Path, capsys: Capsy
     assert (code, out.startswith("All benchmarks")) == (0, True)
     listed = [line for line in err.splitlines() if line.startswith("not shown: ")]
     assert len(listed) == 6, err
+    assert any(f"{copy}/cut/scores.jsonl:1:1: not JSON" in line for line in listed)
     assert any("unfinished is not finished" in line for line in listed)
     assert any("99" in line and "format" in line for line in listed)
     assert "\x1b" not in err and "Traceback" not in err
@@ -138,6 +139,44 @@ def test_runs_of_other_settings_have_a_section_of_their_own(copy: Path, capsys: 
 def test_two_folders_with_the_same_run_count_it_once(runs: Path, capsys: Capsys) -> None:
     once, twice = board(capsys, runs / "nets"), board(capsys, runs / "nets", runs / "nets")
     assert once == twice
+
+
+def test_a_run_that_is_named_and_found_again_counts_once(runs: Path, capsys: Capsys) -> None:
+    once = board(capsys, runs / "nets")
+    assert board(capsys, runs / "nets", runs / "nets" / "random")[1].count("random") == once[1].count("random")
+    again = runs / "nets" / "random"
+    assert board(capsys, again, again, runs / "nets" / "classical")[0] == 0
+
+
+def test_a_copy_of_a_run_is_the_same_run(copy: Path, capsys: Capsys) -> None:
+    before = board(capsys, copy)
+    shutil.copytree(copy / "random", copy / "twin")
+    code, out, err = board(capsys, copy)
+    assert (code, out) == before[:2]
+    assert f"not shown: {copy}/twin: the same run as {copy}/random" in err.splitlines()
+
+
+def test_a_run_that_lost_scores_is_not_ranked_and_scored_again_it_is(copy: Path, capsys: Capsys) -> None:
+    before = board(capsys, copy)
+    path = copy / "random" / "scores.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    _, out, err = board(capsys, copy)
+    assert f"not shown: the run in {copy}/random has scores of 3 episodes, and its plan has " in err
+    assert invoke(capsys, "score", str(copy / "random"))[0] == 0
+    assert board(capsys, copy)[:2] == before[:2] != (0, out)
+
+
+def test_published_figures_of_a_whole_benchmark_stand_beside_no_part(tmp_path: Path, capsys: Capsys) -> None:
+    evaluate("agentsnet", overrides=["matrix.size=[4]", "matrix.problem=[coloring]"], limit=1, output_path=tmp_path)
+    code, out, _ = board(capsys, tmp_path, "--with_published")
+    ranked = out.partition("\n\n\n")[0].partition("Solved in")[0]
+    assert (code, "Gemini" in ranked) == (0, False)
+    assert "Published figures are left out: AgentsNet, Table" in out
+    assert "covers size 4, 8, 16; this run size 4" in out
+    assert (
+        "covers problem coloring, consensus, leader_election, matching, vertex_cover; this run problem coloring" in out
+    )
+    assert "covers all cases; this run at most 1 per condition" in out
 
 
 def test_folders_with_runs_of_the_same_name_are_told_apart(copy: Path, capsys: Capsys) -> None:

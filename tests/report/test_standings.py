@@ -127,6 +127,7 @@ def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> No
     records = (
         Record({"model": "Paper"}, "solved", 0.8, 0.1, 27, overall=True),
         Record({"model": "Paper", "kind": 0}, "solved", 0.1),
+        Record({"model": "Paper", "kind": 1}, "solved", 0.1),
         Record({"model": "Other"}, "score", 0.2, overall=True),
     )
     paper = Published("paper/t", "Paper, Table 1", "T", records, warnings=("Mind this.",))
