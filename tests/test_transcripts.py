@@ -10,9 +10,13 @@ import pytest
 
 import harness
 from harness import storage
+from harness.config.project import builtin
+from harness.config.spec import parse
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
+from harness.fit import fit
+from harness.runtime.options import Options
 from harness.runtime.transcripts import Transcripts
 from tests.helpers.toy import TOY, run
 
@@ -110,3 +114,51 @@ def test_cases_that_are_gone_are_named(tmp_path: Path) -> None:
     end, batches = next(storage.batches(tmp_path / "r" / "journal.jsonl"))
     transcript = Transcripts(tmp_path / "r", TOY).read("other/c9/0", batches, {**end, "case": "c9"})
     assert transcript.problem is not None and "this case" in transcript.problem and len(transcript.turns) == 6
+
+
+def _asking(folder: Path, question: str, answer: str) -> dict[str, object]:
+    """A spec over a user's own file of one question."""
+    (folder / "q.jsonl").write_text(json.dumps({"q": question, "a": answer}) + "\n")
+    fields = {"data_files": {"test": [str(folder / "q.jsonl")]}, "doc_to_text": "{{q}}", "doc_to_target": "{{a}}"}
+    return {
+        "name": "own",
+        "task": {"use": "dataset_qa", **fields},
+        "protocol": {"use": "single"},
+        "prompts": "qa/standard",
+        "metrics": ["score"],
+    }
+
+
+def test_a_run_whose_data_changed_says_so(tmp_path: Path) -> None:
+    harness.evaluate(_asking(tmp_path, "How many?", "3"), Mock(text="3"), output_path=tmp_path / "r")
+    assert next(iter(Transcripts(tmp_path / "r"))).problem is None
+    _asking(tmp_path, "How many?", "4")
+    shown = next(iter(Transcripts(tmp_path / "r"))).problem
+    assert shown is not None and shown.startswith("the task's right answers changed since the run: prompts and right")
+    _asking(tmp_path, "How few?", "3")
+    shown = next(iter(Transcripts(tmp_path / "r"))).problem
+    assert shown is not None and shown.startswith("the task's questions changed since the run: prompts and right")
+
+
+def test_a_run_whose_data_is_gone_names_it(tmp_path: Path) -> None:
+    harness.evaluate(_asking(tmp_path, "How many?", "3"), Mock(text="3"), output_path=tmp_path / "r")
+    (tmp_path / "q.jsonl").unlink()
+    transcript = next(iter(Transcripts(tmp_path / "r")))
+    assert transcript.problem is not None and str(tmp_path / "q.jsonl") in transcript.problem
+    assert "the protocol" not in transcript.problem and transcript.turns[0].move is not None
+    assert "does not make this case" not in transcript.problem
+
+
+def test_parameters_that_changed_are_named(tmp_path: Path) -> None:
+    panel = {"use": "simulated", "agents": {"Agent-0": {"accuracy": 0.9}, "Agent-1": {"accuracy": 0.3}}}
+    file = tmp_path / "p.json"
+    protocol = {"use": "darkforest", "agents": 2, "confidence": "line", "coordinate": "never", "calibration": str(file)}
+    body = {"name": "fitting", "task": {"use": "arithmetic", "size": 3, "terms": 2}, "protocol": protocol}
+    body |= {"prompts": "ensembles/standard", "baseline": panel, "fit": {"task": {"terms": 3}, "limit": 5}}
+    body |= {"metrics": ["score"]}
+    fit(parse(body, builtin()), builtin(), lambda: None, options=Options(output_path=tmp_path / "runs"))
+    harness.evaluate(body, output_path=tmp_path / "r")
+    assert next(iter(Transcripts(tmp_path / "r"))).problem is None
+    file.write_text(file.read_text() + "\n")
+    shown = next(iter(Transcripts(tmp_path / "r"))).problem
+    assert shown == f"changed since the run: {file}; prompts are shown as they would be now"

@@ -18,7 +18,7 @@ from harness import storage
 from harness.api import Case, Facts, Move
 from harness.config import resolve
 from harness.config.calibration import load_parameters
-from harness.config.plan import Condition, Plan, protocol_seed
+from harness.config.plan import Condition, Plan, protocol_seed, survey
 from harness.config.project import Project, find
 from harness.config.spec import load
 from harness.engines.mock import Mock
@@ -30,6 +30,7 @@ from harness.runtime.sources import changed, code
 from harness.view_api import RecordedTurn, Transcript
 
 _CONDITIONS_IN_MEMORY = 4
+_MOST_SURVEYED = 50_000  # episodes of a run whose cases are all looked at: that takes seconds
 _UNANSWERED = "unanswered"
 
 
@@ -42,7 +43,9 @@ class Transcripts:
     Attributes:
         meta: the content of run.json.
         plan: what was run; None where the project cannot make it any more.
-        problem: what all transcripts of the run must say; None if nothing changed.
+        problem: what all transcripts of the run must say; None if nothing changed. The first transcript looks at all
+            cases of the task, as a run does at its start; what the task asks is compared from then on, in runs of at
+            most 50,000 episodes.
     """
 
     def __init__(self, folder: Path, project: Project | None = None) -> None:
@@ -52,31 +55,53 @@ class Transcripts:
         self.plan: Plan | None = None
         self.problem: str | None = None
         self._cases: OrderedDict[str, _Cases] = OrderedDict()
+        self._is_surveyed = False
+        self._not_surveyed: str | None = None  # why its cases could not be looked at
         try:
             spec, project = load(str(folder / SPEC), project or find()), project or find()
             # Models that play are stood in for: nothing is asked.
             plan = resolve.plan(spec, project, None if self.meta.get("policies_only") else Mock())
             self.plan = replace(plan, model=str(self.meta["model"]))
-            self.problem = self._changes(self.plan)
-            load_parameters(self.plan)
+            self.problem = self._changes(self.plan, {})
+            self.problem = self._changes(self.plan, load_parameters(self.plan))
         except UserError as error:
             why = f"prompts cannot be shown: {error.message}"
-            self.problem = why if self.plan is None else f"some {why}"
+            self.problem = why if self.plan is None else _joined(f"some {why}", self.problem)
 
-    def _changes(self, plan: Plan) -> str | None:
-        """In words: what the run used that is not the same now."""
+    def _changes(self, plan: Plan, parameters: Mapping[str, str]) -> str | None:
+        """In words: what the run used that is not the same now; `parameters`: as of `load_parameters`."""
         parts, now = self.meta.get("code") or {}, code(plan)
         files: set[str] = set()
         for part in ("play", "task"):
             before = parts.get(part) or {}
             # What is not imported now is of engines: they are not loaded to read a run.
             files.update(name for name in changed(before, now[part]) if name in before and name in now[part])
-        recorded = (self.meta.get("identity") or {}).get("prompts") or {}
+        identity = self.meta.get("identity") or {}
+        recorded = identity.get("prompts") or {}
         current = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
         files |= {f"prompts/{name}" for name in current if recorded.get(name, current[name]) != current[name]}
+        fitted = identity.get("calibration") or {}
+        files |= {name for name, digest in parameters.items() if fitted.get(name) != digest}
         if not files:
             return None
         return f"changed since the run: {', '.join(sorted(files))}; prompts are shown as they would be now"
+
+    def _survey(self, plan: Plan) -> None:
+        """Once: say whether the task asks what it asked when the run began."""
+        if self._is_surveyed:
+            return
+        self._is_surveyed = True
+        then, planned = self.meta.get("cases"), self.meta.get("planned")
+        if not isinstance(then, dict) or (isinstance(planned, int) and planned > _MOST_SURVEYED):
+            return
+        try:
+            other = changed(then, survey(plan).cases)
+        except Exception as error:  # of the task, whose data may be gone
+            self._not_surveyed = _why(error)
+            return
+        if other:
+            what = f"the task's {' and '.join(other)} changed since the run"
+            self.problem = _joined(f"{what}: prompts and right answers are shown as they would be now", self.problem)
 
     def read(self, episode: str, batches: Sequence[Sequence[Move]], end: Mapping[str, Any] | None = None) -> Transcript:
         """The transcript of an episode.
@@ -86,23 +111,32 @@ class Transcripts:
             batches: its moves in the order of the protocol; the last batch may lack some while the run is going.
             end: its end line; None while it is not finished.
         """
+        if self.plan is not None:
+            self._survey(self.plan)
         condition, case, repeat = self._locate(episode, end)
-        problem = self.problem
+        problem, failure = self.problem, self._not_surveyed
         if self.plan is not None and case is None:
-            problem = f"the spec does not make this case any more{f'; {problem}' if problem else ''}"
+            failure = failure or (self._cases[condition.id].failure if condition is not None else None)
+            gone = (
+                f"the task cannot make its cases: {failure}" if failure else "the spec does not make this case any more"
+            )
+            problem = _joined(gone, problem)
+        elif failure is not None:
+            problem = _joined(f"whether the task's questions changed cannot be found out: {failure}", problem)
         recorded = _recorded(batches)
         played: list[RecordedTurn] = []
+        short = None
         if condition is not None and case is not None and self.plan is not None:
             try:
                 for turn in _replay(self.plan, condition, case, repeat, recorded):
                     played.append(turn)
+                short = f"the protocol now ends after {len(played)} turns: later ones are without prompts"
             except Exception as error:  # a plugin's bug, which the run met too; or the plugin was changed
+                short = f"playing it again failed after {len(played)} turns: {_why(error)}"
                 if end is None or not end.get("error"):
-                    why = f"playing it again failed after {len(played)} turns: {type(error).__name__}: {error}"
-                    problem = f"{why:.500}{f'; {problem}' if problem else ''}"
+                    problem, short = _joined(short, problem), None
         if _moves(played) < sum(map(len, batches)):
-            why = f"the protocol now ends after {len(played)} turns: later ones are without prompts"
-            problem = f"{why}; {problem}" if problem else why
+            problem = _joined(short, problem)
             played = _without_prompts(batches, played)
         line = end or {}
         agents = condition.protocol.possible_agents(case) if condition is not None and case is not None else None
@@ -189,6 +223,7 @@ class _Cases:
         self._left = iter(condition.task.cases(plan.limit, plan.seed))
         self._plan, self._condition = plan, condition
         self._known: dict[str, Case] = {}
+        self.failure: str | None = None  # why there are no more
 
     def find(self, name: str) -> Case | None:
         while name not in self._known:
@@ -197,9 +232,20 @@ class _Cases:
                 if case is None:
                     return None
                 self._known[case.id] = self._condition.assign_groups(case, self._plan.seed)
-            except Exception:  # the task's data is gone, or its code changed: then there is no such case any more
-                self._left = iter(())
+            except Exception as error:  # the task's data is gone, or its code changed
+                self.failure, self._left = _why(error), iter(())
         return self._known[name]
+
+
+def _joined(*problems: str | None) -> str | None:
+    return "; ".join(filter(None, problems)) or None
+
+
+def _why(error: Exception) -> str:
+    """An error in words."""
+    if isinstance(error, UserError):
+        return f"{error.place.file}: {error.message}"[:500] if error.place is not None else error.message[:500]
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def _recorded(batches: Sequence[Sequence[Move]]) -> dict[tuple[str, int], Move]:
