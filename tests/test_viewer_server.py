@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ LONG = "<script>alert('" + "x" * 30_000 + "')</script>\u202e"
 
 @contextmanager
 def serving(root: Path, **more: Any) -> Iterator[TestClient]:
-    application = app(root, TOY.root, **{"poll": 0.01, "patience": 60, "seconds": 60, **more})
+    application = app(root, TOY.root, **{"patience": 60, "seconds": 60, **more})
     with closing(application.state):
         yield TestClient(application, base_url="http://127.0.0.1:8400")
 
@@ -158,7 +157,7 @@ def test_long_texts_are_cut_and_there_whole(client: TestClient) -> None:
 
 # --------------------------------------------------------------------------------------------- who may ask
 
-PATHS = ["/", "/api/runs", "/api/runs/coin", "/api/runs/none", "/static/none.js", "/nowhere", "/api/runs/coin/events"]
+PATHS = ["/", "/api/runs", "/api/runs/coin", "/api/runs/none", "/static/none.js", "/nowhere", "/api/runs/coin/state"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -371,15 +370,6 @@ def test_a_journal_that_is_being_read_has_its_progress(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------------- while a run is going
 
 
-def indexed(folder: Path) -> int:
-    """How many episodes the index of a run has."""
-    try:
-        with closing(sqlite3.connect(f"file:{folder / INDEX}?mode=ro", uri=True)) as index:
-            return int(index.execute("SELECT count(*) FROM episodes").fetchone()[0])
-    except sqlite3.Error:
-        return 0  # there is none yet
-
-
 def test_a_page_follows_a_run(tmp_path: Path) -> None:
     run(tmp_path / "r")
     journal = tmp_path / "r" / "journal.jsonl"
@@ -390,20 +380,16 @@ def test_a_page_follows_a_run(tmp_path: Path) -> None:
     journal.write_bytes(whole[: len(whole) // 2])
     lock = Lock(tmp_path / "r")
     with serving(tmp_path) as client:
-        pool = ThreadPoolExecutor(1)
-        watching = pool.submit(client.get, "/api/runs/r/events")
-        while not (half := indexed(tmp_path / "r")):  # until the stream has looked for the first time
-            pass
+        first = get(client, "/r/state")
         with journal.open("ab") as file:
             file.write(whole[len(whole) // 2 :])
-        assert half < get(client, "/r")["counts"]["total"] == 8
+        more = get(client, "/r/state")
         (tmp_path / "r" / "scores.jsonl").write_bytes(scores)
         write_atomically(tmp_path / "r" / "run.json", record)
-        stream = watching.result(30).text
-        pool.shutdown()
-        states = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith('data: {"')]
-        assert states[0]["status"] == "running" and states[0]["finished"] < 8 and states[-1]["status"] == "finished"
-        assert states[-1]["finished"] == states[0]["of"] == 8 and stream.endswith("event: end\ndata: {}\n\n")
+        last = get(client, "/r/state")
+    assert [state["status"] for state in (first, more, last)] == ["running", "running", "finished"]
+    assert 0 < first["finished"] < more["finished"] == last["finished"] == first["of"] == 8
+    assert first["moves"] < more["moves"] and first["start"] == last["start"] == json.loads(record)["start"]
     lock.release()
 
 
@@ -438,8 +424,6 @@ def test_without_the_extra_the_package_is_named(tmp_path: Path) -> None:
 
 def test_it_serves_until_it_is_ended_and_leaves_no_process(tmp_path: Path) -> None:
     run(tmp_path / "r")
-    as_killed(tmp_path / "r")
-    lock = Lock(tmp_path / "r")  # a run that is going: a page that watches it never leaves by itself
     command = [sys.executable, "-m", "harness", "view", str(tmp_path / "r"), "--port", "0"]
     with subprocess.Popen(command, cwd=TOY.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as viewer:
         line = viewer.stdout.readline()
@@ -453,11 +437,8 @@ def test_it_serves_until_it_is_ended_and_leaves_no_process(tmp_path: Path) -> No
         with urlopen(f"{url}api/runs/r/episode?episode={name}") as answer:
             assert json.load(answer)["problem"] is None
         children = [int(p) for t in Path(f"/proc/{viewer.pid}/task").glob("*/children") for p in t.read_text().split()]
-        with urlopen(f"{url}api/runs/r/events") as stream:
-            assert b'"status": "running"' in stream.readline()
-            viewer.terminate()
-            assert viewer.wait(30) == 0 and viewer.stderr.read() == ""
-    lock.release()
+        viewer.terminate()
+        assert viewer.wait(30) == 0 and viewer.stderr.read() == ""
     end = time.monotonic() + 30
     while any(map(_is_alive, children)) and time.monotonic() < end:
         os.sched_yield()

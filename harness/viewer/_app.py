@@ -7,7 +7,7 @@
     GET /api/runs/{id}/search?q=&limit=             {"hits": [{"episode", "turn", "agent", "snippet"}], "complete"}
     GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next"
     GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
-    GET /api/runs/{id}/events                       server-sent events while the run is going: its counts
+    GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
     GET /, /static/NAME                             the page
 
 `sort` is a column, `labels.NAME` or `numbers.NAME`; `outcome` one of `harness.storage.index.FILTERS`; `part` as in
@@ -18,11 +18,9 @@ status 503 with `{"error", "indexing": share done}` and Retry-After: ask again. 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import hashlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -34,11 +32,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import DataError, UserError
-from harness.storage.index import EpisodeQuery, RunIndex
+from harness.storage.index import EpisodeQuery
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
@@ -47,23 +45,20 @@ from ._recorded import Recording, without_plan
 from ._results import Results
 from ._transcripts import as_json, dumped, part_of
 
-_MOST_STREAMS = 16
-_QUIET = 15.0  # seconds after which a stream without news says that it is alive
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Answer = Callable[[FoundRun, Request], Response]
 
 
-def app(root: Path, project: Path, *, poll: float = 1.0, patience: float = 1.5, seconds: float = SECONDS) -> Starlette:
+def app(root: Path, project: Path, *, patience: float = 1.5, seconds: float = SECONDS) -> Starlette:
     """The application over the runs below a folder. `app.state.close()` ends what it started.
 
     Args:
         root: a folder of runs, or one run's.
         project: the root of the project whose plugins render prompts and measure.
-        poll: seconds between two looks at a run that is going.
         patience: seconds that a request waits while a journal is being read.
         seconds: what playing an episode again may take.
     """
-    viewer = _Viewer(FoundRuns(root, patience), project, poll, seconds)
+    viewer = _Viewer(FoundRuns(root, patience), project, seconds)
     runs = "/api/runs/{id}"
     application = Starlette(
         routes=[
@@ -73,7 +68,7 @@ def app(root: Path, project: Path, *, poll: float = 1.0, patience: float = 1.5, 
             Route(f"{runs}/search", _of_run(viewer, viewer.search)),
             Route(f"{runs}/episode", _of_run(viewer, viewer.episode)),
             Route(f"{runs}/text", _of_run(viewer, viewer.text)),
-            Route(f"{runs}/events", viewer.events),
+            Route(f"{runs}/state", _of_run(viewer, viewer.state)),
             Route("/", _static),
             Route("/static/{name:path}", _static),
         ],
@@ -81,7 +76,6 @@ def app(root: Path, project: Path, *, poll: float = 1.0, patience: float = 1.5, 
         exception_handlers={HTTPException: _http_error, Exception: _bug},
     )
     application.state.found = viewer.found
-    application.state.end_streams = viewer.end_streams
     application.state.close = viewer.close
     application.state.warm = viewer.warm
     return application
@@ -90,21 +84,15 @@ def app(root: Path, project: Path, *, poll: float = 1.0, patience: float = 1.5, 
 class _Viewer:
     """What the routes share."""
 
-    def __init__(self, found: FoundRuns, project: Path, poll: float, seconds: float) -> None:
-        self.found, self._project, self._poll, self._seconds = found, project, poll, seconds
+    def __init__(self, found: FoundRuns, project: Path, seconds: float) -> None:
+        self.found, self._project, self._seconds = found, project, seconds
         self._reader = Reader(project)
         self._too_slow: dict[str, str] = {}  # run → why its episodes are not played again
         self._results = Results(project)
-        self._streams: set[asyncio.Event] = set()  # of pages that watch runs; set to end one
 
     def warm(self) -> None:
         """Start what the first episode needs."""
         threading.Thread(target=self._reader.warm, daemon=True).start()
-
-    def end_streams(self) -> None:
-        """Let pages go that watch runs, which never leave by themselves; called in the server's loop."""
-        for stream in self._streams:
-            stream.set()
 
     def close(self) -> None:
         """End the child process, close indexes."""
@@ -220,34 +208,17 @@ class _Viewer:
         except DataError as error:
             return f"prompts cannot be shown: {error}" if job == "episode" else None
 
-    async def events(self, request: Request) -> Response:
-        """What a run that is going has come to, again and again."""
-        run = await run_in_threadpool(self.found.get, request.path_params["id"])
-        if run is None:
-            raise HTTPException(404, _NO_RUN)
-        if len(self._streams) >= _MOST_STREAMS:
-            raise HTTPException(503, "too many pages watch runs: close some")
-        headers = {"Cache-Control": "no-store"}
-        return StreamingResponse(self._watch(run), media_type="text/event-stream", headers=headers)
-
-    async def _watch(self, run: FoundRun) -> AsyncIterator[str]:
-        end = asyncio.Event()
-        self._streams.add(end)
+    def state(self, run: FoundRun, request: Request) -> Response:
+        """What tells a page that there is news."""
+        status, problem, meta = run.standing()
+        state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
+        state["start"] = meta.get("start")
         try:
-            before, quiet = "", 0.0
-            while not end.is_set():
-                status, state = await run_in_threadpool(_state, run)
-                if state != before or quiet >= _QUIET:
-                    yield f"data: {state}\n\n" if state != before else ": nothing new\n\n"
-                    before, quiet = state, 0.0
-                if status != "running":
-                    yield "event: end\ndata: {}\n\n"
-                    return
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(end.wait(), self._poll)
-                quiet += self._poll
-        finally:
-            self._streams.discard(end)
+            index = run.index()
+            state |= {**index.counts(), **index.totals()}
+        except DataError as error:
+            state["problem"] = str(error)
+        return _json(state)
 
 
 _NO_RUN = "no such run below the folder that is shown"
@@ -273,20 +244,6 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
         return await run_in_threadpool(work, request)
 
     return route
-
-
-def _state(run: FoundRun) -> tuple[str, str]:
-    """(status, what a watching page gets)."""
-    status, problem, meta = run.standing()
-    state: dict[str, Any] = {"status": status, "problem": problem, "of": meta.get("planned")}
-    try:
-        index: RunIndex = run.index()
-        state |= {**index.counts(), **index.totals()}
-    except StillIndexingError as error:
-        state["indexing"] = round(error.progress, 3)
-    except DataError as error:
-        status, state["problem"] = "damaged", str(error)
-    return status, dumped(state)
 
 
 def _stamp(run: FoundRun) -> str:

@@ -47,7 +47,6 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         application: Any = self.config.app
-        application.state.end_streams()
         await run_in_threadpool(application.state.close)
         await super().shutdown(sockets)
 

@@ -35,7 +35,8 @@ def hostile_reply(request: Request) -> str:
 class Gate:
     """An engine whose replies wait until a test lets them through, so many at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: str) -> None:
+        self._answer = answer
         self._passes = threading.Semaphore(0)
         self._pool = ThreadPoolExecutor(32)
 
@@ -47,7 +48,7 @@ class Gate:
     async def reply(self, request: Request) -> str:
         """An answer, once it may be given."""
         await asyncio.get_running_loop().run_in_executor(self._pool, self._passes.acquire)
-        return f"thinking {request.thread.messages[-1]['content'][:20]}\nThe answer is 7."
+        return f"thinking {request.thread.messages[-1]['content'][:20]}\nThe answer is {self._answer}."
 
 
 def make_runs(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """The viewer's pages in a real browser: they load, filter, play, follow a run, and show hostile text as text."""
 
+import contextlib
 import json
 import threading
 import urllib.parse
@@ -331,22 +332,38 @@ def test_ten_megabytes_are_loaded_when_asked_for(page: Page, url: str) -> None:
     expect(reply.get_by_role("button")).to_have_text(f"Show more (200,000 of {whole:,} characters)")
 
 
-def test_a_live_run_updates_and_keeps_the_readers_place(page: Page, folder: Path, url: str) -> None:
-    gate, failures = Gate(), list[BaseException]()
+@contextlib.contextmanager
+def going(folder: Path, name: str, answer: str = "7", **more: Any) -> Iterator[Gate]:
+    """A run that goes on as far as its gate lets it, to its end when it is left."""
+    gate, failures = Gate(answer), list[BaseException]()
 
     def play() -> None:
         try:
             change = ["matrix.terms=[2]", "protocol={use: debate, agents: 3, rounds: 3}", "prompts=ensembles/standard"]
             harness.evaluate(
-                "arithmetic", Mock(function=gate.reply), output_path=folder / "live", limit=2, overrides=change
+                "arithmetic",
+                Mock(function=gate.reply),
+                output_path=folder / name,
+                limit=2,
+                overrides=change,
+                **more,
             )
         except BaseException as error:
             failures.append(error)
 
-    page.goto("/")
     runner = threading.Thread(target=play)
     runner.start()
     try:
+        yield gate
+    finally:
+        gate.let(1000)
+        runner.join(30)
+    assert not runner.is_alive() and failures == []
+
+
+def test_a_live_run_updates_and_keeps_the_readers_place(page: Page, folder: Path, url: str) -> None:
+    page.goto("/")
+    with going(folder, "live") as gate:
         row = page.locator("tbody tr", has_text="live")
         expect(row).to_contain_text("running")
         row.get_by_role("link").click()
@@ -370,7 +387,34 @@ def test_a_live_run_updates_and_keeps_the_readers_place(page: Page, folder: Path
         page.keyboard.press("u")
         expect(page.locator("h1")).to_contain_text("finished")
         expect(page.locator("table.numbers").first).to_be_visible()
-    finally:
+
+
+def test_many_pages_follow_one_run(browser: Browser, url: str, folder: Path) -> None:
+    """A browser has six connections to a host: a page that watches must not hold one."""
+    context = browser.new_context(base_url=url)
+    with going(folder, "watched") as gate:
+        gate.let(6)
+        pages = [context.new_page() for _ in range(7)]
+        for page in pages:
+            page.goto("/#/runs/watched")
+            expect(page.locator("h1")).to_contain_text("running")
         gate.let(1000)
-        runner.join(30)
-    assert not runner.is_alive() and failures == []
+        for page in pages:
+            expect(page.locator("h1")).to_contain_text("finished")
+    context.close()
+
+
+def test_pages_notice_that_a_run_starts_again(page: Page, browser: Browser, url: str, folder: Path) -> None:
+    with going(folder, "again") as gate:
+        gate.let(1000)
+    page.goto("/#/runs/again")
+    expect(page.locator("h1")).to_contain_text("finished")
+    other = page.context.new_page()
+    other.goto(address(url, "again", round=2))
+    expect(other.locator(".message.assistant").first).to_contain_text("The answer is 7")
+    with going(folder, "again", "8", resume=False, overwrite=True) as gate:
+        expect(page.locator("h1")).to_contain_text("running")
+        gate.let(1000)
+        expect(page.locator("h1")).to_contain_text("finished")
+    expect(other.locator(".message.assistant").first).to_contain_text("The answer is 8")
+    expect(other.locator("output")).to_have_text("round 2 of 3")

@@ -49,13 +49,36 @@ export async function text(run, episode, turn, part) {
   return answer.text();
 }
 
-/** Calls `onState` whenever a run has come further, and `onEnd` when it ends. Returns what stops it. */
-export function watch(run, onState, onEnd) {
-  const source = new EventSource(`/api/runs/${encodeURIComponent(run)}/events`);
-  source.addEventListener("message", (event) => onState(JSON.parse(event.data)));
-  source.addEventListener("end", () => {
-    source.close();
-    onEnd?.();
-  });
-  return () => source.close();
+const LOOK = 2000; // milliseconds between two looks at a run; a page that cannot be seen does not look
+
+/**
+ * Calls `onNews(state, again)` when a run has come further, ended, or started `again`; at once where `seen` is null.
+ * Returns what stops it. It asks again and again: a stream a page would use up the few connections of a browser.
+ */
+export function watch(run, seen, onNews) {
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  let before = seen;
+  let timer = null;
+  let busy = false;
+  const look = async () => {
+    clearTimeout(timer);
+    if (document.hidden || busy) return;
+    busy = true;
+    const now = await get(`runs/${encodeURIComponent(run)}/state`, {}, { signal }).catch(() => null);
+    busy = false;
+    if (signal.aborted) return;
+    timer = setTimeout(look, LOOK);
+    if (!now) return;
+    const news = !before || Object.entries(before).some(([name, value]) => value !== now[name]);
+    const again = before !== null && now.start !== before.start;
+    before = now;
+    if (news) onNews(now, again);
+  };
+  document.addEventListener("visibilitychange", look, { signal });
+  timer = setTimeout(look, seen ? LOOK : 0);
+  return () => {
+    leaving.abort();
+    clearTimeout(timer);
+  };
 }

@@ -19,38 +19,30 @@ export async function episodePage(main, { run, query, signal }) {
   const page = new EpisodePage(main, run, id, data);
   page.restore(query, true);
   let busy = false;
-  let again = false;
-  const refresh = async () => {
+  let more = null;
+  const refresh = async (again) => {
     if (busy) {
-      again = true;
+      more ||= { again };
+      more.again ||= again;
       return;
     }
     busy = true;
     const now = await get(base, { episode: id }, { signal }).catch(() => null);
     busy = false;
     if (signal.aborted) return;
-    if (now) page.take(now);
-    if (again) {
-      again = false;
-      refresh();
+    if (now) page.take(now, again);
+    if (more) {
+      const { again: other } = more;
+      more = null;
+      refresh(other);
     }
   };
-  let seen = null;
-  const stop = data.finished
-    ? null
-    : watch(
-        run,
-        (news) => {
-          if (news.moves !== seen) {
-            seen = news.moves;
-            refresh();
-          }
-        },
-        refresh,
-      );
+  const stop = watch(run, null, (news, again) => {
+    if (again || !page.data.finished) refresh(again);
+  });
   return {
     leave: () => {
-      stop?.();
+      stop();
       page.pause();
     },
     update: (now) => page.restore(now),
@@ -250,12 +242,12 @@ class EpisodePage {
   }
 
   /** News of an episode that goes on: nothing moves for a reader who looks at an earlier round. */
-  take(data) {
+  take(data, again) {
     const following = this.round === this.last;
     const scrolled = this.scroller.scrollTop;
     const more = data.turns.length !== this.data.turns.length || data.finished !== this.data.finished;
     const pending = this.data.turns.some((turn) => !turn.answered);
-    if (!more && !pending && data.problem === this.data.problem) return;
+    if (!again && !more && !pending && data.problem === this.data.problem) return;
     this.load(data);
     this.talked = null;
     this.picture.scene = null;

@@ -45,6 +45,7 @@ export function episodeList(section, data, run, query, signal) {
   });
   const outcome = h("span", {});
   function counts(now) {
+    const focused = outcome.contains(document.activeElement);
     data = now;
     const words = Object.fromEntries(OUTCOMES.map((name) => [name, `${name} (${number(now.counts[name] ?? 0)})`]));
     set(
@@ -56,6 +57,7 @@ export function episodeList(section, data, run, query, signal) {
         words,
       ),
     );
+    if (focused) outcome.firstChild.focus();
   }
   function drawForm() {
     search.value = asked.q ?? "";
@@ -277,7 +279,11 @@ export function episodeList(section, data, run, query, signal) {
   drawForm();
   return {
     load,
-    counts,
+    renew: (now) => {
+      const other = JSON.stringify(now.labels) !== JSON.stringify(data.labels);
+      counts(now);
+      if (other) drawForm();
+    },
     restore: (now) => {
       asked = Object.fromEntries(now);
       drawForm();

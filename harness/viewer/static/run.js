@@ -29,7 +29,7 @@ export async function runPage(main, { run, query, signal }) {
     data = await get(base, {}, { signal }).catch(() => data);
     if (signal.aborted) return;
     drawAll();
-    episodes.counts(data);
+    episodes.renew(data);
     await episodes.load(true);
   };
   let pending = null;
@@ -41,23 +41,15 @@ export async function runPage(main, { run, query, signal }) {
     }, wait);
   };
   if (data.tables_pending) soon(1000);
-  let before = data.counts.finished;
-  const stop =
-    data.status === "running"
-      ? watch(
-          run,
-          (news) => {
-            if (news.finished !== before || news.total !== data.counts.total) {
-              before = news.finished;
-              soon(1000);
-            }
-          },
-          () => soon(0),
-        )
-      : null;
+  const { start, status, counts } = data;
+  const stop = watch(run, { start, status, ...counts }, (news, again) => {
+    const known = data.counts;
+    if (again || news.status !== data.status) soon(0);
+    else if (news.finished !== known.finished || news.total !== known.total) soon(1000);
+  });
   return {
     leave: () => {
-      stop?.();
+      stop();
       clearTimeout(pending);
     },
     update: (now) => episodes.restore(now),
