@@ -22,14 +22,18 @@ MARKUP = "<img src=x onerror=window.hacked=6>"
 HOSTILE = f"hostile{MARKUP}"  # a folder's name, too
 SCRIPT = "<script>window.hacked=1</script><img src=x onerror='window.hacked=2'><svg onload=window.hacked=3>"
 LINK = "[here](javascript:window.hacked=4) <a href='javascript:window.hacked=5'>now</a> https://example.org/"
+UNSEEN_CODES = [0xAD, 0x34F, 0x115F, 0x180E, 0x2800, 0x3164, 0xFFA0, 0x200D, 0xE0041, 0xE007F, 0x1D173]
 CONTROLS = "nul \x00 escape \x1b[31m bell \x07 override \u202eabc\u202c isolate \u2066x\u2069 end"
+UNSEEN = "".join(f"<{chr(code)}>" for code in UNSEEN_CODES)
+JOINED = " می\u200cخواهم \U0001f468\u200d\U0001f469\u200d\U0001f467 "
+JOINED += "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f "
 LARGE = "long " * 2_100_000  # 10 MB
 
 
 def hostile_reply(request: Request) -> str:
     """What a model may write: one thing a question."""
     number = int(re.search(r"/(\d+)/0", request.id)[1])
-    return [SCRIPT, LINK, CONTROLS, LARGE][number % 4] + "\nThe answer is 42."
+    return [SCRIPT, LINK, CONTROLS + UNSEEN + JOINED, LARGE][number % 4] + "\nThe answer is 42."
 
 
 class Gate:

@@ -14,7 +14,18 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import harness
 from harness.engines.mock import Mock
-from tests.viewer.browsing import CHROMIUM_FLAGS, LARGE, MARKUP, Console, Gate, chromium_path, make_runs, started_viewer
+from tests.viewer.browsing import (
+    CHROMIUM_FLAGS,
+    JOINED,
+    LARGE,
+    MARKUP,
+    UNSEEN_CODES,
+    Console,
+    Gate,
+    chromium_path,
+    make_runs,
+    started_viewer,
+)
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=20_000)
@@ -319,7 +330,21 @@ def test_hostile_text_stays_text(page: Page, url: str) -> None:
     assert "<script>window.hacked=1</script>" in seen and "javascript:window.hacked=4" in seen
     for shown in ("nul ␀ escape ␛[31m bell ␇", "⟨U+202E⟩abc⟨U+202C⟩", "⟨U+2066⟩x⟨U+2069⟩"):
         assert shown in seen
+    for code in UNSEEN_CODES:
+        assert f"<⟨U+{code:04X}⟩>" in seen
+    assert JOINED.strip() in seen  # what joins letters and emoji is text
     assert not set(seen) & set("\x00\x1b\x07\u202e\u2066")
+
+
+def test_data_is_shown_as_it_is(page: Page) -> None:
+    page.goto("/")
+    value = {"m": '1,2,3 a":b', "deep": [[1, 2], {"x,y": None}]}
+    text = page.evaluate("async (value) => (await import('/static/dom.js')).json(value)", value)
+    assert text == '{"m": "1,2,3 a\\":b", "deep": [[1, 2], {"x,y": null}]}'
+    long = {"list": list(range(40)), "more": [{"a": i} for i in range(20)]}
+    assert json.loads(page.evaluate("async (value) => (await import('/static/dom.js')).json(value)", long)) == long
+    lone = "async () => (await import('/static/dom.js')).visible('a' + String.fromCharCode(0xd800) + 'b')"
+    assert page.evaluate(lone) == "a⟨U+D800⟩b"
 
 
 def test_ten_megabytes_are_loaded_when_asked_for(page: Page, url: str) -> None:

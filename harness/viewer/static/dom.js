@@ -38,10 +38,16 @@ export function set(element, ...children) {
   return element;
 }
 
-// Controls, and characters that reorder or hide text. Joiners stay: scripts and emoji need them.
-const ODD =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/;
-const EACH_ODD = new RegExp(ODD.source, "g");
+// Controls, lone surrogates, and characters that reorder, hide or carry text unseen. Joiners and the marks of flags stay
+// where they join: after a letter beyond ASCII, or a sign; scripts and emoji need them.
+const JOINED = "(?:(?<![\\p{L}\\p{M}\\p{So}\\p{Sk}\\ufe0f])|(?<=[\\0-\\x7f]))[\\u200c\\u200d]";
+const FLAG = "(?<!\\u{1f3f4}[\\u{e0061}-\\u{e007a}\\u{e0030}-\\u{e0039}]{0,6})[\\u{e0020}-\\u{e007f}]";
+const ODD = new RegExp(
+  `[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f]|(?![\\u200c\\u200d\\u{e0020}-\\u{e007f}])\\p{Cf}|${JOINED}|${FLAG}|\\p{Cs}` +
+    "|[\\u2028\\u2029\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u2800\\u3164\\uffa0]",
+  "u",
+);
+const EACH_ODD = new RegExp(ODD.source, "gu");
 
 /** A control character as one that can be seen: ␀, or ⟨U+202E⟩ for those without a picture. */
 function picture(character) {
@@ -116,11 +122,29 @@ export function plural(count, noun, more = `${noun}s`) {
   return `${number(count)} ${count === 1 ? noun : more}`;
 }
 
+/** A JSON value on a line with spaces between its parts; null if it is longer than `room`. */
+function line(value, room) {
+  if (value === null || typeof value !== "object") {
+    const text = JSON.stringify(value);
+    return text.length <= room ? text : null;
+  }
+  const list = Array.isArray(value);
+  const parts = [];
+  for (const [key, item] of Object.entries(value)) {
+    const name = list ? "" : `${JSON.stringify(key)}: `;
+    const text = line(item, room - name.length - 2);
+    if (text === null) return null;
+    parts.push(name + text);
+    room -= name.length + text.length + 2;
+  }
+  return list ? `[${parts.join(", ")}]` : `{${parts.join(", ")}}`;
+}
+
 /** A JSON value as text, short lists on one line. */
 export function json(value, indent = "") {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  const flat = JSON.stringify(value);
-  if (flat.length < 90 - indent.length) return flat.replaceAll('":', '": ').replaceAll(",", ", ");
+  const flat = line(value, 90 - indent.length);
+  if (flat !== null) return flat;
   const inner = `${indent}  `;
   const parts = Array.isArray(value)
     ? value.map((item) => inner + json(item, inner))
