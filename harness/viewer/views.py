@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from itertools import islice
 from typing import Any
 
 from harness.api import Protocol, Task
@@ -52,16 +53,17 @@ class Views:
         if task is not None and protocol is not None and transcript.case is not None:
             view = self.choose(task, protocol)
             try:
-                drawn = list(view.scenes(transcript, task))
+                drawn = list(islice(view.scenes(transcript, task), wanted + 1))  # a view may never end
                 if len(drawn) == wanted:
-                    return drawn, self._note()
-                note = f"{type(view).__name__} gave {len(drawn)} scenes for {wanted - 1} rounds"
+                    return drawn, self._note() if view is _GENERIC else None
+                gave = len(drawn) if len(drawn) < wanted else "too many"
+                note = f"{type(view).__name__} gave {gave} scenes for {wanted - 1} rounds"
             except Exception as error:
                 note = f"{type(view).__name__} failed: {type(error).__name__}: {error}"
         return list(_GENERIC.scenes(transcript, task)), self._note(note and f"{note:.400}; this is the generic picture")
 
     def _note(self, note: str | None = None) -> str | None:
-        """The note, and what is wrong with views: a broken one may have been meant for this episode."""
+        """The note, and what is wrong with views: where none draws, a broken one may have been meant for this."""
         return "; ".join(filter(None, (note, *(f"{problem:.300}" for problem in self.problems[:3])))) or None
 
 

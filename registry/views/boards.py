@@ -26,7 +26,7 @@ _LETTERS = {
 class Boards(View):
     """Who sent to whom, what each agent did in each round, shared files, and which answers were right.
 
-    A file that another agent reads is a message from its writer. A number behind a sign says how often.
+    A number behind a sign says how often. Rounds are those of the page; a protocol that counts others is quoted.
     """
 
     def draws(self, task: Task, protocol: Protocol) -> bool:
@@ -43,8 +43,11 @@ class Boards(View):
             if any(turn.fresh and turn.index for turn in turns):
                 tally = _Tally(transcript, task, transcript.case)  # the second pass starts with empty channels
             flights = tally.take(turns)
-            shown = (turns[0].observation or {}).get("round", number + 1)
-            caption = f"Round {shown}: {count(len(flights), 'message')}" if shown else "Planning"
+            own = (turns[0].observation or {}).get("round", number + 1)
+            caption = f"Round {number + 1}"
+            if own != number + 1:
+                caption += f" (round {own} of the protocol)" if own else " (planning)"
+            caption += f": {'; '.join(tally.words(flights))}"
             if submitted := [turn.agent for turn in turns if turn.agent in tally.fresh]:
                 who = ", ".join(submitted) if len(submitted) <= 4 else count(len(submitted), "agent")
                 caption += f"; {who} {'submits' if len(submitted) == 1 else 'submit'}"
@@ -67,12 +70,13 @@ class _Tally:
         self.answers: dict[str, Action] = {}
         self.fresh: set[str] = set()
         self.uses: list[Edge] = []
+        self.reads: list[str] = []
         self.stores = False
 
     def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
         """Count a round; returns its messages."""
         flights: list[Flight] = []
-        self.fresh, self.uses = set(), []
+        self.fresh, self.uses, self.reads = set(), [], []
         for turn in turns:
             calls = turn.move.action if turn.move is not None else None
             listed = [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
@@ -102,13 +106,12 @@ class _Tally:
             self.stores = True
             self.uses.append(Edge(*((agent, _STORE) if name == "write_file" else (_STORE, agent)), "held", True))
             path = brief(call.get("path"), 40)
-            if name == "read_file" and path in self.files and (writer := self.files[path][1]) != agent:
-                flights.append(Flight(writer, agent, self.files[path][3]))
-                self.sent[writer][agent] += 1
+            if name == "read_file":
+                self.reads.append(agent)
             elif name == "write_file":
                 channel = (turn.context or {}).get("channel") or {}
                 files = self.written if "reads" in channel else self.files  # visible from the next round on, or at once
-                files[path] = (path, agent, str(self._round(turn)), text[:80])
+                files[path] = (path, agent, str(turn.round + 1), text[:80])
             elif name == "delete_file":
                 self.files.pop(path, None)
         elif name == "submit_result" and agent not in self.answers and self._round(turn) != 0:
@@ -116,6 +119,15 @@ class _Tally:
             if parsed.error is None:
                 self.answers[agent] = parsed.action
                 self.fresh.add(agent)
+
+    def words(self, flights: Sequence[Flight]) -> list[str]:
+        """What the last round had."""
+        reads, readers = self.reads, sorted(set(self.reads))
+        said = [count(len(flights), "message")] if flights or not reads else []
+        if reads:
+            who = f"{readers[0]} reads" if len(readers) == 1 else f"{len(readers)} agents read"
+            said.append(f"{who} {count(len(reads), 'file')}")
+        return said
 
     def scene(self, caption: str, flights: tuple[Flight, ...], turns: Sequence[RecordedTurn] = ()) -> Scene:
         """The picture now."""
