@@ -12,7 +12,7 @@ from ._rows import COLUMNS
 from .files import no_link
 
 INDEX = "index.sqlite"
-_VERSION = "1"
+_VERSION = "2"
 _SCHEMA = (
     "CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT)",
     "CREATE TABLE journals (file INTEGER PRIMARY KEY, name TEXT, size INTEGER, lines INTEGER, head INTEGER,"

@@ -24,6 +24,10 @@ CHECKED = 4096
 """Bytes at the start, and before the end of what was read, by which a journal is known again."""
 
 
+class DamagedIndexError(DataError):
+    """An index is not as it was written, or does not fit its journals; one that is made anew may."""
+
+
 def checks(file: IO[bytes], size: int) -> tuple[int, int]:
     """Checksums of the first bytes, and of the last ones before `size`."""
     file.seek(0)
@@ -49,7 +53,8 @@ def line_at(file: IO[bytes], offset: int, path: Path) -> Line:
     try:
         return sealed_line(file.readline(LONGEST))
     except (ValueError, RecursionError):
-        raise DataError(f"{path} is not as it was when it was indexed", hint="Open the run again.") from None
+        message = f"{path} is not as it was when it was indexed"
+        raise DamagedIndexError(message, hint="Open the run again.") from None
 
 
 def file_name(name: str) -> str:
@@ -100,7 +105,8 @@ def as_data_error(folder: Path) -> Iterator[None]:
     """What the disk, SQLite or an index that another program changed raise, as one line."""
     try:
         yield
-    except (OSError, sqlite3.Error, KeyError, ValueError, TypeError) as error:
-        why = getattr(error, "strerror", None) or error
-        message = f"cannot read the run in {folder}: {why}"
-        raise DataError(message, hint="Delete index.sqlite there if it stays so: it is made anew.") from None
+    except OSError as error:
+        raise DataError(f"cannot read the run in {folder}: {error.strerror or error}") from None
+    except (sqlite3.Error, KeyError, IndexError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        message = f"cannot read the index of the run in {folder}: {error}"
+        raise DamagedIndexError(message, hint="Delete index.sqlite there if it stays so: it is made anew.") from None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from harness.errors import DataError, near
 
-from ._rows import COLUMNS
+from ._rows import COLUMNS, plain
 
 AS_TEXT: Final = (
     "CASE type WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' WHEN 'null' THEN 'null' ELSE CAST(value AS TEXT) END"
@@ -85,8 +85,3 @@ class EpisodeQuery:
         else:
             raise DataError(f"no column {self.sort!r:.80}", hint=near(self.sort[:80], COLUMNS))
         return f"{by} {way} NULLS LAST, position, n", values
-
-
-def plain(text: str) -> str:
-    """The text without lone surrogates, which SQLite does not take."""
-    return text.encode("utf-8", "backslashreplace").decode()

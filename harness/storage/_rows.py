@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .journal import Line
+from .files import finite
+from .journal import Line, outcome_of
 
 COLUMNS: Final = {
     "n": "INTEGER PRIMARY KEY",
@@ -50,6 +51,8 @@ GOALS: Final = ("solved", "success", "score", "correct", "execution", "accuracy"
 """Names of grades and metrics that say so where no goal is known, the first that is there."""
 _SEARCHED = 2000  # characters of answers
 _MOST = 1 << 53
+_MOST_TOKENS = 1 << 40  # of one episode: sums over all episodes stay numbers that SQLite knows
+_DEEPEST = 50  # objects within objects in labels
 
 
 class EpisodeRow:
@@ -64,7 +67,8 @@ class EpisodeRow:
         # An unfinished episode's line has its id only; `condition/case/repeat` is cut where a case has no slash.
         condition, _, rest = name.rpartition("/")[0].rpartition("/")
         repeat = name.rpartition("/")[2]
-        self.values |= {"condition": condition, "case": rest, "repeat": int(repeat) if repeat.isdecimal() else 0}
+        is_number = repeat.isdecimal() and len(repeat) < 16
+        self.values |= {"condition": condition, "case": rest, "repeat": int(repeat) if is_number else 0}
         self.search = name.casefold()
         self.places = array("Q")
         self.ending: int | None = None
@@ -96,12 +100,15 @@ class EpisodeRow:
         """Add one move. Raises `KeyError`, `TypeError`, … for a line of a strange shape, and then changes nothing."""
         values, calls, kind = self.values, line.get("calls", ()), line.get("error_kind")
         added = {"moves": values["moves"] + 1, "calls": values["calls"] + len(calls)}
-        added["rounds"] = max(values["rounds"], line["b"] + 1)
+        added["rounds"] = max(values["rounds"], _place(line["b"]) + 1)
+        _place(line["p"]), _place(line["i"])
         for call in calls:
+            if not isinstance(call["text"], str) or not isinstance(call.get("reasoning"), str | None):
+                raise ValueError("what a model replied is no text")
             for name in ("input_tokens", "output_tokens", "latency"):
                 amount = call.get(name)
                 if amount is not None and 0 <= amount < _MOST:
-                    added[name] = (added.get(name, values[name]) or 0) + amount
+                    added[name] = min((added.get(name, values[name]) or 0) + amount, _MOST_TOKENS)
         if kind == "parse":
             added["parse_failures"] = values["parse_failures"] + 1
         elif kind == "limit":
@@ -115,13 +122,21 @@ class EpisodeRow:
         """Add the end. Raises as `add_move`."""
         labels, numbers, error, limited, value = measured(line, goal)
         outcome, repeat = line.get("outcome") or {}, int(line["repeat"])
-        added = {"finished": 1, "condition": _clean(line["condition"]), "case": _clean(line["case"])}
+        outcome_of(line.get("outcome"))
+        added = {"finished": 1, "condition": plain(line["condition"]), "case": plain(line["case"])}
         added |= {"repeat": repeat if abs(repeat) < _MOST else 0, "labels": labels, "numbers": numbers, "error": error}
         added |= {"limited": limited or self.values["limited"], "value": value}
         said = json.dumps([outcome.get("answers"), outcome.get("group")], ensure_ascii=False)[:_SEARCHED]
-        self.search = _clean("\n".join([self.name, labels, error or "", said])).casefold()
+        self.search = plain("\n".join([self.name, labels, error or "", said])).casefold()
         self.values.update(added)
         self.ending = place
+
+
+def _place(value: Any) -> int:
+    """A number that counts rounds or turns. Raises `ValueError`."""
+    if not isinstance(value, int) or not 0 <= value < _MOST:
+        raise ValueError(f"not the number of a round or turn: {value!r:.80}")
+    return value
 
 
 def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str | None, int, float | None]:
@@ -129,7 +144,8 @@ def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str 
     labels, numbers, error = dict(line["labels"]), dict(line["numbers"]), line["error"]
     grade = line.get("grade") or {}
     value = None if error is not None else _value({**grade, **numbers}, goal)
-    text = None if error is None else _clean(str(error))
+    text = None if error is None else plain(str(error))
+    labels, numbers = finite(labels, _DEEPEST), finite(numbers, _DEEPEST)
     return json.dumps(labels), json.dumps(numbers), text, int(bool(line.get("limited"))), value
 
 
@@ -149,6 +165,18 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _clean(text: str) -> str:
-    """The text without lone surrogates, which no file holds."""
+def row_of(values: Sequence[Any]) -> dict[str, Any]:
+    """The columns of an episode as `RunIndex.page` gives them, with `outcome`. Raises `ValueError` or `TypeError`."""
+    row = dict(zip(COLUMNS, values, strict=True))
+    row["labels"], row["numbers"] = json.loads(row["labels"]), json.loads(row["numbers"])
+    row["finished"], row["limited"] = bool(row["finished"]), bool(row["limited"])
+    value, is_over = row.pop("value"), row["finished"] and row["error"] is None
+    scored = "solved" if value == 1 else "unsolved" if value is not None and 0 <= value < 1 else "unscored"
+    row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"
+    del row["n"], row["position"]
+    return row
+
+
+def plain(text: str) -> str:
+    """The text without lone surrogates, which neither files nor SQLite take."""
     return text.encode("utf-8", "backslashreplace").decode()

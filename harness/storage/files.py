@@ -1,10 +1,13 @@
-"""Files of a run's folder are files themselves: what a symbolic link there points to is not ours to write."""
+"""Files of a run's folder are files themselves: no symbolic links to what is not ours to write, no pipes."""
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +20,24 @@ def no_link(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file as `os.open` does, and as `opener` of `open`; a new one may be read and written as the umask says.
 
     Raises:
-        OSError: a symbolic link stands under its name; and for what `os.open` does.
+        OSError: a symbolic link stands under its name, or what is neither a file nor a device (a pipe would wait for
+            ever); and for what `os.open` does.
     """
     try:
-        return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
+        if error.errno == errno.ENXIO:  # a pipe that nothing reads
+            raise OSError(errno.ENXIO, "it is not a file", str(path)) from None
         raise
+    kind = os.fstat(file).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISCHR(kind)):
+        os.close(file)
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
+    if hasattr(os, "O_NONBLOCK"):
+        os.set_blocking(file, True)
+    return file
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -65,3 +78,18 @@ def json_object(raw: bytes, path: Path, number: int | None = None) -> dict[str, 
         hint = DAMAGED if number else None
         raise DataError("not a JSON object: the file is damaged", place=Place(str(path), number or 1, 1), hint=hint)
     return line
+
+
+def finite(value: Any, deepest: int = 100) -> Any:
+    """The value as JSON knows it: numbers that are not finite are null, and what lies deeper than `deepest` is "…"."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str | int | None):
+        return value
+    if deepest < 0:
+        return "…"
+    if isinstance(value, Mapping):
+        return {str(key): finite(item, deepest - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [finite(item, deepest - 1) for item in value]
+    return str(value)

@@ -18,8 +18,7 @@ import tempfile
 import threading
 import time
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,10 +26,22 @@ from typing import Any, Protocol
 from harness.errors import DataError
 
 from ._database import INDEX, create, inode, opened, same_journals
-from ._lines import FILES, LONGEST, as_data_error, checks, file_name, line_at, lines_at, reason, sealed_line, stamp
-from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery, plain
-from ._rows import COLUMNS, EpisodeRow, Goal, measured
-from ._scan import matching_lines, snippet
+from ._lines import (
+    FILES,
+    LONGEST,
+    DamagedIndexError,
+    as_data_error,
+    checks,
+    file_name,
+    line_at,
+    lines_at,
+    reason,
+    sealed_line,
+    stamp,
+)
+from ._query import AS_TEXT, FILTERS, OUTCOMES, EpisodeQuery
+from ._rows import COLUMNS, EpisodeRow, Goal, measured, plain, row_of
+from ._scan import TurnNumbers, matching_lines, snippet
 from .files import json_object, no_link
 from .journal import Line, journals
 from .pending import PendingFailures
@@ -39,7 +50,9 @@ __all__ = [
     "FILTERS",
     "INDEX",
     "OUTCOMES",
+    "ClosedIndexError",
     "Damage",
+    "DamagedIndexError",
     "EpisodeQuery",
     "Goal",
     "IndexedEpisode",
@@ -51,6 +64,10 @@ _FLUSH = 2000  # finished episodes that are written at once
 _MOST_OPEN = 20_000  # episodes in memory
 _NOTED = 100  # damaged lines that are kept
 _LISTED = ", ".join(f'"{name}"' for name in COLUMNS)
+
+
+class ClosedIndexError(DataError):
+    """An index was closed."""
 
 
 class OnProgress(Protocol):
@@ -118,6 +135,7 @@ class RunIndex:
         self.folder, self.key, self.goal = folder, f"{key} {goal}", goal
         self._lock = threading.RLock()
         self._file, self._inode = folder / INDEX, -1
+        self._is_closed = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._rows: dict[str, EpisodeRow] = {}  # what has changed and is not yet in the file
         self._finished = self._last = 0  # of these rows, how many have ended; the number of the newest
@@ -137,11 +155,26 @@ class RunIndex:
         return db
 
     def close(self) -> None:
-        """Close the file; the index is of no use after that."""
+        """Close the file; all that is asked after that raises `ClosedIndexError`."""
         with self._lock:
+            self._is_closed = True
             self._db.close()
             if self._temporary is not None:
                 self._temporary.cleanup()
+
+    def forget(self) -> None:
+        """Close the file and delete it: the next index is made anew."""
+        with self._lock:
+            self.close()
+            with contextlib.suppress(OSError):
+                self._file.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _open_still(self) -> Iterator[None]:
+        with self._lock, as_data_error(self.folder):
+            if self._is_closed:
+                raise ClosedIndexError(f"the index of {self.folder} was closed")
+            yield
 
     # ------------------------------------------------------------------------------------------- reading journals
 
@@ -151,7 +184,7 @@ class RunIndex:
         Raises:
             DataError: the journals cannot be read, or are no longer those that were indexed.
         """
-        with self._lock, as_data_error(self.folder):
+        with self._open_still():
             if self._inode != inode(self._file):  # deleted, or made anew by another process
                 self._db.close()
                 self._db = self._open()
@@ -320,7 +353,8 @@ class RunIndex:
     def metrics(self) -> list[str]:
         """The names of all numbers, in the order of the spec."""
         rows = self._once("SELECT numbers FROM episodes WHERE finished GROUP BY condition")
-        return list(dict.fromkeys(name for (numbers,) in rows for name in json.loads(numbers)))
+        with as_data_error(self.folder):
+            return list(dict.fromkeys(name for (numbers,) in rows for name in json.loads(numbers)))
 
     def conditions(self) -> list[str]:
         """The conditions, in the order of the plan or of their first episodes."""
@@ -337,7 +371,8 @@ class RunIndex:
         order, by = query.order()
         page = f"SELECT {_LISTED} FROM episodes{where} ORDER BY {order} LIMIT ? OFFSET ?"
         rows = self._all(page, (*values, *by, max(0, min(query.limit, 200)), max(0, min(query.offset, 1 << 40))))
-        return total, [_row(row) for row in rows]
+        with as_data_error(self.folder):
+            return total, [row_of(row) for row in rows]
 
     def episode(self, name: str) -> IndexedEpisode | None:
         """One episode; None if the journals have no line of it."""
@@ -347,13 +382,15 @@ class RunIndex:
             here = (values[2], values[0])
             [before] = self._all(f"SELECT (SELECT id {order} < (?, ?) ORDER BY position DESC, n DESC LIMIT 1)", here)
             [after] = self._all(f"SELECT (SELECT id {order} > (?, ?) ORDER BY position, n LIMIT 1)", here)
-            return IndexedEpisode(_row(values), array("Q", places), ending, self._names(), before[0], after[0])
+            with as_data_error(self.folder):
+                return IndexedEpisode(row_of(values), array("Q", places), ending, self._names(), before[0], after[0])
         return None
 
     def places(self, name: str) -> array[int]:
         """Places of an episode's moves; none if there is no such episode."""
         found = self._all("SELECT places FROM episodes JOIN details USING (n) WHERE id = ?", (plain(name),))
-        return array("Q", found[0][0] if found else b"")
+        with as_data_error(self.folder):
+            return array("Q", found[0][0] if found else b"")
 
     def lines(self, places: Iterable[int]) -> Iterator[Line]:
         """The lines at these places. Raises `DataError` where one is not as it was written."""
@@ -364,7 +401,7 @@ class RunIndex:
 
     def _once(self, query: str) -> list[Any]:
         """The rows of a query over all episodes, remembered until the index changes."""
-        with self._lock, as_data_error(self.folder):
+        with self._open_still():
             state = (self._db.execute("PRAGMA data_version").fetchone(), self._db.total_changes)
             if self._known[0] != state:
                 self._known = (state, {})
@@ -373,7 +410,7 @@ class RunIndex:
             return list(self._known[1][query])
 
     def _all(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        with self._lock, as_data_error(self.folder):
+        with self._open_still():
             return self._db.execute(query, tuple(values)).fetchall()
 
     def search(self, text: str, most: int = 50, seconds: float = 3.0) -> tuple[list[SearchHit], bool]:
@@ -385,7 +422,7 @@ class RunIndex:
             seconds: how long to look.
         """
         hits: list[SearchHit] = []
-        until, numbers = time.monotonic() + seconds, _TurnNumbers(self)
+        until, numbers = time.monotonic() + seconds, TurnNumbers(self)
         if not text:
             return hits, True
         for number, name in self._all("SELECT file, name FROM journals ORDER BY file"):
@@ -402,35 +439,5 @@ class RunIndex:
         return hits, True
 
 
-class _TurnNumbers:
-    """Numbers turns as they were played: by batch, then by place in it. Remembers the last episode."""
-
-    def __init__(self, index: RunIndex) -> None:
-        self._index, self._name = index, ""
-        self._places: frozenset[int] = frozenset()
-        self._batches: Counter[int] = Counter()
-
-    def of(self, line: Line, place: int) -> int | None:
-        """The turn's number from 0; None for a move that does not count."""
-        if line["e"] != self._name:
-            self._name, self._places = line["e"], frozenset(self._index.places(line["e"]))
-            turns = {(move["b"], move["p"]) for move in self._index.lines(sorted(self._places))}
-            self._batches = Counter(batch for batch, _ in turns)
-        if place not in self._places:
-            return None
-        return sum(count for batch, count in self._batches.items() if batch < line["b"]) + int(line["p"])
-
-
 def _ignore(done: int, of: int) -> None:
     """Nothing is shown."""
-
-
-def _row(values: Sequence[Any]) -> dict[str, Any]:
-    row = dict(zip(COLUMNS, values, strict=True))
-    row["labels"], row["numbers"] = json.loads(row["labels"]), json.loads(row["numbers"])
-    row["finished"], row["limited"] = bool(row["finished"]), bool(row["limited"])
-    value, is_over = row.pop("value"), row["finished"] and row["error"] is None
-    scored = "solved" if value == 1 else "unsolved" if value is not None and 0 <= value < 1 else "unscored"
-    row["outcome"] = scored if is_over else "failed" if row["error"] is not None else "unfinished"
-    del row["n"], row["position"]
-    return row

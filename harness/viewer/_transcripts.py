@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from harness.api import Completion
+from harness.storage.files import finite
 from harness.view_api import RecordedTurn, Transcript
 
 LONGEST: Final = 20_000
@@ -122,7 +123,7 @@ def dumped(value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False, default=_known)
     except (ValueError, TypeError, RecursionError):
-        return json.dumps(_finite(value, 0), allow_nan=False)
+        return json.dumps(finite(value), allow_nan=False)
 
 
 def _known(value: Any) -> Any:
@@ -131,20 +132,6 @@ def _known(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     return list(value) if isinstance(value, tuple | list | Iterator) else str(value)
-
-
-def _finite(value: Any, depth: int) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, str | int | None):
-        return value
-    if depth > 100:
-        return "…"
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_finite(item, depth + 1) for item in value]
-    return str(value)
 
 
 def part_of(turn: RecordedTurn, part: str) -> str | None:
