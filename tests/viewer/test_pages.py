@@ -124,6 +124,7 @@ def test_addresses_that_lead_nowhere_say_what_to_do(page: Page) -> None:
     for hash, words in (
         ("#/nowhere", "There is no such page"),
         ("#/runs/none", "no such run"),
+        ("#/runs/%", "no such run"),
         ("#/runs/silo_quick/episode?id=none", "no episode"),
     ):
         page.goto(f"/{hash}")
@@ -143,6 +144,25 @@ def test_runs_are_sorted_and_filtered(page: Page) -> None:
     expect(names).to_have_text(["dpbench_quick"])
     page.get_by_role("searchbox").fill("no such thing")
     expect(page.locator(".state")).to_contain_text("No run matches")
+
+
+def test_a_reader_comes_back_to_the_list_as_it_was(page: Page) -> None:
+    page.goto("/")
+    page.get_by_role("searchbox").fill("darkforest")
+    expect(page.locator("tbody th")).to_have_text(["darkforest_quick"])
+    page.locator("tbody th a").press("Enter")
+    page.get_by_label("Any method").select_option("vote")
+    cells = page.locator("td[data-title=method]")
+    expect(cells.first).to_have_text("vote")
+    count = cells.count()
+    page.locator("table.list tbody a").first.press("Enter")
+    expect(page.locator("output")).to_have_text("start")
+    expect(page.locator("#main")).to_be_focused()  # the link is gone: Tab goes on in the page
+    page.keyboard.press("u")
+    expect(page.get_by_label("Any method")).to_have_value("vote")
+    expect(cells).to_have_text(["vote"] * count)
+    page.keyboard.press("u")
+    expect(page.locator("tbody th")).to_have_text(["darkforest_quick"])
 
 
 def test_episodes_are_filtered_searched_and_paged(page: Page, url: str) -> None:
@@ -391,9 +411,14 @@ def test_a_live_run_updates_and_keeps_the_readers_place(page: Page, folder: Path
     with going(folder, "live") as gate:
         row = page.locator("tbody tr", has_text="live")
         expect(row).to_contain_text("running")
-        row.get_by_role("link").click()
+        row.get_by_role("link").focus()
+        other = page.locator("tbody tr", has_text="silo_quick").element_handle()
+        gate.let(2)  # some moves: the list is drawn again
+        expect(row.get_by_role("link")).to_be_focused()
+        assert other.is_visible()  # rows without news are not drawn again
+        row.get_by_role("link").press("Enter")
         expect(page.locator("h1")).to_contain_text("running")
-        gate.let(6)  # the first round of both
+        gate.let(4)  # the first round of both
         opened = page.locator("table.list tbody a").first
         opened.click()
         expect(page.locator(".going")).to_be_visible()

@@ -83,6 +83,33 @@ export function said(text, properties = {}) {
   return h("bdi", properties, text);
 }
 
+/** A name, which breaks between its words where it is long. */
+export function name(text) {
+  const parts = text.split(/(?<=[-_/=,:])/);
+  return h(
+    "bdi",
+    {},
+    parts.map((part, i) => [i > 0 && document.createElement("wbr"), part]),
+  );
+}
+
+/** A wide thing that scrolls by itself, with a sign at its edge where it goes on. `onWidth(box)`: its width changed. */
+export function scroller(content, onWidth = () => {}) {
+  const box = h("div", { class: "scroll" }, content);
+  let width = null;
+  const look = () =>
+    box.classList.toggle("more", Math.ceil(box.scrollLeft + box.clientWidth) + 2 < box.scrollWidth);
+  const watching = new ResizeObserver(() => {
+    if (width !== box.clientWidth) onWidth(box);
+    width = box.clientWidth;
+    look();
+  });
+  watching.observe(box);
+  watching.observe(content);
+  box.addEventListener("scroll", look, { passive: true });
+  return box;
+}
+
 export function number(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   if (Array.isArray(value)) return `${number(value[0])} / ${number(value[1])}`;

@@ -6,6 +6,7 @@ import { conversation } from "./conversation.js";
 import { drawBars, drawFacts, drawSheets } from "./panels.js";
 import { Picture } from "./picture.js";
 import { link } from "./episodes.js";
+import { back } from "./places.js";
 import { Playback } from "./playback.js";
 import { drawHead, drawResult } from "./result.js";
 import { whole } from "./scenes.js";
@@ -363,7 +364,7 @@ class EpisodePage {
       "[": other(() => this.data.previous),
       "]": other(() => this.data.next),
       u: () => {
-        location.hash = `#/runs/${encodeURIComponent(this.run)}`;
+        location.hash = back(`#/runs/${encodeURIComponent(this.run)}`);
       },
     };
   }

@@ -1,7 +1,8 @@
 // The episodes of a run: filters, search in ids and in what was said, pages.
 
 import { get } from "./api.js";
-import { badge, h, loading, number, plural, said, set, state } from "./dom.js";
+import { badge, h, loading, name as named, number, plural, said, scroller, set, state } from "./dom.js";
+import { move } from "./places.js";
 
 const PAGE = 50;
 const BUILT_IN = new Set(["rounds", "calls", "tokens_output", "parse_failures"]); // columns of their own
@@ -89,7 +90,7 @@ export function episodeList(section, data, run, query, signal) {
   }
   function address() {
     const kept = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
-    history.replaceState(null, "", `#/runs/${encodeURIComponent(run)}${kept.size ? `?${kept}` : ""}`);
+    move(`#/runs/${encodeURIComponent(run)}${kept.size ? `?${kept}` : ""}`);
   }
   function change(name, value) {
     asked = { ...asked, [name]: value, offset: "" };
@@ -188,15 +189,15 @@ export function episodeList(section, data, run, query, signal) {
           h(
             "a",
             { href: link(run, row.id), data: { keep: row.id } },
-            said(row.case),
+            named(row.case),
             row.repeat ? ` #${row.repeat}` : "",
           ),
       ],
       ["", "Outcome", (row) => badge(row.outcome, row.error)],
       ...(labels.length || data.conditions.length < 2
         ? []
-        : [["condition", "condition", (row) => said(row.condition)]]),
-      ...labels.map((name) => [`labels.${name}`, name, (row) => said(String(row.labels[name] ?? "–"))]),
+        : [["condition", "condition", (row) => named(row.condition)]]),
+      ...labels.map((name) => [`labels.${name}`, name, (row) => named(String(row.labels[name] ?? "–"))]),
       ...metrics.map((name) => [`numbers.${name}`, name, (row) => number(row.numbers?.[name]), true]),
       ["rounds", "Rounds", (row) => number(row.rounds), true],
       ["calls", "Calls", (row) => number(row.calls), true],
@@ -216,6 +217,7 @@ export function episodeList(section, data, run, query, signal) {
         {
           scope: "col",
           class: right && "right",
+          data: { key },
           "aria-sort": asked.sort === key ? (down ? "descending" : "ascending") : null,
         },
         h("button", { type: "button", class: "sort", data: { keep: `sort ${key}` }, on: { click: turnAround } }, title),
@@ -225,27 +227,24 @@ export function episodeList(section, data, run, query, signal) {
       h(
         "tr",
         {},
-        columns.map(([, title, cell, right], i) =>
+        columns.map(([key, title, cell, right], i) =>
           h(
             i ? "td" : "th",
-            { scope: i ? null : "row", class: right && "right", data: { title } },
+            { scope: i ? null : "row", class: right && "right", data: { title, key } },
             cell(row),
             !i && row.error && h("p", { class: "problem" }, row.error.slice(0, 200)),
           ),
         ),
       ),
     );
-    return h(
-      "div",
-      { class: "scroll" },
-      h(
-        "table",
-        { class: "list cards" },
-        h("caption", { class: "hidden" }, "Episodes"),
-        h("thead", {}, h("tr", {}, head)),
-        h("tbody", {}, lines),
-      ),
+    const all = h(
+      "table",
+      { class: "list cards" },
+      h("caption", { class: "hidden" }, "Episodes"),
+      h("thead", {}, h("tr", {}, head)),
+      h("tbody", {}, lines),
     );
+    return scroller(all, (box) => fit(box, asked.sort));
   }
   function pager(total) {
     const at = Number(asked.offset || 0);
@@ -290,6 +289,16 @@ export function episodeList(section, data, run, query, signal) {
       load();
     },
   };
+}
+
+const LEAST = ["parse_failures", "calls", "rounds"]; // an episode's own page has them, too
+
+/** Hide columns that matter least, but not the one that sorts, until the others fit. */
+function fit(box, sort) {
+  const cells = (key) => box.querySelectorAll(`[data-key="${key}"]`);
+  for (const key of LEAST) for (const cell of cells(key)) cell.hidden = false;
+  for (const key of LEAST)
+    if (key !== sort && box.scrollWidth > box.clientWidth) for (const cell of cells(key)) cell.hidden = true;
 }
 
 /** The address of an episode. */

@@ -4,6 +4,7 @@ import { Failure } from "./api.js";
 import { h, said, set, state } from "./dom.js";
 import { closeHelp, showHelp } from "./help.js";
 import { episodePage } from "./episode.js";
+import { back, keep } from "./places.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
 
@@ -11,19 +12,30 @@ const main = document.getElementById("main");
 const crumbs = document.getElementById("crumbs");
 let page = { leave() {}, keys: {} };
 let leaving = new AbortController();
-let place = "";
+let place = null;
 
 /** The address as {path, query}. */
 function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  return { path: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+  return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
+}
+
+/** A part of an address; one that a reader mistyped leads to an error page. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 async function show() {
   const { path, query } = route();
   if (location.hash === "#main") return main.focus();
+  if (path[2] !== "episode") keep(location.hash || "#/");
   const here = `${path.join("/")}?${query.get("id") || ""}`;
   if (here === place && page.update) return page.update(query);
+  const first = place === null;
   page.leave?.();
   leaving.abort();
   leaving = new AbortController();
@@ -36,8 +48,9 @@ async function show() {
   if (!make) return set(main, state("There is no such page.", null, h("p", {}, h("a", { href: "#/" }, "All runs"))));
   try {
     const made = await make(main, { run, query, signal });
-    if (!signal.aborted) page = { keys: {}, ...made };
-    else made?.leave?.();
+    if (signal.aborted) return made?.leave?.();
+    page = { keys: {}, ...made };
+    if (!first && document.activeElement === document.body) main.focus({ preventScroll: true }); // the link is gone
   } catch (error) {
     if (error.name === "AbortError" || signal.aborted) return;
     if (!(error instanceof Failure)) console.error(error);
@@ -47,7 +60,7 @@ async function show() {
         type: "button",
         on: {
           click: () => {
-            place = "";
+            place = null;
             show();
           },
         },
@@ -62,8 +75,9 @@ async function show() {
 }
 
 function trail(run, episode) {
-  const parts = [["Runs", "#/"]];
-  if (run) parts.push([run.replaceAll(":", "/"), `#/runs/${encodeURIComponent(run)}`]);
+  const parts = [["Runs", back("#/")]];
+  const list = `#/runs/${encodeURIComponent(run)}`;
+  if (run) parts.push([run.replaceAll(":", "/"), episode ? back(list) : list]);
   if (episode) parts.push([episode, location.hash]);
   document.title = [
     ...parts

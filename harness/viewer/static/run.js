@@ -3,6 +3,7 @@
 import { get, watch } from "./api.js";
 import { badge, duration, h, loading, number, plural, said, set, when } from "./dom.js";
 import { OUTCOMES, episodeList } from "./episodes.js";
+import { back } from "./places.js";
 import { table } from "./tables.js";
 
 export async function runPage(main, { run, query, signal }) {
@@ -56,7 +57,7 @@ export async function runPage(main, { run, query, signal }) {
     keys: {
       "/": () => document.getElementById("episode-search").focus(),
       u: () => {
-        location.hash = "#/";
+        location.hash = back("#/");
       },
     },
   };

@@ -1,12 +1,13 @@
 // All runs below the folder: what was run, how it stands, what it came to.
 
 import { get } from "./api.js";
-import { badge, duration, h, loading, number, plural, said, set, state, when } from "./dom.js";
+import { badge, duration, h, loading, name, number, plural, said, scroller, set, state, when } from "./dom.js";
+import { move } from "./places.js";
 
 const COLUMNS = [
-  ["name", "Run", (run) => h("a", { href: `#/runs/${encodeURIComponent(run.id)}` }, said(run.name))],
-  ["spec", "Spec", (run) => said(run.spec ?? "–")],
-  ["model", "Model", (run) => said(run.model ?? "–")],
+  ["name", "Run", (run) => h("a", { href: `#/runs/${encodeURIComponent(run.id)}`, data: { keep: run.id } }, name(run.name))],
+  ["spec", "Spec", (run) => name(run.spec ?? "–")],
+  ["model", "Model", (run) => name(run.model ?? "–")],
   ["status", "Status", (run) => badge(run.status, run.problem)],
   ["headline", "Headline", (run) => headline(run.headline), true],
   ["episodes", "Episodes", (run) => progress(run), true],
@@ -20,24 +21,47 @@ export async function runsPage(main, { query, signal }) {
   let data = await get("runs", {}, { signal });
   let sort = query.get("sort") || "start";
   let down = query.get("desc") !== "0";
-  let wanted = "";
-  const list = h("div", { class: "scroll" });
+  let wanted = query.get("q") ?? "";
+  const list = h("div", {});
+  const drawn = new Map(); // the rows of each run
   const find = h("input", {
     type: "search",
     placeholder: "Filter by name, spec, model or status",
     "aria-label": "Filter runs",
     on: {
       input: () => {
-        wanted = find.value.toLowerCase();
-        draw();
+        wanted = find.value;
+        turned();
       },
     },
   });
+  find.value = wanted;
   const count = h("p", { class: "muted", role: "status" });
+  const heads = COLUMNS.map(([key, title, , right]) => {
+    const turn = () => {
+      down = sort === key ? !down : right === true;
+      sort = key;
+      turned();
+    };
+    return h(
+      "th",
+      { scope: "col", class: right && "right" },
+      h("button", { type: "button", class: "sort", on: { click: turn } }, title),
+    );
+  });
+  const body = h("tbody", {});
+  const table = scroller(h("table", { class: "list cards" }, h("thead", {}, h("tr", {}, heads)), body));
+
+  function turned() {
+    const asked = { q: wanted, sort: sort === "start" ? "" : sort, desc: down ? "" : "0" };
+    const kept = new URLSearchParams(Object.entries(asked).filter(([, text]) => text));
+    move(kept.size ? `#/?${kept}` : "#/");
+    draw();
+  }
 
   function draw() {
     const kept = data.runs.filter((run) =>
-      [run.name, run.spec, run.model, run.status].join(" ").toLowerCase().includes(wanted),
+      [run.name, run.spec, run.model, run.status].join(" ").toLowerCase().includes(wanted.toLowerCase()),
     );
     kept.sort((one, other) => compare(value(one, sort), value(other, sort)) * (down ? -1 : 1));
     set(count, plural(kept.length, "run"), kept.length < data.runs.length && ` of ${number(data.runs.length)}`);
@@ -51,38 +75,43 @@ export async function runsPage(main, { query, signal }) {
         ),
       );
     if (!kept.length) return set(list, state("No run matches.", "Clear the filter to see all runs."));
-    const head = COLUMNS.map(([key, title, , right]) => {
-      const turn = () => {
-        down = sort === key ? !down : right === true;
-        sort = key;
-        draw();
-      };
-      return h(
-        "th",
-        {
-          scope: "col",
-          class: right && "right",
-          "aria-sort": sort === key ? (down ? "descending" : "ascending") : null,
-        },
-        h("button", { type: "button", class: "sort", on: { click: turn } }, title),
-      );
+    COLUMNS.forEach(([key], i) => {
+      if (key === sort) heads[i].setAttribute("aria-sort", down ? "descending" : "ascending");
+      else heads[i].removeAttribute("aria-sort");
     });
-    const cell =
-      (run) =>
-      ([key, title, draw_, right], i) =>
-        h(
-          i ? "td" : "th",
-          { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } },
-          draw_(run),
-        );
-    const note = (run) =>
-      run.problem &&
-      h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, run.problem)));
-    const rows = kept.map((run) => [
-      h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell(run))),
-      note(run),
-    ]);
-    set(list, h("table", { class: "list cards" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
+    arrange(kept.flatMap(rows));
+    if (list.firstChild !== table) set(list, table);
+  }
+
+  /** The rows of a run: the same ones as long as it stays as it is. */
+  function rows(run) {
+    const text = JSON.stringify(run);
+    if (drawn.get(run.id)?.text === text) return drawn.get(run.id).nodes;
+    const cell = ([key, title, draw_, right], i) =>
+      h(
+        i ? "td" : "th",
+        { class: `${right ? "right " : ""}of-${key}`, scope: i ? null : "row", data: { title } },
+        draw_(run),
+      );
+    const nodes = [h("tr", { class: run.problem ? "noted" : null }, COLUMNS.map(cell))];
+    if (run.problem)
+      nodes.push(
+        h("tr", { class: "note" }, h("td", { colspan: COLUMNS.length }, h("p", { class: "problem" }, run.problem))),
+      );
+    drawn.set(run.id, { text, nodes });
+    return nodes;
+  }
+
+  /** Put rows in order. Those that stay are not touched: they keep the focus and what is selected. */
+  function arrange(nodes) {
+    const focused = body.contains(document.activeElement) && document.activeElement.dataset.keep;
+    const wanted_ = new Set(nodes);
+    for (const row of [...body.children]) if (!wanted_.has(row)) row.remove();
+    nodes.forEach((node, i) => {
+      if (body.children[i] !== node) body.insertBefore(node, body.children[i] ?? null);
+    });
+    if (focused && document.activeElement === document.body)
+      body.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   }
 
   set(

@@ -1,6 +1,6 @@
 // A finished table as the report shows it: its texts are made by the server (`grid`), with all rounding and marks.
 
-import { h, said } from "./dom.js";
+import { h, said, scroller } from "./dom.js";
 
 export function table(data) {
   const { header, body, names, best = [] } = data.grid;
@@ -46,9 +46,7 @@ export function table(data) {
   );
   const notes = (data.notes || []).map((note) => h("li", {}, said(note)));
   return [
-    h(
-      "div",
-      { class: "scroll" },
+    scroller(
       h(
         "table",
         { class: "numbers" },
