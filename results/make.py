@@ -20,6 +20,7 @@ from harness.config import resolve, spec
 from harness.config.project import Project, find
 from harness.evaluation import execute
 from harness.report import RunScores, Standings, leaderboard, render, standings
+from harness.report.standings import Role
 from harness.runtime.options import Options
 from harness.tables import Cell, Column, HeadlineSpec, Row, Table
 
@@ -47,33 +48,34 @@ QUICK = tuple(name for name in SPECS if name.endswith("_quick") and name != "dar
 """Parts of other specs: they have a file, and no row on the page over all."""
 MOST = 40
 """Rows of a table; longer ones stay out of the files."""
-ENDS = ("floor", "ceiling")
+ENDS: tuple[Role, ...] = ("floor", "ceiling")
+KEPT = ("model", "value", "low", "high", "n")
 INDEX = "README.md"
 
 
-def players(name: str, data: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """(role, policy) of everyone who plays a spec: floor, ceiling, others; its own baseline if it names neither."""
+def players(name: str, data: Mapping[str, Any]) -> list[tuple[Role, Any]]:
+    """(role, policy) of all that play a spec: floor, ceiling, others; its own baseline if it names neither."""
     headline = data.get("headline", {})
-    roles = [(role, headline[role]) for role in ("floor", "ceiling") if role in headline]
-    others = [("model", policy) for policy in SPECS[name]]
+    roles: list[tuple[Role, Any]] = [(role, headline[role]) for role in ENDS if role in headline]
+    others: list[tuple[Role, Any]] = [("model", policy) for policy in SPECS[name] if policy not in headline.values()]
     return [*roles, *others] if roles or others else [("model", data["baseline"])]
 
 
-def board(name: str, project: Project, work: Path) -> tuple[Standings, list[Table], dict[str, str]]:
-    """A spec's standings, its tables, and who is floor and ceiling. All of its players play in `work`."""
+def board(name: str, project: Project, work: Path) -> tuple[Standings, list[Table]]:
+    """A spec's standings, with floor and ceiling named, and its tables. All of its players play in `work`."""
     loaded = spec.load(name, project)
     runs: list[RunScores] = []
-    roles: dict[str, str] = {}
+    ends: list[tuple[Role, RunScores]] = []
     for role, policy in players(name, loaded.data):
         plan = resolve.plan(resolve.with_baseline(loaded, policy), project)
         played = execute(plan, Options(output_path=work / f"{name}-{len(runs)}"))
         meta = {**played.meta, "run": f"{name}-{plan.model}"}
         runs.append(RunScores(meta, played.scores, played.table_specs, played.metrics, {}, played.headline))
-        roles[role] = plan.model
-    ranked = standings(runs)
+        ends += [(role, runs[-1])] if role in ENDS else []
+    ranked = standings(runs, ends)
     tables = [table for table in leaderboard(runs) if not table.figure and _has_numbers(table)]
     tables = [table for table in tables if len(table.rows) <= MOST]
-    return ranked, tables, roles
+    return ranked, tables
 
 
 def _has_numbers(table: Table) -> bool:
@@ -82,7 +84,7 @@ def _has_numbers(table: Table) -> bool:
 
 def files(name: str, project: Project, work: Path) -> Iterator[tuple[str, str]]:
     """(file name, content) of a spec's leaderboard."""
-    ranked, tables, roles = board(name, project, work)
+    ranked, tables = board(name, project, work)
     shown = [ranked.table(), *tables]
     yield f"{name}.md", f"# {name}\n\n" + "\n\n".join(render(table, "markdown") for table in shown)
     rows = [
@@ -90,11 +92,11 @@ def files(name: str, project: Project, work: Path) -> Iterator[tuple[str, str]]:
         for row in ranked.rows
     ]
     headline = ranked.headline
-    ends = {role: next(row for row in rows if row["model"] == roles[role]) for role in ENDS if role in roles}
-    document = {
+    ends = {str(row.end): entry for row, entry in zip(ranked.rows, rows, strict=True)}
+    document: dict[str, Any] = {
         "spec": name,
         "headline": {"metric": headline.metric, "title": headline.table.title, "better": headline.better},
-        **{role: {key: row[key] for key in ("model", "value", "low", "high", "n")} for role, row in ends.items()},
+        **{role: {key: ends[role][key] for key in KEPT} for role in ENDS if role in ends},
         "standings": rows,
     }
     yield f"{name}.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -173,13 +175,13 @@ def make(names: Sequence[str], folder: Path, project: Project) -> list[str]:
     return written
 
 
-def differences(names: Sequence[str], project: Project) -> list[str]:
-    """What the committed files of these specs and the page over all have that the code does not give now, as a diff."""
+def differences(names: Sequence[str], project: Project, folder: Path = FOLDER) -> list[str]:
+    """What a folder's files of these specs and its page over all have that the code does not give now, as a diff."""
     lines: list[str] = []
-    with tempfile.TemporaryDirectory() as made:
-        for file in make(names, Path(made), project):
-            lines += _diff(FOLDER / file, (Path(made) / file).read_text("utf-8"))
-    return lines + _diff(FOLDER / INDEX, index(FOLDER, project))
+    with tempfile.TemporaryDirectory() as fresh:
+        for file in make(names, Path(fresh), project):
+            lines += _diff(folder / file, (Path(fresh) / file).read_text("utf-8"))
+    return lines + _diff(folder / INDEX, index(folder, project))
 
 
 def _diff(file: Path, now: str) -> list[str]:

@@ -13,6 +13,7 @@ from harness.cli.output import published, readable, show, tables_named
 from harness.config import resolve
 from harness.config.plan import QUESTIONS
 from harness.config.project import find
+from harness.config.spec import Spec, load
 from harness.errors import DataError, UserError, near
 from harness.evaluation import Run, execute, run_folder
 from harness.report import Comparable, RunScores, Standings, comparison, grouped, overall, standings
@@ -42,13 +43,17 @@ def leaderboard(options: argparse.Namespace) -> int:
     boards, sections = [], list[tuple[Run, Standings, list[Table]]]()
     for group in groups:
         run = runs[id(group.runs[0])]
-        name = group.runs[0].spec if group in main else f"{group.runs[0].spec}, digest {run.meta['spec_digest'][:8]}"
+        ahead = main[group.runs[0].spec]
+        name = group.runs[0].spec + ("" if group is ahead else f", digest {run.meta['spec_digest'][:8]}")
         baselines = _baselines(run, group) if options.with_baselines else ()
         papers = run.compared(figures)
-        board = standings(group.runs, baselines, name, papers)
-        if group.reason:
-            board = replace(board, notes=(f"Apart: {group.reason}.", *board.notes))
-        boards += [board] if group in main else []
+        board = replace(standings(group.runs, baselines, name, papers), part=_part(run.spec))
+        if board.part:
+            board = replace(board, notes=(f"Not the whole benchmark: {board.part}.", *board.notes))
+        if group is ahead:
+            boards.append(board)
+        elif conflict := ahead.conflict(group.runs[0]):
+            board = replace(board, notes=(f"Apart: {conflict[0]}.", *board.notes))
         sections.append((run, board, merge(group.runs, papers)))
     _print(sections, boards, options)
     for line in apart:
@@ -216,23 +221,40 @@ def _groups(runs: Sequence[RunScores], refuse: bool) -> list[Comparable]:
         DataError: saying why two of them are not.
     """
     groups = grouped(runs)
-    if refuse and (apart := next((group for group in groups if group.reason), None)):
-        merge([run for run in runs if run.spec == apart.runs[0].spec])
+    specs = [group.runs[0].spec for group in groups]
+    if refuse and (several := next((spec for spec in specs if specs.count(spec) > 1), None)):
+        merge([run for run in runs if run.spec == several])
     return groups
 
 
-def _main_groups(groups: Sequence[Comparable]) -> list[Comparable]:
-    """For each spec the group of most runs, then of most episodes: it stands on the page over all benchmarks."""
+def _main_groups(groups: Sequence[Comparable]) -> dict[str, Comparable]:
+    """Spec → its group of most episodes a model, then of most runs: it stands on the page over all benchmarks."""
     main: dict[str, Comparable] = {}
     for group in groups:
         name = group.runs[0].spec
         if name not in main or _weight(group) > _weight(main[name]):
             main[name] = group
-    return [group for group in groups if group in main.values()]
+    return main
 
 
 def _weight(group: Comparable) -> tuple[int, int]:
-    return len(group.runs), max(len(run.scores) for run in group.runs)
+    return max(len(run.scores) // max(len(run.models), 1) for run in group.runs), len(group.runs)
+
+
+def _part(ran: Spec) -> str | None:
+    """What of the project's spec of that name was run, where it is not all of it."""
+    limit = ran.get("limit")
+    parts = [f"at most {limit} case{'s' * (limit > 1)} per condition"] if limit else []
+    try:
+        whole = load(ran.name, find())
+        played, every = ({variant.id for variant in spec.variants()} for spec in (ran, whole))
+        parts = [] if limit == whole.get("limit") else parts
+        parts += [f"{len(played)} of {len(every)} conditions"] if played < every else []
+        if (few := int(ran.get("repeats") or 1)) < (all_of_them := int(whole.get("repeats") or 1)):
+            parts.append(f"{few} of {all_of_them} repeats")
+    except UserError:
+        pass  # the spec is from elsewhere: what it was is not known
+    return ", ".join(parts) or None
 
 
 def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:

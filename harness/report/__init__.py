@@ -3,10 +3,11 @@ sent messages to whom."""
 
 from .html import page
 from .leaderboard import Comparable, RunScores, grouped, leaderboard
+from .overall import overall
 from .plots import draw
 from .published import against, load_published
 from .render import FORMATS, render
-from .standings import Standings, overall, standings
+from .standings import Standings, standings
 
 __all__ = [
     "FORMATS",

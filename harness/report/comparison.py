@@ -164,9 +164,8 @@ def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
 
     compare("model", a.run.get("model"), b.run.get("model"))
     facts = [side.run.get("identity") or {} for side in (a, b)]
-    flat = [_flat({key: value for key, value in side.spec.data.items() if key not in _UNNAMED}) for side in (a, b)]
-    for path in dict.fromkeys([*flat[0], *flat[1]]):
-        compare(path, flat[0].get(path), flat[1].get(path))
+    for path, values in spec_changes(a.spec.data, b.spec.data).items():
+        compare(path, *values)
     sampling = [_flat(side.run.get("generation_kwargs") or {}) for side in (a, b)]
     for path in dict.fromkeys([*sampling[0], *sampling[1]]):
         compare(f"generation_kwargs.{path}", sampling[0].get(path), sampling[1].get(path))
@@ -188,6 +187,19 @@ def _recorded(a: Side, b: Side) -> dict[str, tuple[str, str]]:
     for name in dict.fromkeys([*versions[0], *versions[1]]):
         compare(f"version of {name}", versions[0].get(name), versions[1].get(name))
     return lines
+
+
+def spec_changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Dotted path → its values in the two specs' data, where what they ask or how they play it differs."""
+    flat = [_flat({key: value for key, value in data.items() if key not in _UNNAMED}) for data in (one, other)]
+    both = {path: (flat[0].get(path), flat[1].get(path)) for path in dict.fromkeys([*flat[0], *flat[1]])}
+    return {path: values for path, values in both.items() if values[0] != values[1]}
+
+
+def in_words(changes: Mapping[str, tuple[Any, Any]], most: int = 4) -> str:
+    """`task.size 25 → 1; limit – → 3`; of many the first."""
+    words = [f"{path} {_short(text(one))} → {_short(text(other))}" for path, (one, other) in changes.items()]
+    return "; ".join(words[:most]) + (f"; {len(words) - most} more" if len(words) > most else "")
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

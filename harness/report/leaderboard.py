@@ -11,6 +11,8 @@ from harness.api import Metric
 from harness.errors import DataError
 from harness.tables import EpisodeScore, HeadlineSpec, Price, Prices, Published, Table, TableSpec, build, text
 
+from .comparison import in_words, spec_changes
+
 
 @dataclass(frozen=True, slots=True)
 class RunScores:
@@ -27,6 +29,11 @@ class RunScores:
     def id(self) -> str:
         """The run's name."""
         return text(self.run.get("run"))
+
+    @property
+    def models(self) -> set[str]:
+        """The models of its episodes."""
+        return {score.model for score in self.scores}
 
     @property
     def spec(self) -> str:
@@ -63,9 +70,9 @@ def combined(runs: Sequence[RunScores]) -> tuple[list[EpisodeScore], dict[str, P
     if not runs:
         raise DataError("a leaderboard needs at least one run", hint="Give the folders of finished runs.")
     _refuse_incomparable(runs)
-    names = _names(runs)
+    shown = shown_names(runs)
     prices, disputed = _prices(runs)
-    return _merged(runs, names), {n: prices[model] for (_, model), n in names.items() if model in prices}, disputed
+    return _merged(runs, shown), {n: prices[model] for (_, model), n in shown.items() if model in prices}, disputed
 
 
 class Comparable:
@@ -73,8 +80,6 @@ class Comparable:
 
     def __init__(self) -> None:
         self.runs: list[RunScores] = []
-        self.reason: str | None = None
-        """Why its runs are not in an earlier group of the same spec."""
         self._first: dict[tuple[str, str], tuple[str, RunScores]] = {}
 
     def conflict(self, run: RunScores) -> tuple[str, str] | None:
@@ -82,9 +87,8 @@ class Comparable:
         for key, digest in _identity(run).items():
             there, other = self._first.get(key, (digest, run))
             if there != digest:
-                specs = (f"{r.spec}, digest {text(r.run['spec_digest'])[:12]}" for r in (run, other))
                 what, hint = _DIFFERENCES[key[0]]
-                what = what.format(name=key[1], specs="; ".join(specs))
+                what = what.format(name=key[1], specs=_specs_differ(run, other))
                 return f"run {run.id} cannot be compared with {other.id}: {what}", hint
         return None
 
@@ -93,6 +97,14 @@ class Comparable:
         self.runs.append(run)
         for key, digest in _identity(run).items():
             self._first.setdefault(key, (digest, run))
+
+
+def _specs_differ(run: RunScores, other: RunScores) -> str:
+    """What differs between the specs of two runs; their digests where run.json does not say."""
+    theirs, its = ((r.run.get("identity") or {}).get("spec") or {} for r in (other, run))
+    if run.spec == other.spec and theirs and its and (changes := spec_changes(theirs, its)):
+        return in_words(changes)
+    return "; ".join(f"{r.spec}, digest {text(r.run['spec_digest'])[:12]}" for r in (run, other))
 
 
 def grouped(runs: Iterable[RunScores]) -> list[Comparable]:
@@ -105,7 +117,6 @@ def grouped(runs: Iterable[RunScores]) -> list[Comparable]:
             same[conflicts.index(None)].add(run)
             continue
         group = Comparable()
-        group.reason = conflicts[0][0] if conflicts and conflicts[0] else None
         group.add(run)
         groups.append(group)
     return groups
@@ -161,7 +172,7 @@ _DIFFERENCES: Final = {
 """What may not differ between runs: how the error says that it does, and what to do."""
 
 
-def _names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
+def shown_names(runs: Sequence[RunScores]) -> dict[tuple[str, str], str]:
     """(run's id, model) → its name here: models of the same name in different runs are distinguished by the run's
     id."""
     models = {run.id: list(dict.fromkeys(score.model for score in run.scores)) for run in runs}
@@ -207,24 +218,35 @@ def differences(runs: Sequence[RunScores]) -> str | None:
 
 
 def _differences(runs: Sequence[RunScores]) -> str | None:
-    """The generation settings that are not the same in all runs, run by run."""
+    """The generation settings that are not the same in all runs, with the runs of each."""
     settings = [dict(run.run.get("generation_kwargs") or {}) for run in runs]
     names = sorted(set().union(*settings))
     differing = [name for name in names if len({text(s[name]) if name in s else None for s in settings}) > 1]
-    if not differing:
-        return None
-    listed = (
-        f"{run.id}: " + ", ".join(f"{n}={text(s[n]) if n in s else 'unset'}" for n in differing)
-        for run, s in zip(runs, settings, strict=True)
-    )
-    return f"The runs differ in generation_kwargs. {'; '.join(listed)}."
+    said = [", ".join(f"{n}={text(s[n]) if n in s else 'unset'}" for n in differing) for s in settings]
+    return f"The runs differ in generation_kwargs. {_by_value(runs, said)}." if differing else None
 
 
 def _versions(runs: Sequence[RunScores]) -> str | None:
-    """That the runs come from different versions of harness, run by run."""
-    versions = {run.id: text((run.run.get("versions") or {}).get("harness")) for run in runs}
-    if len(set(versions.values())) < 2:
+    """That the runs come from different versions of harness, with the runs of each."""
+    versions = [text((run.run.get("versions") or {}).get("harness")) for run in runs]
+    if len(set(versions)) < 2:
         return None
-    return (
-        f"The runs come from different versions of harness. {'; '.join(f'{run}: {v}' for run, v in versions.items())}."
-    )
+    return f"The runs come from different versions of harness. {_by_value(runs, versions)}."
+
+
+def _by_value(runs: Sequence[RunScores], values: Sequence[str]) -> str:
+    """`r1, r3: one; r2: other`."""
+    groups: dict[str, list[str]] = {}
+    for run, value in zip(runs, values, strict=True):
+        groups.setdefault(value, []).append(run.id)
+    return "; ".join(f"{listed(names)}: {value}" for value, names in groups.items())
+
+
+def listed(names: Sequence[str], join: str = ", ") -> str:
+    """The names, joined; of many the first and how many more there are."""
+    more = [f"{len(names) - _MOST} more"] if len(names) > _MOST + 1 else []
+    return join.join([*(names[:_MOST] if more else names), *more])
+
+
+_MOST: Final = 5
+"""So many names stand in a list of names."""

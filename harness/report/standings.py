@@ -1,7 +1,8 @@
-"""Who is ahead: one table a benchmark by its headline, and one over all benchmarks."""
+"""Who is ahead: one table a benchmark, by its headline."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +11,11 @@ from typing import Any, Final, Literal
 
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
 from harness.tables.costs import Prices, cost
-from harness.tables.notes import other_coverage
+from harness.tables.notes import clusters_in_words, other_coverage
 from harness.tables.scores import cluster_of, numbers, observations
 from harness.tables.spec import Derived
 
-from .leaderboard import RunScores, combined, differences
+from .leaderboard import RunScores, combined, differences, listed, shown_names
 
 Episodes = Mapping[str, EpisodeScore]
 """Id → episode."""
@@ -32,9 +33,11 @@ class Standing:
         model: its name.
         cell: the headline.
         role: whether it is ranked ("model"), or shows what is possible.
+        clusters: how many independent observations its episodes are; None where it is not known.
         ranks: the lowest and highest rank that it may have; None where it is not ranked.
         beside: further metric → cell.
-        usd: what its episodes cost.
+        usd: what an episode costs on average.
+        end: which of floor and ceiling it is, if it is one and ranked all the same, as a run of its own.
         limited: in how many episodes a limit of the spec was reached.
         source: the publication of a figure that was not run here.
     """
@@ -46,13 +49,18 @@ class Standing:
     beside: Mapping[str, Cell] = field(default_factory=dict)
     usd: float | None = None
     limited: int = 0
+    clusters: int | None = None
+    end: Role | None = None
     source: str | None = None
 
     def count(self, name: str) -> int | None:
-        """How many of its episodes have a number, failed, have none, or reached a limit; None where it is not known."""
+        """How many of its episodes have a number, failed, have none, or reached a limit; how many clusters they are in.
+
+        None where it is not known.
+        """
         if self.source is not None and name != "n":
             return None
-        count: int | None = getattr(self if name == "limited" else self.cell, name)
+        count: int | None = getattr(self if name in ("limited", "clusters") else self.cell, name)
         return count
 
     @property
@@ -65,18 +73,43 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Player:
+    """Whose row of the standings it is.
+
+    Attributes:
+        model: the model's own name, which is the row's unless several runs have it.
+        sampling: the generation settings of its run; None where policies play.
+    """
+
+    model: str
+    sampling: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Standings:
-    """The headline of every model in one benchmark, the best first."""
+    """The headline of every model in one benchmark, the best first.
+
+    Attributes:
+        name: what the benchmark is called.
+        headline: the number.
+        rows: a row a model.
+        notes: what a reader must know beside it.
+        players: a row's model → whose it is.
+        part: what of the benchmark was run, if it is known not to be all of it.
+    """
 
     name: str
     headline: HeadlineSpec
     rows: Sequence[Standing]
     notes: Sequence[str] = ()
+    players: Mapping[str, Player] = field(default_factory=dict)
+    part: str | None = None
 
     def table(self) -> Table:
         """The standings as a table: rank, model, headline with its interval, counts, what stands beside it, costs."""
         metric, headline = self.headline.metric, self.headline
-        counts = [*COUNTS, *(["limited"] if any(row.limited for row in self.rows) else [])]
+        clustered, limited = _clustered(self.rows), any(row.limited for row in self.rows)
+        counts = [COUNTS[0], *["clusters"] * clustered, *COUNTS[1:], *["limited"] * limited]
         has_costs = any(row.usd is not None for row in self.rows)
         beside = _beside(headline, self.rows)
         labels = headline_labels(headline)
@@ -84,18 +117,18 @@ class Standings:
             Column({"metric": metric}, (headline.title,), metric),
             *(Column({"metric": name}, (name,), name, form="count") for name in counts),
             *(Column({"metric": name}, (labels.get(name, name),), name) for name in beside),
-            *([Column({"metric": "usd"}, ("USD",), "usd")] if has_costs else []),
+            *([Column({"metric": "usd"}, ("USD an episode",), "usd")] if has_costs else []),
         ]
-        best = _best(headline, [row.cell.value for row in self.rows if row.role == "model"])
+        best = best_of(headline, self.rows)
         rows = [
             Row(
                 {"rank": row.rank, "model": row.model},
-                (row.rank, row.model + _ROLES[row.role]),
+                (row.rank, row.model + _ROLES[row.end or row.role]),
                 (
                     replace(row.cell, best=row.role == "model" and row.cell.value == best),
-                    *(replace(row.cell, value=row.count(name), low=None, high=None) for name in counts),
+                    *(_plain(row, row.count(name)) for name in counts),
                     *(row.beside.get(name, Cell(n=None)) for name in beside),
-                    *([replace(row.cell, value=row.usd, low=None, high=None)] if has_costs else []),
+                    *([_plain(row, row.usd)] if has_costs else []),
                 ),
                 published=row.source,
             )
@@ -109,10 +142,26 @@ class Standings:
             rows=tuple(rows),
             row_names=("Rank", "Model"),
             error={metric: "interval"},
-            digits={metric: headline.digits},
+            digits={metric: headline.digits, "usd": _usd_digits(self.rows)},
             unit={metric: headline.table.unit} if isinstance(headline.table.unit, str) else None,
             notes=tuple(self.notes),
         )
+
+
+def _plain(row: Standing, value: float | None) -> Cell:
+    """A number that has no error of its own."""
+    return Cell(value, n=None, uses_ground_truth=row.cell.uses_ground_truth)
+
+
+def _clustered(rows: Iterable[Standing]) -> bool:
+    """Whether some episodes are no observations of their own."""
+    return any(row.clusters is not None and row.cell.n is not None and row.clusters < row.cell.n for row in rows)
+
+
+def _usd_digits(rows: Iterable[Standing]) -> int:
+    """As many decimals as the cheapest needs for two digits other than 0."""
+    costs = [row.usd for row in rows if row.usd]
+    return min(10, max(2, 1 - math.floor(math.log10(min(costs))))) if costs else 2
 
 
 def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
@@ -136,8 +185,9 @@ def standings(
     A model's rank lies between 1 + the number of models that are significantly better and the number of models that are
     not significantly worse, as in Chatbot Arena. "Significantly": `stats.difference_pvalue` of the differences between
     the two on their common episodes, at 0.05 after Holm's correction for all pairs of models; Welch's test where they
-    have no common episodes. `baselines` are shown and not ranked, as are published figures of the whole benchmark: the
-    averages in those tables that the spec's own tables cite, unless they cover other episodes than the runs.
+    have no common episodes. `baselines` are shown, and ranked only if they are among the runs. Published figures of
+    the whole benchmark are shown and not ranked: the averages in those tables that the spec's own tables cite, unless
+    they cover other episodes than the runs.
 
     Raises:
         ValueError: for a run without a headline.
@@ -147,24 +197,41 @@ def standings(
         raise ValueError("a run without a headline cannot be ranked")
     scores, prices, disputed = combined(runs)
     groups = _by_model(headline.selected(scores))
-    pairs = [(a, b) for i, a in enumerate(groups) for b in list(groups)[i + 1 :]]
-    worse = _significant(headline, {pair: (groups[pair[0]], groups[pair[1]]) for pair in pairs})
+    pairs = [*itertools.combinations(groups, 2)]
+    worse, tested = _significant(headline, {pair: (groups[pair[0]], groups[pair[1]]) for pair in pairs})
     rows = _rows(headline, scores, prices)
     values = {row.model: row.cell.value for row in rows}
     ranked = [row for row in rows if row.cell.value is not None]
     rows = [replace(row, ranks=_ranks(row.model, values, worse)) if row in ranked else row for row in rows]
+    players = _players(runs)
     for role, run in baselines:
-        rows += [replace(row, role=role) for row in _rows(headline, run.scores, {})]
+        same = [name for name, player in players.items() if player.sampling is None and player.model in run.models]
+        rows = [replace(row, end=role) if row.model in same else row for row in rows]
+        rows += [replace(row, role=role) for row in ([] if same else _rows(headline, run.scores, {}))]
     figures, otherwise = _published(headline, runs, published)
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
-    notes = [*_notes(headline, rows, len(pairs)), *filter(None, (disputed, differences(runs)))]
+    notes = [*_notes(headline, rows, (tested, len(pairs)), prices), *filter(None, (disputed, differences(runs)))]
     for reference in {reference.id: reference for _, reference in figures}.values():
         notes.append(f"† published: {reference.source}; not run here.")
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
     notes += otherwise
-    return Standings(name or runs[0].spec, headline, rows, notes)
+    return Standings(name or runs[0].spec, headline, rows, notes, players)
+
+
+def _players(runs: Sequence[RunScores]) -> dict[str, Player]:
+    return {
+        name: Player(model, None if run.run.get("policies_only") else _sampling(run))
+        for run in runs
+        for (of, model), name in shown_names(runs).items()
+        if of == run.id
+    }
+
+
+def _sampling(run: RunScores) -> str:
+    settings = run.run.get("generation_kwargs") or {}
+    return ", ".join(f"{name}={text(value)}" for name, value in sorted(settings.items())) or "none"
 
 
 def _published(
@@ -213,23 +280,33 @@ def _rows(headline: HeadlineSpec, scores: Sequence[EpisodeScore], prices: Prices
     selected = headline.selected(scores)
     beside = {name: headline.beside_cells(name, selected) for name in headline.beside}
     groups = _by_model(selected)
+
+    def counted(scores: Iterable[EpisodeScore]) -> Iterable[EpisodeScore]:
+        return (score for score in scores if score.number(headline.metric) is not None)
+
     return [
         Standing(
             model,
             cell,
             beside={name: cells[model] for name, cells in beside.items()},
-            usd=cost([*groups[model].values()], _COST, prices, cell.failed).value,
+            usd=_usd([*groups[model].values()], prices, cell.failed),
+            clusters=len({cluster_of(s, headline.table.cluster) for s in counted(groups[model].values())}),
             limited=sum(score.limited for score in groups[model].values()),
         )
         for model, cell in headline.cells(selected).items()
     ]
 
 
+def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float | None:
+    total = cost(scores, _COST, prices, failed)
+    return None if total.value is None else total.value / (total.n or 1)
+
+
 def _significant(
     headline: HeadlineSpec,
     pairs: Mapping[tuple[str, str], tuple[Mapping[str, EpisodeScore], Mapping[str, EpisodeScore]]],
-) -> set[tuple[str, str]]:
-    """The pairs (worse, better) whose difference is significant at 0.05 after Holm's correction."""
+) -> tuple[set[tuple[str, str]], int]:
+    """(pairs (worse, better) that differ significantly, at 0.05 after Holm's correction; how many have a test)."""
     tested: list[tuple[tuple[str, str], float, float]] = []
     for names, (a, b) in pairs.items():
         mean, pvalue = difference(headline.metric, a, b, headline.table.cluster)
@@ -237,7 +314,7 @@ def _significant(
             tested.append((names, mean, pvalue))
     adjusted = stats.holm([pvalue for _, _, pvalue in tested])
     significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
-    return {(a, b) if headline.ahead(0, mean) else (b, a) for (a, b), mean in significant}
+    return {(a, b) if headline.ahead(0, mean) else (b, a) for (a, b), mean in significant}, len(tested)
 
 
 def difference(
@@ -260,129 +337,60 @@ def _ranks(model: str, values: Mapping[str, float | None], worse: set[tuple[str,
     return 1 + better, ranked - sum(high == model for _, high in worse)
 
 
-def _best(headline: HeadlineSpec, values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def best_of(headline: HeadlineSpec, rows: Iterable[Standing]) -> float | None:
+    """The best number of the ranked models; None with fewer than two."""
+    known = [row.cell.value for row in rows if row.role == "model" and row.cell.value is not None]
     return (max if headline.better == "higher" else min)(known) if len(known) > 1 else None
 
 
-def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: int) -> Iterable[str]:
+def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: tuple[int, int], prices: Prices) -> Iterable[str]:
     yield (
         f"{headline.title}: {headline.metric}, {headline.better} is better, with its 95 % interval over n episodes"
         f"{_where(headline)}."
     )
     if not headline.declared:
         yield "The spec declares no `headline:`; its first metric stands for it."
-    if pairs:
-        count = "one pair" if pairs == 1 else f"all {pairs} pairs"
+    tested, every = pairs
+    if every:
+        count = f"{tested} of {every} pairs" if tested < every else "one pair" if every == 1 else f"all {every} pairs"
+        rest = "; the others cannot be tested" if tested < every else ""
         yield (
             "Rank: the ranks that a model may have, given which models differ significantly (paired by episode, "
-            f"p < 0.05 after Holm's correction for {count} of models)."
+            f"p < 0.05 after Holm's correction for {count} of models{rest})."
         )
-    if any(row.role in ("floor", "ceiling") for row in rows):
-        yield "Floor and ceiling: the spec's scripted policies, played here and not ranked."
+    if any((row.end or row.role) in ("floor", "ceiling") for row in rows):
+        ranked = ", ranked as runs of their own" if all(row.role == "model" for row in rows) else " and not ranked"
+        yield f"Floor and ceiling: the spec's scripted policies, played here{ranked}."
     lacking = [row.model for row in rows if row.cell.value is not None and row.cell.low is None and not row.source]
     if lacking:
-        yield f"No interval for {', '.join(lacking)}: their numbers do not vary, or are too few."
+        yield f"No interval for {listed(lacking)}: their numbers do not vary, or are too few."
     if any(cell.uses_ground_truth for cell in (row.cell for row in rows)):
         yield "‡ simulated: players knew the right answer and gave it with a declared probability."
     if any(row.limited for row in rows):
         yield "limited: episodes in which a limit of the spec was reached; they count in the numbers."
+    if _clustered(rows):
+        yield (
+            f"Intervals and tests take {clusters_in_words(headline.table)} as one observation (clustered); clusters: "
+            "how many observations there are."
+        )
+    yield from _cost_notes(rows, prices)
     if shown := _beside(headline, rows):
         yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."
 
 
+def _cost_notes(rows: Sequence[Standing], prices: Prices) -> Iterable[str]:
+    priced = [row.model for row in rows if row.usd is not None]
+    if not priced:
+        return
+    rates = listed([f"{model} {prices[model]}" for model in priced], "; ")
+    yield f"USD an episode: mean over the episodes that report tokens, at prices per million tokens ({rates})."
+    lacking = [row.model for row in rows if row.role == "model" and row.usd is None]
+    if without := [model for model in lacking if model not in prices]:
+        yield f"No USD for {listed(without)}: the spec's `prices:` has none for it."
+    if silent := [model for model in lacking if model in prices]:
+        yield f"No USD for {listed(silent)}: no episode reports tokens."
+
+
 def _where(headline: HeadlineSpec) -> str:
-    listed = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
-    return f" with {listed}" if listed else ""
-
-
-def overall(boards: Sequence[Standings], names: Sequence[str] | None = None) -> Table:
-    """All benchmarks on one page: a row a model, a column a benchmark, each with its own headline.
-
-    The average is there where every benchmark is: of numbers between worst, 0, and best, 1, on the headline's scale;
-    there is none where a headline has no scale. Its standard error takes benchmarks as independent and fixed.
-    """
-    names = names or [board.name for board in boards]
-    models: dict[tuple[Role, str], dict[str, Standing]] = {}
-    for board, name in zip(boards, names, strict=True):
-        for row in (row for row in board.rows if row.source is None):
-            key = (row.role, row.model if row.role == "model" else row.role.capitalize())
-            models.setdefault(key, {})[name] = row
-    averages = {key: _average(boards, names, cells) for key, cells in models.items()}
-    averaged = len(boards) > 1 and any(cell.value is not None for cell in averages.values())
-    columns = [
-        Column({"benchmark": name, "metric": board.headline.metric}, (name, board.headline.title), name)
-        for board, name in zip(boards, names, strict=True)
-    ]
-    if averaged:
-        columns.append(Column({}, ("Average ↑", ""), "average", overall=True))
-    best = {
-        name: _best(board.headline, [row.cell.value for row in board.rows if row.role == "model"])
-        for board, name in zip(boards, names, strict=True)
-    }
-    means = [cell.value for (role, _), cell in averages.items() if role == "model" and cell.value is not None]
-    top = max(means) if len(means) > 1 else None
-    rows = []
-    for role, model in sorted(models, key=lambda key: (key[0] != "model", _order(averages[key], models[key]), key[1])):
-        own = models[role, model]
-        cells = [
-            replace(own[name].cell, best=role == "model" and own[name].cell.value == best[name])
-            if name in own
-            else Cell(n=0)
-            for name in names
-        ]
-        if averaged:
-            mean = averages[role, model]
-            cells.append(replace(mean, best=role == "model" and mean.value is not None and mean.value == top))
-        rows.append(Row({"model": model}, (model,), tuple(cells)))
-    units = {name: b.headline.table.unit for b, name in zip(boards, names, strict=True)}
-    return Table(
-        title="All benchmarks",
-        row_labels=("model",),
-        column_labels=("benchmark", "metric"),
-        columns=tuple(columns),
-        rows=tuple(rows),
-        row_names=("Model",),
-        error="interval",
-        digits={**{name: b.headline.digits for b, name in zip(boards, names, strict=True)}, "average": 1},
-        unit={"average": "percent", **{name: unit for name, unit in units.items() if isinstance(unit, str)}},
-        notes=tuple(_overall_notes(boards, models.values(), averaged)),
-    )
-
-
-def _order(average: Cell, cells: Mapping[str, Standing]) -> tuple[bool, float, int]:
-    return average.value is None, -(average.value or 0), -len(cells)
-
-
-def _average(boards: Sequence[Standings], names: Sequence[str], cells: Mapping[str, Standing]) -> Cell:
-    values, errors = [], []
-    for board, name in zip(boards, names, strict=True):
-        scale = board.headline.scale
-        if scale is None or name not in cells or cells[name].cell.value is None:
-            return Cell(n=0)
-        (low, high), cell = scale, cells[name].cell
-        share = ((cell.value or 0) - low) / (high - low)
-        values.append(share if board.headline.better == "higher" else 1 - share)
-        errors.append(None if cell.stderr is None else cell.stderr / (high - low))
-    known = [error for error in errors if error is not None]
-    stderr = math.hypot(*known) / len(known) if len(known) == len(values) else None
-    mean = statistics.fmean(values)
-    if not stderr:
-        return Cell(mean, stderr, len(values))
-    half = 1.959964 * stderr
-    return Cell(mean, stderr, len(values), low=max(0.0, mean - half), high=min(1.0, mean + half))
-
-
-def _overall_notes(
-    boards: Sequence[Standings], rows: Iterable[Mapping[str, Standing]], averaged: bool
-) -> Iterable[str]:
-    yield "Each benchmark by its own headline, with its 95 % interval. ↑: higher is better, ↓: lower is."
-    if averaged:
-        yield (
-            "Average: mean over all benchmarks, from 0 % (worst) to 100 % (best; 100 % minus the value where lower is "
-            "better), where a model has all of them; its interval takes benchmarks as independent."
-        )
-    elif len(boards) > 1 and any(board.headline.scale is None for board in boards):
-        yield "No average: not every headline has a scale (bounds of its metric, or percent)."
-    if any(len(cells) < len(boards) for cells in rows):
-        yield "–: not run."
+    where = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
+    return f" with {where}" if where else ""

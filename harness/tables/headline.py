@@ -84,7 +84,7 @@ class HeadlineSpec:
         return cls(
             table=TableSpec.parse({key: value for key, value in table.items() if value is not None}),
             better=entry.get("better", "higher"),
-            beside=tuple(name for name in beside if name in metrics),
+            beside=tuple(name for name in beside if name in metrics and name != table["cell"]),
             floor=entry.get("floor"),
             ceiling=entry.get("ceiling"),
             declared=bool(entry),

@@ -50,7 +50,7 @@ def test_a_folder_of_runs_gives_one_page_and_a_section_a_benchmark(runs: Path, c
     assert out.startswith("All benchmarks")
     assert "arithmetic: Right answers by number of terms" in out
     lines = [line.split() for line in out.splitlines()]
-    assert ["random", "0.0%", "[0.0%,", "6.0%]", "0.0%", "[0.0%,", "56.1%]", "0.0%"] in lines
+    assert ["random", "0.0%", "[0.0%,", "6.0%]", "0.0%", "[0.0%,", "56.1%]", "0.0%", "[0.0%,", "28.2%]"] in lines
     assert any(line[:3] == ["1", "calculator", "100.0%"] for line in lines)
     assert any(line[:3] == ["1", "agentsnet/classical", "86.7%"] for line in lines)
 
@@ -83,6 +83,10 @@ def test_floor_and_ceiling_are_played_once(
     assert "calculator plays arithmetic …" in err
     for line in ("calculator (ceiling)", "random (floor)", "agentsnet/classical (ceiling)"):
         assert line in out
+    standings = out.partition("arithmetic: standings")[2].partition("\n\nAccuracy")[0]
+    assert [line.split()[:3] for line in standings.splitlines() if "calculator" in line] == [
+        ["1", "calculator", "(ceiling)"]
+    ]
     journals = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").rglob("journal.jsonl")}
     assert len(journals) == 4
     _, again, err = board(capsys, runs, "--with_baselines")
@@ -127,13 +131,29 @@ def test_links_are_not_followed_and_hidden_folders_are_left_alone(copy: Path, tm
 
 
 def test_runs_of_other_settings_have_a_section_of_their_own(copy: Path, capsys: Capsys) -> None:
-    evaluate("arithmetic", overrides=["task.size=5"], output_path=copy / "short")
+    evaluate("arithmetic", overrides=["task.size=5"], output_path=copy / "a-short")
     code, out, _ = board(capsys, copy)
     assert code == 0
-    assert "arithmetic, digest " in out
-    assert "Apart: run short cannot be compared with calculator: they ran different specs" in out
-    code, _, err = board(capsys, copy / "random", copy / "short")
-    assert (code, "cannot be compared" in err) == (2, True)
+    main, _, apart = out.partition("arithmetic, digest ")
+    assert "Apart: " not in main
+    assert (
+        "Apart: run a-short cannot be compared with calculator: they ran different specs (task.size 20 → 5)." in apart
+    )
+    code, _, err = board(capsys, copy / "random", copy / "a-short")
+    assert (code, "cannot be compared" in err, "task.size 20 → 5" in err) == (2, True, True)
+
+
+def test_many_short_runs_do_not_displace_the_long_one(runs: Path, tmp_path: Path, capsys: Capsys) -> None:
+    for name in ("a", "b"):
+        overrides = [f"baseline={'random' if name == 'a' else 'calculator'}", "task.size=20"]
+        evaluate("arithmetic", overrides=overrides, limit=1, output_path=tmp_path / name)
+    _, out, _ = board(capsys, tmp_path, runs / "random", runs / "nets")
+    page, _, rest = out.partition("\n\n\n")
+    assert "(part)" not in page and "[0.0%, 6.0%]" in page
+    assert "arithmetic, digest " in rest
+    assert "Not the whole benchmark: at most 1 case per condition." in rest
+    _, out, _ = board(capsys, tmp_path, runs / "nets")
+    assert "arithmetic (part)" in out.partition("\n\n\n")[0]
 
 
 def test_two_folders_with_the_same_run_count_it_once(runs: Path, capsys: Capsys) -> None:

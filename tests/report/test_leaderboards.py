@@ -66,6 +66,8 @@ def test_differing_generation_settings_are_reported_and_equal_ones_are_not() -> 
         assert table.notes[-1] == (
             'The runs differ in generation_kwargs. r1: stop=["x"], temperature=0; r2: stop=unset, temperature=0.7.'
         )
+    third = run("r3", 1, model="c", generation_kwargs=one.run["generation_kwargs"])
+    assert 'r1, r3: stop=["x"], temperature=0; r2: stop=unset' in board(one, two, third)[0].notes[-1]
     assert board(one, run("r3", 1, model="b", generation_kwargs=one.run["generation_kwargs"]))[0].notes == ()
     assert board(run("r1", 1), run("r2", 1, generation_kwargs=None))[0].notes == ()
 

@@ -123,6 +123,23 @@ def test_floor_and_ceiling_are_shown_and_not_ranked() -> None:
     assert [row.names[0] for row in page_over_all.rows] == ["a", "b", "Ceiling", "Floor"]
 
 
+def test_a_floor_that_is_a_run_of_its_own_stands_there_once() -> None:
+    policy = run("random", ZEROS, policies_only=True)
+    board = standings([run("a", HALF), policy], [("floor", policy), ("ceiling", run("best", ONES))])
+    assert [row.names for row in board.table().rows] == [("–", "best (ceiling)"), ("1", "a"), ("2", "random (floor)")]
+    assert [row.names[0] for row in overall([board, replace(board, name="other")]).rows] == [
+        "a", "random", "Ceiling", "Floor",
+    ]  # fmt: skip
+    namesake = run("random", ONES)
+    assert len(standings([run("a", HALF), namesake], [("floor", policy)]).rows) == 3
+
+
+def test_the_correction_counts_the_pairs_that_have_a_test() -> None:
+    empty = run("empty", [None] * 20)
+    board = standings([run("a", ONES), run("b", ZEROS), empty])
+    assert any("Holm's correction for 1 of 3 pairs of models; the others cannot be tested" in n for n in board.notes)
+
+
 def test_published_figures_of_the_whole_benchmark_stand_among_the_models() -> None:
     records = (
         Record({"model": "Paper"}, "solved", 0.8, 0.1, 27, overall=True),
@@ -157,8 +174,35 @@ def test_a_spec_without_a_headline_is_ranked_by_its_first_metric() -> None:
 def test_costs_are_shown_where_there_are_prices() -> None:
     priced = replace(run("a", ONES), prices={"a": Price(0.5, 1.0)})
     table = standings([priced, run("b", ONES)]).table()
-    assert table.columns[-1].names == ("USD",)
-    assert [row.cells[-1].value for row in table.rows] == [20 * 2.5, None]
+    assert table.columns[-1].names == ("USD an episode",)
+    assert [row.cells[-1].value for row in table.rows] == [2.5, None]
+    assert any(note.startswith("USD an episode: mean") and "(a 0.5 in, 1 out)" in note for note in table.notes)
+    assert "No USD for b: the spec's `prices:` has none for it." in table.notes
+    cheap = standings([replace(run("a", ONES), prices={"a": Price(0.00001, 0.00002)})]).table()
+    assert " 0.000050\n" in render(cheap, "text")
+
+
+def test_counts_and_costs_have_no_error_of_their_own() -> None:
+    board = standings([replace(run("a", HALF), prices={"a": Price(1, 1)}), run("b", ONES)])
+    tidy = board.table().long()
+    assert {row["metric"]: row["stderr"] is None for row in tidy if row["model"] == "a"} == {
+        "solved": False, "n": True, "failed": True, "missing": True, "parse_failures": False, "usd": True,
+    }  # fmt: skip
+
+
+def test_what_is_one_observation_is_counted_and_said() -> None:
+    table = standings([run("a", ZEROS, {**SPEC, "cluster": "kind"})]).table()
+    assert [(column.names[0], cell.value) for column, cell in zip(table.columns, table.rows[0].cells, strict=True)][
+        1:3
+    ] == [("n", 20), ("clusters", 2)]
+    assert any("take episodes with equal kind as one observation (clustered)" in note for note in table.notes)
+    plain = standings([run("a", ZEROS)]).table()
+    assert "clusters" not in str(plain)
+
+
+def test_the_headline_does_not_stand_beside_itself() -> None:
+    spec = {"headline": {"cell": "solved", "beside": ["score", "solved"]}}
+    assert standings([run("a", HALF, spec)]).headline.beside == ("score",)
 
 
 def test_episodes_that_reached_a_limit_have_a_column() -> None:
@@ -213,6 +257,37 @@ def test_one_page_over_all_benchmarks() -> None:
     assert "–: not run." in table.notes
     lines = render(table, "text").splitlines()
     assert lines[-5].split()[:2] == ["c", "0%"] or any(line.split()[:2] == ["c", "0%"] for line in lines)
+
+
+def test_benchmarks_in_which_all_episodes_agree_add_their_uncertainty_to_the_average() -> None:
+    two = [standings([run("a", values), run("b", HALF)], name=name) for name, values in (("x", ZEROS), ("y", ONES))]
+    row = next(row for row in overall(two).rows if row.names == ("a",))
+    assert row.cells[-1].value == 0.5
+    reach = (two[0].rows[-1].cell.high or 0) / 2
+    assert (row.cells[-1].low, row.cells[-1].high) == (pytest.approx(0.5 - reach), pytest.approx(0.5 + reach))
+    assert reach > 0.05
+    sure = [standings([run("a", ZEROS), run("b", HALF)], name=name) for name in "xyz"]
+    low, high = next((r.cells[-1].low, r.cells[-1].high) for r in overall(sure).rows if r.names == ("a",))
+    assert low == 0 and 0.05 < high < 0.16
+
+
+def test_the_page_over_all_says_why_there_is_no_number_or_average() -> None:
+    broken = run("a", [None] * 5)
+    twice = [run("b", HALF, run="r1"), run("b", HALF, run="r2")]
+    warm = {"generation_kwargs": {"temperature": 1}}
+    second = standings([run("b", HALF, **warm), replace(broken, run={**broken.run, **warm})], name="two")
+    table = overall([standings([*twice, run("a", ONES)], name="one"), second])
+    assert "–, though run: a in two: all episodes failed or have no number." in table.notes
+    assert any(note.startswith("Run more than once: b in one. Each run has a row of its own") for note in table.notes)
+    assert any(note.endswith("one: none; two: temperature=1.") for note in table.notes)
+    assert not any("generation_kwargs" in note for note in overall(boards()).notes)
+
+
+def test_players_that_know_the_answer_are_marked_on_the_page_over_all() -> None:
+    informed = run("a", HALF)
+    informed = replace(informed, scores=[replace(s, uses_ground_truth=True) for s in informed.scores])
+    table = overall([standings([informed], name="one"), standings([run("b", HALF)], name="two")])
+    assert any(note.startswith("‡ simulated") for note in table.notes)
 
 
 def test_numbers_without_a_scale_have_no_average() -> None:
