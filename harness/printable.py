@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 # C0 and C1 but line feed and tab, marks and overrides of direction, two more line ends, lone surrogates.
@@ -32,6 +33,30 @@ def clean_name(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _INVISIBLE else c for c in name)
+
+
+def shortened(names: Iterable[str], most: int = 60) -> dict[str, str]:
+    """Name → the name with at most so many characters, the middle of long ones cut out; no two become the same.
+
+    >>> shortened(["a" * 9, "abcdefghi", "abc--fghi"], 7)
+    {'aaaaaaaaa': 'aaa…aaa', 'abcdefghi': 'abc…ghi', 'abc--fghi': 'abc--…2'}
+    """
+    cuts: dict[str, str] = {}
+    whole = dict.fromkeys(names)
+    taken = {name for name in whole if len(name) <= most}
+    for name in whole:
+        if len(name) <= most:
+            cuts[name] = name
+            continue
+        head = (most - 1) // 2
+        cut, count = f"{name[:head]}…{name[head + 1 - most :]}", 1
+        while cut in taken:
+            count += 1
+            end = f"…{count}"
+            cut = name[: most - len(end)] + end
+        taken.add(cut)
+        cuts[name] = cut
+    return cuts
 
 
 def utf8(text: str) -> str:

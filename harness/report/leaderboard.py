@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from harness.api import Metric
 from harness.errors import DataError
+from harness.printable import shortened
 from harness.tables import EpisodeScore, HeadlineSpec, Price, Prices, Published, Table, TableSpec, build, text
 
 from .comparison import in_words, spec_changes
@@ -245,7 +246,7 @@ def _by_value(runs: Sequence[RunScores], values: Sequence[str]) -> str:
 def listed(names: Sequence[str], join: str = ", ") -> str:
     """The names, joined; of many the first and how many more there are."""
     more = [f"{len(names) - _MOST} more"] if len(names) > _MOST + 1 else []
-    return join.join([*(names[:_MOST] if more else names), *more])
+    return join.join([*shortened(names[:_MOST] if more else names).values(), *more])
 
 
 _MOST: Final = 5

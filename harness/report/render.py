@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from harness.authoring.informed import WORD
 from harness.errors import UserError, near
-from harness.printable import clean_name, csv_cell
+from harness.printable import clean_name, csv_cell, shortened
 from harness.tables import SIMULATED, Cell, Column, ErrorKind, NumberForm, Row, Table, Unit, error_of, text
 
 Format = Literal["text", "markdown", "csv", "latex", "json"]
@@ -115,7 +115,15 @@ def grid(table: Table) -> Grid:
     best = {
         (i, len(table.row_names) + j) for i, row in enumerate(table.rows) for j, c in enumerate(row.cells) if c.best
     }
-    return Grid(header, body, len(table.row_names), frozenset(best)).map(clean_name)
+    return _short_names(Grid(header, body, len(table.row_names), frozenset(best)).map(clean_name))
+
+
+def _short_names(texts: Grid) -> Grid:
+    """The grid with long names cut; those of rows and columns stay distinct."""
+    cuts = [shortened(row[i] for row in texts.body) for i in range(texts.names)]
+    body = [[*(cuts[i][row[i]] for i in range(texts.names)), *row[texts.names :]] for row in texts.body]
+    levels = shortened(level for names in texts.header for level in names)
+    return Grid([tuple(levels[x] for x in names) for names in texts.header], body, texts.names, texts.best)
 
 
 def _names(row: Row, table: Table) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,8 @@ WIDTH: Final = 3.5
 """Inches: a column of a paper. Type has 8 points there, and is legible on a phone."""
 FORMATS: Final = ("svg", "png", "pdf")
 _LONGEST: Final = 44
+_LINE: Final = 0.16
+"""Inches: a line of a legend."""
 _SETTINGS: Final[dict[str, Any]] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial"],
@@ -178,9 +181,12 @@ def guide(axis: Axes) -> None:
 
 
 def legend(axis: Axes, names: Sequence[str], columns: int | None = None) -> None:
-    """A legend above the axes, as many columns as the names leave room for."""
+    """A legend above the axes, as many columns as the names leave room for; the figure grows by its further lines."""
     longest = max(map(len, names), default=0)
     columns = columns or max(1, min(len(names), int(52 / (longest + 5))))
+    figure, lines = axis.get_figure(root=True), math.ceil(len(names) / columns)
+    if figure is not None:
+        figure.set_figheight(figure.get_figheight() + _LINE * max(0, lines - 1))
     axis.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=columns, borderaxespad=0, columnspacing=1.2)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,9 +12,11 @@ import pytest
 
 import harness
 from harness.api import Completion
+from harness.cli.charts import material
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import RequestError
+from harness.report.charts import ChartOptions, chart, styled
 from tests.helpers.commands import invoke
 
 KINDS = [
@@ -156,3 +159,28 @@ def test_with_prices_quality_costs_dollars(tmp_path: Path, capsys: pytest.Captur
     code, out, _ = invoke(capsys, "plot", *runs, "--kind", "pareto", "-o", str(tmp_path / "p.svg"))
     assert code == 0 and "On the front: a." in out
     assert "USD an episode ↓" in texts_of(tmp_path / "p.svg")
+
+
+@pytest.mark.parametrize("kind", ["scaling", "pareto"])
+def test_fifteen_models_have_a_legend_that_fits(kind: str, tmp_path: Path) -> None:
+    def answer(request: Request) -> Completion:
+        return Completion("Answer: 4", input_tokens=10, output_tokens=3)
+
+    runs = [
+        harness.evaluate(
+            "arithmetic", Mock(model=f"model-{i}-{'x' * i}", function=answer), limit=2, output_path=tmp_path / str(i)
+        )
+        for i in range(15)
+    ]
+    drawn = chart(kind, material(runs), ChartOptions())
+    with styled(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = drawn.figure()
+        figure.draw_without_rendering()
+        (axis,) = figure.axes
+        legend = axis.get_legend()
+        assert legend is not None
+        box, whole = legend.get_window_extent(), figure.bbox
+        assert box.x0 >= whole.x0 and box.x1 <= whole.x1 and box.y1 <= whole.y1 + 1
+        assert axis.get_window_extent().height > 100
+        assert axis.get_yticklabels()[1].get_text().endswith("%")

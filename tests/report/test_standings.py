@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -322,6 +323,15 @@ def test_json_and_csv_hold_numbers_and_ranks() -> None:
     head, first, *_ = render(table, "csv").splitlines()
     assert head.split(",")[:3] == ["rank", "model", "metric"]
     assert first.split(",")[:4] == ["1", "a", "solved", "1.0"]
+
+
+def test_long_names_are_cut_for_readers_and_whole_in_data() -> None:
+    names = ["m" * 300 + end for end in ("", "x" + "m" * 200, "y" + "m" * 200)]
+    table = standings([run(name, values) for name, values in zip(names, (ONES, HALF, ZEROS), strict=True)]).table()
+    for form in ("text", "markdown", "latex"):
+        words = set(re.findall("m+…[m0-9]+", render(table, form).replace("*", "")))
+        assert len(words) == 3 and max(map(len, words)) == 60
+    assert all(name in render(table, form) for name in names for form in ("csv", "json"))
 
 
 # -------------------------------------------------------------------------------------- mistakes

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.tables.table import Units
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -44,8 +46,15 @@ class Chart:
         return figure
 
 
-def unit_interval(axis: Axes, bounds: tuple[float, float]) -> None:
-    """The y axis of a metric: from 0 to 1 where it cannot leave that, else from 0 where nothing lies below."""
+def unit_interval(axis: Axes, bounds: tuple[float, float], unit: Units = None) -> None:
+    """The y axis of a metric: from 0 to 1 where it cannot leave that, else from 0 where nothing lies below.
+
+    Its numbers have the unit that tables show: percent, thousands.
+    """
+    if unit == "percent":
+        axis.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.3g}%")
+    elif unit == "thousands":
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y / 1000:.3g}K")
     if bounds == (0, 1):
         axis.set_ylim(-0.03, 1.03)
     elif axis.get_ylim()[0] > 0 or bounds[0] == 0:

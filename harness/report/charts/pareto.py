@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -75,7 +76,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         axis.step(
             [p.cost for p in stairs], [p.value for p in stairs], where="post", color=FAINT, linestyle="--", zorder=1
         )
-        direct = len(points) <= _DIRECT and all(len(point.name) <= _SHORT for point in points)
+        direct = len(points) <= _DIRECT and all(len(point.name) <= _SHORT for point in points) and not _touch(points)
         middle = sorted(point.cost for point in points)[len(points) // 2]
         for i, point in enumerate(points):
             how = look(i)
@@ -93,7 +94,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         else:
             axis.margins(x=0.15)
         axis.xaxis.set_major_formatter(compact)
-        unit_interval(axis, material.metrics[headline.metric].bounds)
+        unit_interval(axis, material.metrics[headline.metric].bounds, headline.table.unit)
         axis.set_xlabel(f"{unit} {arrow(False)}")
         axis.set_ylabel(f"{label(headline.name)} {arrow(headline.higher_is_better)}")
         if not direct:
@@ -108,7 +109,16 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         (material.shown(by), unit, headline.name, "95 % from", "to", "n", "on the front"),
         tuple((p.name, p.cost, p.value, p.low, p.high, p.n, "yes" if p in front else "no") for p in points),
         paint,
-        height=2.6 + (0 if len(points) <= _DIRECT else 0.14 * len(points) / 2),
+    )
+
+
+def _touch(points: Sequence[_Point]) -> bool:
+    """Whether names beside the points would lie on one another."""
+    costs, values = [point.cost for point in points], [point.value for point in points]
+    wide, high = max(costs) - min(costs) or 1, max(1, max(values)) - min(0, *values)
+    return any(
+        abs(a.cost - b.cost) / wide < 0.3 and abs(a.value - b.value) / high < 0.07
+        for a, b in itertools.combinations(points, 2)
     )
 
 

@@ -48,14 +48,16 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
             low = [row["value"] if row["low"] is None else row["low"] for row in line]
             high = [row["value"] if row["high"] is None else row["high"] for row in line]
             axis.plot(xs, ys, label=label(name), **look(i))
-            axis.fill_between(xs, low, high, color=look(i)["color"], alpha=0.2, linewidth=0)
+            axis.fill_between(
+                xs, low, high, color=look(i)["color"], alpha=0.2 if len(lines) <= _DIRECT else 0.06, linewidth=0
+            )
         places = sorted({row["x"] for line in lines.values() for row in line})
         if places[0] > 0 and places[-1] / places[0] >= _WIDE:
             axis.set_xscale("log", base=2)
         if len(places) <= 8:
             axis.set_xticks(places, [compact(place) for place in places])
             axis.minorticks_off()
-        unit_interval(axis, material.metrics[headline.metric].bounds)
+        unit_interval(axis, material.metrics[headline.metric].bounds, headline.table.unit)
         axis.set_xlabel(label(axis_name))
         axis.set_ylabel(f"{label(headline.name)} {arrow(headline.higher_is_better)}")
         ends = {line[-1]["x"] for line in lines.values()}
