@@ -156,7 +156,11 @@ class _Panel:
         names = ("exit", "top", "posterior", "margin", "uncertain", "trusted", "overridden", "tied", "unanimous_at")
         grades = self.transcript.grade if last else {}
         return {
-            **{name: brief(facts[name], 40) for name in names if facts.get(name) not in (None, "")},
+            **{
+                "ended by" if name == "exit" else name: brief(facts[name], 40)
+                for name in names
+                if facts.get(name) not in (None, "")
+            },
             **{name: f"{grades[name]:g}" for name in ("score", "lost", "gained") if grades.get(name) is not None},
         }
 

@@ -356,6 +356,23 @@ def test_hostile_text_stays_text(page: Page, url: str) -> None:
     assert not set(seen) & set("\x00\x1b\x07\u202e\u2066")
 
 
+def test_more_groups_than_colors_look_different(page: Page) -> None:
+    page.goto("/")
+    looks = page.evaluate(
+        """async () => {
+          const { Picture } = await import("/static/picture.js");
+          const picture = new Picture(() => {});
+          const same = { kind: "agent", label: "", text: "", marks: [], x: 0, y: 0 };
+          const node = (_, i) => ({ ...same, id: `n${i}`, color: i });
+          const scene = { nodes: Array.from({ length: 32 }, node), edges: [], flights: [] };
+          picture.draw(scene, { topology: {}, selected: null });
+          const look = (n) => n.getAttribute("class") + (n.querySelector(".ring")?.getAttribute("class") ?? "");
+          return [...picture.svg.querySelectorAll(".node")].map(look);
+        }"""
+    )
+    assert len(looks) == len(set(looks)) == 32
+
+
 def test_data_is_shown_as_it_is(page: Page) -> None:
     page.goto("/")
     value = {"m": '1,2,3 a":b', "deep": [[1, 2], {"x,y": None}]}

@@ -3,6 +3,7 @@
 import { h, number, said, set } from "./dom.js";
 
 const ROWS = 60;
+const WORDS = { true: "yes", false: "no", True: "yes", False: "no" };
 
 export function drawFacts(element, facts) {
   const entries = Object.entries(facts);
@@ -12,7 +13,9 @@ export function drawFacts(element, facts) {
       h(
         "dl",
         { class: "chips" },
-        entries.map(([name, value]) => h("div", {}, h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, said(value)))),
+        entries.map(([name, value]) =>
+          h("div", {}, h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, said(WORDS[value] ?? value))),
+        ),
       ),
   );
 }

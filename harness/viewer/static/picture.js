@@ -16,6 +16,7 @@ const WORDS = {
   wrong: "wrong",
 };
 const TIPS = { chosen: "tip-chosen", held: "tip-held" };
+const COLORS = 8; // groups beyond them have a ring, too
 const DOTS = 240;
 const ARROWS = 160;
 
@@ -150,7 +151,7 @@ export class Picture {
     const marks = new Set(node.marks);
     const others = node.marks.filter((mark) => !(mark in WORDS));
     const inside = node.text.length <= (r >= 36 ? 5 : r >= 27 ? 4 : r >= 19 ? 3 : 2);
-    const kind = `node ${node.kind}${node.color === null ? "" : ` c${node.color % 8}`}${[...marks]
+    const kind = `node ${node.kind}${node.color === null ? "" : ` c${node.color % COLORS}`}${[...marks]
       .filter((mark) => mark in WORDS)
       .map((mark) => ` is-${mark}`)
       .join("")}${element.classList.contains("selected") ? " selected" : ""}`;
@@ -187,9 +188,10 @@ export class Picture {
             transform: "rotate(45)",
           })
         : s("circle", { class: "body", r }),
+      node.color >= COLORS && s("circle", { class: `ring ring${Math.floor(node.color / COLORS) % 4}`, r: r - 1 }),
       inside &&
         node.text &&
-        s("text", { class: "value", "font-size": Math.max(12, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
+        s("text", { class: `value${node.text.length < 3 ? " brief" : ""}`, "font-size": Math.max(node.text.length > 3 ? 12 : 15, r * (node.text.length > 3 ? 0.5 : 0.72)) }, node.text),
       sign &&
         s(
           "g",
