@@ -65,7 +65,7 @@ def compare(options: argparse.Namespace) -> int:
     """Two runs, or two parts of one, case by case."""
     a, b, first, second = _sides(options)
     pairs = comparison.pair(a, b, _questions(a, b))
-    headline = first.headline
+    headline, note = _headline(first, options)
     chosen = options.metrics.split(",") if options.metrics else _usual(first, headline)
     for name in chosen:
         if name not in first.metrics or name not in second.metrics:
@@ -77,6 +77,8 @@ def compare(options: argparse.Namespace) -> int:
         comparison.compared(a, b, pairs, headline, chosen, titles),
         comparison.most_different(a, b, pairs, headline),
     ]
+    if note:
+        tables[1] = replace(tables[1], notes=(*tables[1].notes, note))
     if options.format == "csv":
         tables = tables[1:]
     show(tables, options.format, f"{b.name} against {a.name}", options.output)
@@ -101,7 +103,7 @@ def _sides(options: argparse.Namespace) -> tuple[comparison.Side, comparison.Sid
             for value, scores in zip(values, parts, strict=True)
         )
         return a, b, run, run
-    names = _told_apart(runs)
+    names = _names(runs)
     a, b = (
         comparison.Side(name, str(run.folder), run.meta, run.spec, comparison.part(run.scores, where, name))
         for name, run in zip(names, runs, strict=True)
@@ -109,7 +111,19 @@ def _sides(options: argparse.Namespace) -> tuple[comparison.Side, comparison.Sid
     return a, b, runs[0], runs[1]
 
 
-def _told_apart(runs: Sequence[Run]) -> list[str]:
+def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str | None]:
+    """The headline; without its `where:`, and with a note, where the options choose other episodes themselves."""
+    headline = run.headline
+    chosen = {*(entry.partition("=")[0] for entry in options.where), *(options.label or ())[:1]}
+    if not chosen & headline.table.where.keys():
+        return headline, None
+    plain = replace(headline.table, where={}, title=headline.metric)
+    where = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
+    note = f"{headline.metric} is not {headline.table.title}, which is about {where} only."
+    return replace(headline, table=plain), note
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
     """The models' names if they differ, else the folders'."""
     models = [str(run.meta["model"]) for run in runs]
     folders = [run.folder.name or str(run.folder) for run in runs]
@@ -125,9 +139,9 @@ def _usual(run: Run, headline: HeadlineSpec) -> list[str]:
 
 
 def _questions(a: comparison.Side, b: comparison.Side) -> tuple[comparison.Digest, comparison.Digest] | None:
-    """What the cases of both ask; None where run.json says that all are the same, or they are one run's."""
+    """What the cases of both ask; None where run.json of two runs says that all are the same."""
     asked = [(side.run.get("cases") or {}).get(QUESTIONS) for side in (a, b)]
-    if a.run is b.run or (asked[0] is not None and asked[0] == asked[1]):
+    if a.run is not b.run and asked[0] is not None and asked[0] == asked[1]:
         return None
     try:
         return _digests(a), _digests(b)

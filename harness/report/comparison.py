@@ -11,11 +11,12 @@ from typing import Any, Final
 from harness.api import Metric
 from harness.config.spec import SHOWN, Spec
 from harness.errors import DataError, near
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, stats, text
-from harness.tables.scores import cluster_of, finite, numbers
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, paired, stats, text
+from harness.tables.notes import clusters_in_words
+from harness.tables.scores import finite
 
 Key = tuple[str, ...]
-"""What makes a pair: the values of the labels that both sides sweep, the case, the repeat."""
+"""What makes a pair: the values of the labels that both sides sweep, and the case."""
 Digest = Mapping[tuple[str, str], str]
 """(condition, case) → a digest of what the case asks."""
 
@@ -25,8 +26,7 @@ _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "a": ("A", "quantity"),
     "b": ("B", "quantity"),
     "difference": ("B − A", "quantity"),
-    "t_p": ("paired t p", "pvalue"),
-    "exact_p": ("exact p", "pvalue"),
+    "p": ("p", "pvalue"),
     "p_holm": ("p (Holm)", "pvalue"),
     "detectable": ("detectable", "quantity"),
     "pairs": ("pairs", "count"),
@@ -71,15 +71,17 @@ class Pairs:
     """Episodes of the same case on both sides.
 
     Attributes:
-        both: (episode of A, episode of B).
+        both: (episode of A, episode of B) of a repeat; all repeats of the case where the sides have other repeats.
         alone: how many episodes of A and of B have no counterpart.
         unlike: how many pairs of one id were left out because their cases are not the same.
+        repeats: how many repeats of a case the sides have, where that differs; else None.
         apart: label → its value on each side, where the sides' conditions differ.
     """
 
-    both: Sequence[tuple[EpisodeScore, EpisodeScore]]
+    both: Sequence[tuple[paired.Group, paired.Group]]
     alone: tuple[int, int]
     unlike: int = 0
+    repeats: tuple[int, int] | None = None
     apart: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -94,6 +96,8 @@ def pair(a: Side, b: Side, digests: tuple[Digest, Digest] | None = None) -> Pair
         DataError: if a side has several episodes for one of the other's, or no case is common.
     """
     first, second = a.swept(), b.swept()
+    if not {score.case for score in a.scores} & {score.case for score in b.scores}:
+        raise DataError(_nothing_common(a, b), hint=_HINT)
     common = [label for label in first if label in second and {*first[label].values()} & {*second[label].values()}]
     apart: dict[str, tuple[str, str]] = {}
     for label in dict.fromkeys([*first, *second]):
@@ -104,22 +108,40 @@ def pair(a: Side, b: Side, digests: tuple[Digest, Digest] | None = None) -> Pair
                     hint = f"Choose one: --where {label}={values[0]}"
                     raise DataError(f"{side.name} has several values of {label}: {', '.join(values)}", hint=hint)
             apart[label] = (one[0] if one else "–", other[0] if other else "–")
-    mine = {_key(score, first, common): score for score in a.scores}
-    theirs = {_key(score, second, common): score for score in b.scores}
+    mine, theirs = _grouped(a, first, common), _grouped(b, second, common)
     matching = [key for key in mine if key in theirs]
-    same = [key for key in matching if not digests or _same(mine[key], theirs[key], digests)]
+    same = [key for key in matching if not digests or _same(mine[key][0], theirs[key][0], digests)]
     if not same:
-        raise DataError(_nothing_common(a, b, bool(matching)), hint=_HINT)
-    alone = len(mine) - len(same), len(theirs) - len(same)
-    return Pairs([(mine[key], theirs[key]) for key in same], alone, len(matching) - len(same), apart)
+        raise DataError(_nothing_common(a, b, [mine[key][0].case for key in matching]), hint=_HINT)
+    most = max(len(mine[key]) for key in same), max(len(theirs[key]) for key in same)
+    both: list[tuple[paired.Group, paired.Group]] = []
+    for key in same:
+        if most[0] != most[1]:
+            both.append((mine[key], theirs[key]))
+            continue
+        repeats = {_repeat(score): score for score in theirs[key]}
+        both += [((score,), (repeats[_repeat(score)],)) for score in mine[key] if _repeat(score) in repeats]
+    alone = [len(side.scores) - sum(len(sides[i]) for sides in both) for i, side in enumerate((a, b))]
+    unlike = sum(max(len(mine[key]), len(theirs[key])) for key in matching if key not in {*same})
+    return Pairs(both, (alone[0], alone[1]), unlike, most if most[0] != most[1] else None, apart)
 
 
 _HINT: Final = "Only runs that played the same cases can be compared case by case; `harness leaderboard` ranks others."
 
 
-def _key(score: EpisodeScore, swept: Mapping[str, Mapping[str, str]], common: Sequence[str]) -> Key:
-    repeat = score.id.rpartition("/")[2]
-    return (*(swept[label].get(score.condition, "–") for label in common), score.case, repeat)
+def _grouped(
+    side: Side, swept: Mapping[str, Mapping[str, str]], common: Sequence[str]
+) -> dict[Key, list[EpisodeScore]]:
+    """What makes a pair → its episodes, a repeat each."""
+    groups: dict[Key, list[EpisodeScore]] = {}
+    for score in side.scores:
+        key = (*(swept[label].get(score.condition, "–") for label in common), score.case)
+        groups.setdefault(key, []).append(score)
+    return groups
+
+
+def _repeat(score: EpisodeScore) -> str:
+    return score.id.rpartition("/")[2]
 
 
 def _same(a: EpisodeScore, b: EpisodeScore, digests: tuple[Digest, Digest]) -> bool:
@@ -127,10 +149,14 @@ def _same(a: EpisodeScore, b: EpisodeScore, digests: tuple[Digest, Digest]) -> b
     return one is not None and one == other
 
 
-def _nothing_common(a: Side, b: Side, ids: bool) -> str:
-    if ids:
-        return f"{a.name} and {b.name} have no case in common: cases with the same id ask other questions"
+def _nothing_common(a: Side, b: Side, matching: Sequence[str] = ()) -> str:
+    if matching:
+        return (
+            f"{a.name} and {b.name} have no case in common: cases with the same id ask other questions ({matching[0]})"
+        )
     example = ", ".join(next(iter(s.case for s in side.scores), "none") for side in (a, b))
+    if a.spec.name != b.spec.name:
+        return f"{a.name} and {b.name} have no case in common: they played {a.spec.name} and {b.spec.name}"
     return f"{a.name} and {b.name} have no case in common (the first of each: {example})"
 
 
@@ -222,15 +248,13 @@ def _short(value: str, most: int = 60) -> str:
 def compared(
     a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec, metrics: Sequence[str], titles: Mapping[str, str]
 ) -> Table:
-    """A row a metric: both means over the pairs, their difference with a 95 % interval, and tests of it.
+    """A row a metric: both means over the pairs, their difference with a 95 % interval, and the test of it.
 
-    The interval is a percentile interval from 10,000 resamples of clusters (`stats.bootstrap`). `t_p` is a paired t
-    test with clustered errors, `exact_p` McNemar's exact test of zeros and ones and otherwise the sign test over
-    clusters. Holm's correction runs over the p-value that fits each metric (`stats.difference_pvalue`). `detectable` is
-    the smallest difference that the t test would find in four of five such comparisons. A metric that has no pair of
-    numbers is left out.
+    Test, interval and the detectable difference are those of `tables.paired`, which the spec's own tables and standings
+    use too; Holm's correction runs over the p-values of the table. The headline is over the episodes that it selects.
+    A metric that has no pair of numbers is left out.
     """
-    tests = {name: _tested(pairs, headline, name) for name in metrics}
+    tests = {name: _tested(selected(pairs, headline, name), headline, name) for name in metrics}
     tests = {name: test for name, test in tests.items() if test["pairs"] or name == headline.metric}
     rows, chosen, lacking = [], [*tests.values()], [name for name in metrics if name not in tests]
     adjusted = iter(stats.holm([test["p"] for test in chosen if test["p"] is not None]))
@@ -251,32 +275,43 @@ def compared(
         row_names=("Metric",),
         error="interval",
         digits={name: _digits(test) for name, test in tests.items()},
-        notes=tuple(_notes(a, b, pairs, headline, chosen, lacking)),
+        notes=tuple(_notes(a, b, pairs, headline, tests, lacking)),
     )
 
 
-def _tested(pairs: Pairs, headline: HeadlineSpec, metric: str) -> dict[str, Any]:
-    both = [(x, y) for x, y in pairs.both if None not in (x.number(metric), y.number(metric))]
-    first, second = numbers([x for x, _ in both], metric), numbers([y for _, y in both], metric)
-    keys = [cluster_of(x, headline.table.cluster) for x, _ in both]
-    stratum = [(key, y - x) for key, x, y in zip(keys, first, second, strict=True)]
-    spread, exact = stats.clustered([stratum]), [x for _, x in stratum]
-    if spread.clusters < spread.n:
-        sums: dict[Hashable, float] = {}
-        for key, x in stratum:
-            sums[key] = sums.get(key, 0.0) + x
-        exact = [x if abs(x) > 1e-12 else 0.0 for x in sums.values()]
+def selected(pairs: Pairs, headline: HeadlineSpec, metric: str) -> Sequence[tuple[paired.Group, paired.Group]]:
+    """The pairs that a metric is about: of the headline those that its `where:` lets through."""
+    if metric != headline.metric or not headline.table.where:
+        return pairs.both
+    chosen = ((headline.selected(x), headline.selected(y)) for x, y in pairs.both)
+    return [(x, y) for x, y in chosen if x and y]
+
+
+def _tested(both: Sequence[tuple[paired.Group, paired.Group]], headline: HeadlineSpec, metric: str) -> dict[str, Any]:
+    conditions = metric == headline.metric and headline.table.aggregate == "mean_of_conditions"
+    bounds = headline.metrics[metric].bounds
+    sides = [(paired.number(x, metric), paired.number(y, metric)) for x, y in both]
+    there = [pair for pair, numbers in zip(both, sides, strict=True) if None not in numbers]
+    groups: dict[str, list[tuple[paired.Group, paired.Group]]] = {}
+    for pair in there:
+        groups.setdefault(pair[0][0].condition if conditions else "", []).append(pair)
+    result = paired.test(there, metric, headline.table.cluster, bounds, conditions=conditions)
+    means = [
+        [
+            statistics.fmean(paired.values([paired.number(pair[side], metric) or 0.0 for pair in group]))
+            for side in (0, 1)
+        ]
+        for group in groups.values()
+    ]
     return {
-        "a": statistics.fmean(first) if first else None,
-        "b": statistics.fmean(second) if second else None,
-        "difference": spread.value,
-        "interval": stats.bootstrap([stratum]),
-        "t_p": stats.paired([stratum]).pvalue,
-        "exact_p": stats.sign_test(exact),
-        "p": stats.difference_pvalue([stratum]),
-        "detectable": stats.detectable(spread.stderr, spread.df) if spread.stderr else None,
-        "pairs": spread.n,
-        "clusters": spread.clusters,
+        "a": statistics.fmean(first for first, _ in means) if means else None,
+        "b": statistics.fmean(second for _, second in means) if means else None,
+        "difference": result.difference,
+        "interval": result.interval,
+        "p": result.pvalue,
+        "detectable": result.detectable,
+        "pairs": result.n,
+        "clusters": result.clusters,
     }
 
 
@@ -290,49 +325,64 @@ def _notes(
     b: Side,
     pairs: Pairs,
     headline: HeadlineSpec,
-    tests: Sequence[Mapping[str, Any]],
+    named: Mapping[str, Mapping[str, Any]],
     lacking: Sequence[str],
 ) -> Iterable[str]:
-    yield (
-        "In brackets: 95 % bootstrap interval of the difference (percentiles of 10,000 resamples of "
-        f"{'clusters' if any(t['clusters'] < t['pairs'] for t in tests) else 'pairs'}, seed 0)."
-    )
+    tests = [*named.values()]
+    clusters = any(test["clusters"] < test["pairs"] for test in tests)
+    if any(test["interval"] for test in tests):
+        yield "In brackets: the 95 % interval of the difference; it holds 0 where p is 0.05 or more."
     if count := sum(test["p"] is not None for test in tests):
-        yield (
-            "paired t p: two-sided paired t test; exact p: McNemar's exact test of zeros and ones, the sign test of "
-            "other numbers; p (Holm): the exact p of zeros and ones, the t test's otherwise, after Holm's correction "
-            f"for the {'one test' if count == 1 else f'{count} tests'} of this table."
-        )
-        yield "detectable: the smallest difference that the t test finds with 80 % power at 0.05, at this many pairs."
+        every = "the one test" if count == 1 else f"all {count} tests"
+        what = "clusters" if clusters else "pairs (of zeros and ones McNemar's exact test)"
+        yield f"p: exact two-sided sign-flip test of {what}; p (Holm): after Holm's correction for {every}."
+    if any(test["p"] is None and test["clusters"] > 1 for test in tests):
+        yield "No p: the sides differ in no pair."
+    if few := {test["clusters"] for test in tests if 0 < test["clusters"] < paired.FEWEST}:
+        number = max(few)
+        what = f"{'cluster' if clusters else 'pair'}{'' if number == 1 else 's'}"
+        yield f"{number} {what} cannot show a difference: {paired.FEWEST} must differ before p can be below 0.05."
+    if any(test["detectable"] is not None for test in tests):
+        yield "detectable: the smallest difference that a t test finds with 80 % power at 0.05, at as many pairs."
+    if any(test["detectable"] is None and test["interval"] for test in tests):
+        yield "detectable –: at as many pairs no difference that is possible is found so, or the numbers do not vary."
     if lacking:
         yield f"No pair has numbers for {', '.join(lacking)}."
-    if headline.table.cluster and any(test["clusters"] < test["pairs"] for test in tests):
-        yield f"Errors take pairs with equal {', '.join(headline.table.cluster)} as one observation (clustered)."
+    if headline.metric in named and headline.table.where:
+        where = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
+        yield f"{headline.title}: only pairs with {where}."
+    if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
+        yield f"{headline.title}: the mean of the conditions' means."
+    if clusters:
+        yield f"Errors take {clusters_in_words(headline.table)} as one observation (clustered)."
+    if pairs.repeats:
+        most = f"up to {pairs.repeats[0]} of A and {pairs.repeats[1]} of B"
+        yield f"A pair is a case, with the means of its repeats: {most}."
     if any(pairs.alone):
         yield f"{pairs.alone[0]} episodes of {a.name} and {pairs.alone[1]} of {b.name} are in no pair."
     if pairs.unlike:
         yield f"{pairs.unlike} pairs of equal case ids are left out: their cases are not the same."
-    for side, episodes in ((a, [x for x, _ in pairs.both]), (b, [y for _, y in pairs.both])):
+    for index, side in enumerate((a, b)):
+        episodes = [score for sides in pairs.both for score in sides[index]]
         if failed := sum(score.error is not None for score in episodes):
             yield f"{failed} of {len(episodes)} episodes of {side.name} failed or were not run: in no number."
 
 
 def most_different(a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec) -> Table:
-    """The pairs in which the headline differs most, with the ids of both episodes."""
-    metric = headline.metric
-    found = []
-    for x, y in pairs.both:
-        one, other = x.number(metric), y.number(metric)
-        if one is not None and other is not None and one != other:
-            found.append((x, y, one, other))
-    found.sort(key=lambda entry: (-abs(entry[3] - entry[2]), entry[0].id))
-    one_id = all(x.id == y.id for x, y, _, _ in found)
+    """The pairs in which the headline differs most, with the ids of both sides."""
+    metric, found, both = headline.metric, [], selected(pairs, headline, headline.metric)
+    for x, y in both:
+        one, other = (_quotient(paired.number(side, metric)) for side in (x, y))
+        if one is not None and other is not None and (difference := paired.minus(other, one)):
+            found.append((_id(x), _id(y), one, other, difference))
+    found.sort(key=lambda entry: (-abs(entry[4]), entry[0]))
+    one_id = all(x == y for x, y, *_ in found)
     names = ("Episode",) if one_id else ("Episode of A", "Episode of B")
     rows = [
-        Row({"a": x.id, "b": y.id}, (x.id,) if one_id else (x.id, y.id), (Cell(p, n=1), Cell(q, n=1), Cell(q - p, n=1)))
-        for x, y, p, q in found[:MOST]
+        Row({"a": x, "b": y}, (x,) if one_id else (x, y), tuple(Cell(value, n=1) for value in numbers))
+        for x, y, *numbers in found[:MOST]
     ]
-    notes = [f"{len(found)} of {len(pairs.both)} pairs differ in {headline.table.title}; these differ most."]
+    notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
     notes += [f"Look at them: `harness view {side.folder}` ({letter})." for letter, side in (("A", a), ("B", b))]
     return Table(
         title="Cases that differ most",
@@ -344,6 +394,15 @@ def most_different(a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec) -> Ta
         digits=3,
         notes=tuple(notes if found else [f"No pair differs in {headline.table.title}."]),
     )
+
+
+def _id(group: paired.Group) -> str:
+    """An episode's id; of several repeats what they share."""
+    return group[0].id if len(group) == 1 else group[0].id.rpartition("/")[0]
+
+
+def _quotient(value: paired.Number | None) -> float | None:
+    return value[0] / value[1] if isinstance(value, tuple) else value
 
 
 def part(scores: Iterable[EpisodeScore], where: Mapping[str, str], name: str) -> list[EpisodeScore]:

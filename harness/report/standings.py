@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, stats, text
+from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, paired, stats, text
 from harness.tables.costs import Prices, cost
 from harness.tables.notes import clusters_in_words, other_coverage
-from harness.tables.scores import cluster_of, numbers, observations
+from harness.tables.scores import cluster_of, observations
 from harness.tables.spec import Derived
 
 from .leaderboard import RunScores, combined, differences, listed, shown_names
@@ -183,8 +182,8 @@ def standings(
     """Rank the models of comparable runs.
 
     A model's rank lies between 1 + the number of models that are significantly better and the number of models that are
-    not significantly worse, as in Chatbot Arena. "Significantly": `stats.difference_pvalue` of the differences between
-    the two on their common episodes, at 0.05 after Holm's correction for all pairs of models; Welch's test where they
+    not significantly worse, as in Chatbot Arena. "Significantly": `paired.sign_flip` of the differences between the
+    two on their common episodes, at 0.05 after Holm's correction for all pairs of models; Welch's test where they
     have no common episodes. `baselines` are shown, and ranked only if they are among the runs. Published figures of
     the whole benchmark are shown and not ranked: the averages in those tables that the spec's own tables cite, unless
     they cover other episodes than the runs.
@@ -309,26 +308,36 @@ def _significant(
     """(pairs (worse, better) that differ significantly, at 0.05 after Holm's correction; how many have a test)."""
     tested: list[tuple[tuple[str, str], float, float]] = []
     for names, (a, b) in pairs.items():
-        mean, pvalue = difference(headline.metric, a, b, headline.table.cluster)
+        mean, pvalue = difference(headline, a, b)
         if mean is not None and pvalue is not None:
             tested.append((names, mean, pvalue))
     adjusted = stats.holm([pvalue for _, _, pvalue in tested])
     significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
-    return {(a, b) if headline.ahead(0, mean) else (b, a) for (a, b), mean in significant}, len(tested)
+    return {(a, b) if headline.ahead(mean, 0) else (b, a) for (a, b), mean in significant}, len(tested)
 
 
 def difference(
-    metric: str, a: Mapping[str, EpisodeScore], b: Mapping[str, EpisodeScore], cluster: Sequence[str]
+    headline: HeadlineSpec, a: Mapping[str, EpisodeScore], b: Mapping[str, EpisodeScore]
 ) -> tuple[float | None, float | None]:
-    """(mean of a − mean of b, p-value), by their common episodes; Welch's where they have fewer than two."""
+    """(b − a, p-value), by their common episodes (`paired.test`); Welch's where they have fewer than two."""
+    metric, cluster = headline.metric, headline.table.cluster
+    conditions = headline.table.aggregate == "mean_of_conditions"
     common = [name for name in a if name in b and None not in (a[name].number(metric), b[name].number(metric))]
-    if len(common) < 2:
-        test = stats.clustered_welch(*(observations([*side.values()], metric, cluster) for side in (a, b)))
-        return test.difference, test.pvalue
-    first, second = numbers([a[name] for name in common], metric), numbers([b[name] for name in common], metric)
-    keys = [cluster_of(a[name], cluster) for name in common]
-    stratum = [(key, x - y) for key, x, y in zip(keys, first, second, strict=True)]
-    return statistics.fmean(x for _, x in stratum), stats.difference_pvalue([stratum])
+    if len(common) > 1:
+        pairs = [((a[name],), (b[name],)) for name in common]
+        found = paired.test(pairs, metric, cluster, conditions=conditions)
+        return found.difference, found.pvalue
+    sides = [[observations(group, metric, cluster) for group in _groups(side.values(), conditions)] for side in (b, a)]
+    test = stats.clustered_welch(*sides)
+    return test.difference, test.pvalue
+
+
+def _groups(scores: Iterable[EpisodeScore], conditions: bool) -> list[list[EpisodeScore]]:
+    """The episodes condition by condition, or all together."""
+    groups: dict[str, list[EpisodeScore]] = {}
+    for score in scores:
+        groups.setdefault(score.condition if conditions else "", []).append(score)
+    return [*groups.values()]
 
 
 def _ranks(model: str, values: Mapping[str, float | None], worse: set[tuple[str, str]]) -> tuple[int, int]:
@@ -355,8 +364,8 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: tuple[int, i
         count = f"{tested} of {every} pairs" if tested < every else "one pair" if every == 1 else f"all {every} pairs"
         rest = "; the others cannot be tested" if tested < every else ""
         yield (
-            "Rank: the ranks that a model may have, given which models differ significantly (paired by episode, "
-            f"p < 0.05 after Holm's correction for {count} of models{rest})."
+            "Rank: the ranks that a model may have, given which models differ significantly (exact sign-flip "
+            f"test, paired by episode, p < 0.05 after Holm's correction for {count} of models{rest})."
         )
     if any((row.end or row.role) in ("floor", "ceiling") for row in rows):
         ranked = ", ranked as runs of their own" if all(row.role == "model" for row in rows) else " and not ranked"

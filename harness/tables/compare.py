@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.api import Parts, linearised
 from harness.errors import near
-from harness.tables import stats
+from harness.tables import paired, stats
 
 from .axis import Axis, Key
 from .notes import clusters_in_words, left_out, limited, uses_ground_truth, without_number
-from .scores import EpisodeScore, all_parts, finite, numbers, observations
+from .scores import EpisodeScore, finite, numbers, observations
 from .spec import Compare, TableSpec
 from .table import Cell, Column, NumberForm, Row, Table, text
 
@@ -44,7 +42,7 @@ class _Test:
     welch: stats.Comparison
     pairs: int
     keys: int
-    paired: stats.Comparison
+    paired: paired.Paired
     cluster: tuple[str, ...]
 
     @property
@@ -65,10 +63,10 @@ class _Test:
 def compare(table: TableSpec, comparison: Compare, scores: Sequence[EpisodeScore]) -> Table:
     """One row for each row key, metric and value compared; one column for each statistic.
 
-    Means and Welch's t test are over the numbers of all episodes of a side; the paired t test is over the means of
-    those that agree in the labels of `comparison.paired_by`. All tests are two-sided; differences are value − base.
-    Holm's correction runs over all of Welch's tests in the table, and over all the paired ones. What has no p-value
-    (fewer than two numbers or pairs, no variance) is left empty, and a note says why.
+    Means and Welch's t test are over the numbers of all episodes of a side; the paired test (`paired.sign_flip`) is
+    over the means of those that agree in the labels of `comparison.paired_by`. All tests are two-sided; differences are
+    value − base. Holm's correction runs over all of Welch's tests in the table, and over all the paired ones. What has
+    no p-value (fewer than two numbers or pairs, no variance) is left empty, and a note says why.
 
     Args:
         table: what to show; its `rows` do not name `comparison.label`.
@@ -83,8 +81,8 @@ def compare(table: TableSpec, comparison: Compare, scores: Sequence[EpisodeScore
     names = list(_COLUMNS) if comparison.paired_by else [name for name in _COLUMNS if "pair" not in name]
     adjusted = _holm([test.welch for test in tests]), _holm([test.paired for test in tests])
     rows_filled = []
-    for test, welch, paired in zip(tests, *adjusted, strict=True):
-        cells = _cells(test, welch, paired)
+    for test, welch, both in zip(tests, *adjusted, strict=True):
+        cells = _cells(test, welch, both)
         values = tuple(cells[name] for name in names)
         rows_filled.append(Row(rows.values(test.key), tuple(map(rows.title, test.key)), values, test.metric))
     titles = {"base": rows.title(comparison.base)}
@@ -148,35 +146,23 @@ def _test(
         metric,
         base,
         other,
-        stats.clustered_welch(observations(other, metric, cluster), observations(base, metric, cluster)),
+        stats.clustered_welch([observations(other, metric, cluster)], [observations(base, metric, cluster)]),
         len(both),
         len(before.keys() | after.keys()),
-        stats.paired_t(_values([after[pair] for pair in both]), _values([before[pair] for pair in both])),
+        paired.test([(before[pair], after[pair]) for pair in both], metric, cluster),
         cluster,
     )
 
 
-def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[str]) -> dict[Key, float | Parts]:
-    """Pairing key → mean of the numbers of its episodes; of parts their sums."""
+def _by_pair(scores: Iterable[EpisodeScore], metric: str, paired_by: Sequence[str]) -> dict[Key, list[EpisodeScore]]:
+    """Pairing key → its episodes, where some have a number."""
     groups: dict[Key, list[EpisodeScore]] = {}
     for score in scores:
         groups.setdefault(tuple(text(score.labels.get(label)) for label in paired_by), []).append(score)
-    sides: dict[Key, float | Parts] = {}
-    for key, group in groups.items():
-        if parts := all_parts(group, metric):
-            sides[key] = math.fsum(a for a, _ in parts), math.fsum(b for _, b in parts)
-        elif (mean := stats.mean(numbers(group, metric)).value) is not None:
-            sides[key] = mean
-    return sides
+    return {key: group for key, group in groups.items() if paired.number(group, metric) is not None}
 
 
-def _values(sides: Sequence[float | Parts]) -> list[float]:
-    """One number a pair, so that their mean is that of the side: of parts the ratio of all pairs together."""
-    parts = [side for side in sides if isinstance(side, tuple)]
-    return linearised(parts) if parts else [side for side in sides if not isinstance(side, tuple)]
-
-
-def _holm(tests: Sequence[stats.Comparison]) -> list[float | None]:
+def _holm(tests: Sequence[stats.Comparison | paired.Paired]) -> list[float | None]:
     """The corrected p-values, None for what has none and so was no test."""
     adjusted = iter(stats.holm([test.pvalue for test in tests if test.pvalue is not None]))
     return [None if test.pvalue is None else next(adjusted) for test in tests]
@@ -184,7 +170,7 @@ def _holm(tests: Sequence[stats.Comparison]) -> list[float | None]:
 
 def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mapping[str, Cell]:
     base, other = _mean(test.base, test.metric), _mean(test.other, test.metric)
-    welch, paired, n = test.welch, test.paired, sum(test.counts)
+    welch, pairs, n = test.welch, test.paired, sum(test.counts)
     values = {
         "difference": (welch.difference, n),
         "t": (welch.statistic, n),
@@ -192,8 +178,8 @@ def _cells(test: _Test, holm: float | None, paired_holm: float | None) -> Mappin
         "p": (welch.pvalue, n),
         "p_holm": (holm, n),
         "pairs": (test.pairs if all(test.counts) else None, test.pairs),
-        "paired_difference": (paired.difference, test.pairs),
-        "paired_p": (paired.pvalue, test.pairs),
+        "paired_difference": (pairs.difference, test.pairs),
+        "paired_p": (pairs.pvalue, test.pairs),
         "paired_p_holm": (paired_holm, test.pairs),
     }
     failed, missing = base.failed + other.failed, base.missing + other.missing
@@ -249,18 +235,22 @@ def _notes(
         return
     keys = ", ".join(comparison.paired_by)
     yield (
-        f"paired p: two-sided paired t tests (n = {_range([test.pairs for test in tests])} pairs); a pair has equal "
-        f"{keys}, and the mean of its episodes where a side has several."
+        f"paired p: exact two-sided sign-flip tests (n = {_range([test.pairs for test in tests])} pairs); a pair has "
+        f"equal {keys}, and the mean of its episodes where a side has several."
     )
+    if any(test.paired.clusters < test.pairs for test in tests):
+        yield f"paired p takes {clusters_in_words(table)} as one observation (clustered)."
     if alone := sum(test.keys - test.pairs for test in tests):
         every = sum(test.keys for test in tests)
         yield f"{alone} of {every} combinations of {keys} have numbers on one side only and are in no pair."
-    few = sum(test.pairs < 2 for test in tests)
-    paired = [test.paired for test in tests]
-    yield from _undefined("paired p", paired, few, "pairs", "difference is the same in all pairs")
+    few = sum(test.paired.clusters < 2 for test in tests)
+    lacking = "clusters of pairs" if any(test.paired.clusters < test.pairs for test in tests) else "pairs"
+    yield from _undefined("paired p", [test.paired for test in tests], few, lacking, "sides do not differ in any pair")
 
 
-def _undefined(name: str, tests: Sequence[stats.Comparison], few: int, lacking: str, flat: str) -> Iterable[str]:
+def _undefined(
+    name: str, tests: Sequence[stats.Comparison | paired.Paired], few: int, lacking: str, flat: str
+) -> Iterable[str]:
     """What Holm's correction runs over, and why rows have no p-value."""
     tested = sum(test.pvalue is not None for test in tests)
     if tested:

@@ -172,7 +172,7 @@ def interval(
         low, high = 0.0, 1.0
     elif flat:
         return None
-    quantile = _t_quantile(stat.df)
+    quantile = t_quantile(stat.df)
     if not math.isfinite(high - low):
         half = quantile * stat.stderr
         return max(low, stat.value - half), min(high, stat.value + half)
@@ -182,12 +182,15 @@ def interval(
         size = min(size, stat.n)  # clusters that happen to agree are no more observations than there are
     elif binary:
         return wilson(round(share) * stat.clusters, stat.clusters)
+    if not size:  # too small a share for a square
+        return None
     below, above = _score(share, size, quantile)
     return low + below * (high - low), low + above * (high - low)
 
 
 @lru_cache(maxsize=1024)
-def _t_quantile(df: float, level: float = 0.975) -> float:
+def t_quantile(df: float, level: float = 0.975) -> float:
+    """Quantile of Student's t."""
     from scipy.stats import t
 
     return float(t.ppf(level, df))
@@ -198,18 +201,18 @@ def _t_quantile(df: float, level: float = 0.975) -> float:
 
 def welch(a: Sequence[float], b: Sequence[float]) -> Comparison:
     """Welch's unequal-variances t test of two independent samples."""
-    return clustered_welch(list(enumerate(a)), list(enumerate(b)))
+    return clustered_welch([list(enumerate(a))], [list(enumerate(b))])
 
 
-def clustered_welch(a: Stratum, b: Stratum) -> Comparison:
-    """Welch's t test with clustered standard errors, and as many degrees of freedom as clusters give."""
-    first, second = clustered([a]), clustered([b])
+def clustered_welch(a: Sequence[Stratum], b: Sequence[Stratum]) -> Comparison:
+    """Welch's t test of two means over strata, with clustered errors and degrees of freedom."""
+    first, second = clustered(a), clustered(b)
     difference = None if first.value is None or second.value is None else first.value - second.value
     # Not scipy's ttest_ind: it warns or gives NaN for constant samples and single observations.
     if first.stderr is None or second.stderr is None or difference is None:
         return Comparison(difference, None, None)
     stderr = math.hypot(first.stderr, second.stderr)
-    if _is_rounding(stderr, [x for _, x in (*a, *b)]):
+    if _is_rounding(stderr, [x for stratum in (*a, *b) for _, x in stratum]):
         return Comparison(difference, None, None)
     from scipy.stats import t
 
@@ -217,21 +220,6 @@ def clustered_welch(a: Stratum, b: Stratum) -> Comparison:
     shares = [(s.stderr or 0.0) / stderr for s in (first, second)]  # Welch–Satterthwaite, scaled against underflow
     df = 1 / sum(share**4 / s.df for share, s in zip(shares, (first, second), strict=True))
     return Comparison(difference, score, float(2 * t.sf(abs(score), df)), df)
-
-
-def paired_t(a: Sequence[float], b: Sequence[float]) -> Comparison:
-    """Student's t test of the differences a[i] − b[i], e.g. two models on the same cases.
-
-    Raises:
-        ValueError: if the samples differ in length.
-    """
-    stat = mean([float(x) - float(y) for x, y in zip(a, b, strict=True)])
-    if stat.stderr is None or stat.value is None or _is_rounding(stat.stderr, (*a, *b)):
-        return Comparison(stat.value, None, None)
-    from scipy.stats import t
-
-    score = stat.value / stat.stderr
-    return Comparison(stat.value, score, float(2 * t.sf(abs(score), stat.n - 1)), stat.n - 1)
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
@@ -255,78 +243,9 @@ def _is_rounding(stderr: float, numbers: Sequence[float]) -> bool:
     return stderr <= 1e-14 * max(map(abs, numbers))
 
 
-def sign_test(differences: Sequence[float]) -> float | None:
-    """Two-sided p of the exact sign test; of differences between zeros and ones it is McNemar's exact test.
-
-    Differences of 0 say nothing; None if there is no other.
-    """
-    above, below = sum(x > 0 for x in differences), sum(x < 0 for x in differences)
-    if not above + below:
-        return None
-    from scipy.stats import binomtest
-
-    return float(binomtest(above, above + below).pvalue)
-
-
-def paired(strata: Iterable[Stratum]) -> Comparison:
-    """Student's t test of paired differences, with the clustered standard error (`clustered`; Miller, 2024)."""
-    filled = [list(stratum) for stratum in strata if stratum]
-    stat, values = clustered(filled), [x for stratum in filled for _, x in stratum]
-    if stat.stderr is None or stat.value is None or _is_rounding(stat.stderr, values):
-        return Comparison(stat.value, None, None)
-    from scipy.stats import t
-
-    score = stat.value / stat.stderr
-    return Comparison(stat.value, score, float(2 * t.sf(abs(score), stat.df)), stat.df)
-
-
-def difference_pvalue(strata: Iterable[Stratum]) -> float | None:
-    """The p-value by which paired differences are judged; None if all are 0, or there is one cluster.
-
-    McNemar's exact test where differences are −1, 0 or 1 and every pair is a cluster, else `paired`. Where clusters do
-    not vary, one without a difference is added to them (as Agresti and Caffo, 2000, add successes and failures): for G
-    clusters the statistic of the t test is then G, with G degrees of freedom.
-    """
-    filled = [list(stratum) for stratum in strata if stratum]
-    stat, values = clustered(filled), [x for stratum in filled for _, x in stratum]
-    if all(x in (-1, 0, 1) for x in values) and stat.clusters == stat.n:
-        return sign_test(values)
-    test = paired(filled)
-    if test.pvalue is not None or stat.clusters < 2 or not stat.value or _is_rounding(abs(stat.value), [1.0, *values]):
-        return test.pvalue
-    from scipy.stats import t
-
-    return float(2 * t.sf(stat.clusters, stat.clusters))
-
-
-def bootstrap(strata: Iterable[Stratum], resamples: int = 10_000, seed: int = 0) -> Interval | None:
-    """95 % percentile interval of the mean from resampled clusters (Efron and Tibshirani, 1993, Chapter 13).
-
-    The same for the same numbers in any order. None with fewer than two clusters, and where all have the same mean.
-    """
-    clusters: dict[Hashable, list[float]] = {}
-    for cluster, x in (pair for stratum in strata for pair in stratum):
-        clusters.setdefault(cluster, []).append(x)
-    sums = sorted((math.fsum(numbers), len(numbers)) for numbers in clusters.values())
-    ends = {total / count for total, count in sums}
-    if len(ends) < 2:
-        return None
-    import numpy
-
-    parts = numpy.array(sums)
-    generator, means = numpy.random.default_rng(seed), []
-    step = max(1, 4_000_000 // len(parts))  # bounds memory
-    for start in range(0, resamples, step):
-        picks = generator.integers(0, len(parts), (min(step, resamples - start), len(parts)))
-        drawn = parts[picks].sum(axis=1)
-        means.append(drawn[:, 0] / drawn[:, 1])
-    low, high = numpy.quantile(numpy.concatenate(means), [0.025, 0.975])
-    return max(float(low), min(ends)), min(float(high), max(ends))  # a sum may round beyond them
-
-
 def detectable(stderr: float | None, df: int, power: float = 0.8) -> float | None:
     """The smallest difference that a two-sided test at 0.05 finds with this power: (t₀.₉₇₅ + t_power) · SE.
 
     Miller (2024), Section 5, solved for the difference.
     """
-    return None if stderr is None else (_t_quantile(df) + _t_quantile(df, power)) * stderr
+    return None if stderr is None else (t_quantile(df) + t_quantile(df, power)) * stderr

@@ -6,14 +6,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy
 import pytest
-import scipy.stats
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness import evaluate
-from harness.tables import stats
 from tests.helpers.commands import invoke
 
 Capsys = pytest.CaptureFixture[str]
@@ -183,71 +178,3 @@ def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_pat
 
 def test_the_same_numbers_every_time(runs: Path, capsys: Capsys) -> None:
     assert compare(capsys, runs / "silent", runs / "oracle") == compare(capsys, runs / "silent", runs / "oracle")
-
-
-# ---------------------------------------------------------------------------------- the statistics
-
-samples = st.lists(st.floats(-1, 1), min_size=2, max_size=15)
-
-
-@given(samples, st.randoms())
-def test_the_bootstrap_does_not_depend_on_the_order(values: list[float], random: object) -> None:
-    stratum = [*enumerate(values)]
-    shuffled = list(stratum)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    interval = stats.bootstrap([stratum], 200)
-    assert interval == stats.bootstrap([shuffled], 200)
-    if interval:
-        assert min(values) <= interval[0] <= interval[1] <= max(values)
-
-
-def test_the_bootstrap_is_scipys_up_to_chance() -> None:
-    values = numpy.random.default_rng(0).normal(0.3, 1, 40)
-    theirs = scipy.stats.bootstrap((values,), numpy.mean, method="percentile", rng=1).confidence_interval
-    assert stats.bootstrap([[*enumerate(values.tolist())]]) == pytest.approx((theirs.low, theirs.high), abs=0.02)
-
-
-def test_the_bootstrap_resamples_clusters() -> None:
-    wide = stats.bootstrap([[(i // 10, float(i // 10 % 2)) for i in range(60)]])
-    narrow = stats.bootstrap([[(i, float(i // 10 % 2)) for i in range(60)]])
-    assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])
-    assert stats.bootstrap([[("one", 0.0), ("one", 1.0)]]) is None
-    assert stats.bootstrap([[("one", 0.5), ("two", 0.5)]]) is None
-
-
-@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), max_size=30))
-def test_mcnemars_exact_test_is_the_binomial_one(differences: list[float]) -> None:
-    above, below = differences.count(1.0), differences.count(-1.0)
-    ours = stats.sign_test(differences)
-    assert ours == (scipy.stats.binomtest(above, above + below).pvalue if above + below else None)
-    assert stats.difference_pvalue([[*enumerate(differences)]]) == ours
-
-
-@given(st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=3, max_size=20))
-def test_the_paired_test_is_scipys(differences: list[float]) -> None:
-    test = stats.paired([[*enumerate(differences)]])
-    if len({*differences}) == 1:
-        assert test.pvalue is None
-        return
-    theirs = scipy.stats.ttest_1samp(differences, 0)
-    assert (test.statistic, test.pvalue) == pytest.approx((theirs.statistic, theirs.pvalue), rel=1e-6, abs=1e-12)
-
-
-def test_differences_that_do_not_vary_have_a_pvalue_by_the_number_of_clusters() -> None:
-    constant = [stats.difference_pvalue([[(i, 0.5) for i in range(n)]]) for n in (1, 2, 6, 20)]
-    assert constant[0] is None
-    # One more cluster without a difference: 0.5 six times and 0 once, 0.5 · 6/7 over a standard error of 0.5/7.
-    by_hand = scipy.stats.ttest_1samp([0.5] * 6 + [0.0], 0).pvalue
-    assert constant[2] == pytest.approx(by_hand)
-    assert constant[1] > constant[2] > constant[3]
-    assert stats.difference_pvalue([[(i, 0.0) for i in range(6)]]) is None
-
-
-def test_the_detectable_difference_is_found_in_four_of_five_comparisons() -> None:
-    n, generator = 30, numpy.random.default_rng(3)
-    found = 0
-    smallest = stats.detectable(1 / n**0.5, n - 1)
-    for sample in generator.normal(smallest, 1, (2000, n)):
-        found += scipy.stats.ttest_1samp(sample, 0).pvalue < 0.05
-    assert found / 2000 == pytest.approx(0.8, abs=0.03)
-    assert stats.detectable(None, 3) is None

@@ -52,7 +52,7 @@ def test_a_folder_of_runs_gives_one_page_and_a_section_a_benchmark(runs: Path, c
     lines = [line.split() for line in out.splitlines()]
     assert ["random", "0.0%", "[0.0%,", "6.0%]", "0.0%", "[0.0%,", "56.1%]", "0.0%", "[0.0%,", "28.2%]"] in lines
     assert any(line[:3] == ["1", "calculator", "100.0%"] for line in lines)
-    assert any(line[:3] == ["1", "agentsnet/classical", "86.7%"] for line in lines)
+    assert any(line[:3] == ["1–2", "agentsnet/classical", "86.7%"] for line in lines)
 
 
 def test_runs_of_one_spec_stand_side_by_side_below_their_standings(runs: Path, capsys: Capsys) -> None:
