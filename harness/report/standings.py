@@ -220,12 +220,8 @@ def standings(
 
 
 def _players(runs: Sequence[RunScores]) -> dict[str, Player]:
-    return {
-        name: Player(model, None if run.run.get("policies_only") else _sampling(run))
-        for run in runs
-        for (of, model), name in shown_names(runs).items()
-        if of == run.id
-    }
+    sampling = {run.id: None if run.run.get("policies_only") else _sampling(run) for run in runs}
+    return {name: Player(model, sampling[run]) for (run, model), name in shown_names(runs).items()}
 
 
 def _sampling(run: RunScores) -> str:
