@@ -178,3 +178,87 @@ def test_every_format_has_the_tests_and_the_cases(form: str, runs: Path, tmp_pat
 
 def test_the_same_numbers_every_time(runs: Path, capsys: Capsys) -> None:
     assert compare(capsys, runs / "silent", runs / "oracle") == compare(capsys, runs / "silent", runs / "oracle")
+
+
+def statistics(out: str) -> dict[str, dict[str, float | None]]:
+    """Metric → statistic → number, of `--format json`."""
+    _, tests, _ = json.loads(out)
+    names = [column["key"]["statistic"] for column in tests["columns"]]
+    return {
+        row["key"]["metric"]: dict(zip(names, (cell["value"] for cell in row["cells"]), strict=True))
+        for row in tests["rows"]
+    }
+
+
+def test_the_headlines_selection_applies_unless_the_options_choose_by_the_same_label(
+    tmp_path: Path, capsys: Capsys
+) -> None:
+    spec = {
+        "extends": "silo_quick",
+        "name": "some",
+        "headline": {"cell": "silo/success", "title": "Right by mail", "where": {"protocol": "P2P"}},
+    }
+    for name in ("oracle", "silent"):
+        evaluate(spec, overrides=[*SILO, f"baseline=silo/{name}"], output_path=tmp_path / name)
+    sides = (tmp_path / "silent", tmp_path / "oracle")
+    _, out, _ = compare(capsys, *sides)
+    assert "Right by mail ↑: only pairs with protocol P2P." in out and "of 2 pairs differ" in out
+    found = statistics(compare(capsys, *sides, "--format", "json")[1])
+    assert [row["pairs"] for name, row in found.items() if name == "silo/success"] == [2]
+    _, out, _ = compare(capsys, *sides, "--where", "protocol=BP")
+    assert "silo/success is not Right by mail, which is about protocol P2P only." in out
+    assert "Right by mail ↑" not in out and "of 2 pairs differ" in out
+
+
+def test_parts_of_a_run_that_ask_other_questions_are_refused(tmp_path: Path, capsys: Capsys) -> None:
+    run = played(tmp_path / "sums", "arithmetic", "task.size=5", "matrix.terms=[2,4]")
+    code, out, err = compare(capsys, run, "--label", "terms", "2", "4")
+    assert (code, out) == (2, "")
+    assert "2 and 4 have no case in common: cases with the same id ask other questions" in err
+
+
+def test_runs_of_other_benchmarks_are_refused_by_their_names(runs: Path, capsys: Capsys) -> None:
+    _, _, err = compare(capsys, runs / "oracle", runs / "mock0")
+    assert "have no case in common: they played silo_quick and arithmetic" in err
+
+
+def test_other_numbers_of_repeats_pair_the_means_of_a_case(tmp_path: Path, capsys: Capsys) -> None:
+    once = played(tmp_path / "once", "silo_quick", *SILO)
+    twice = played(tmp_path / "twice", "silo_quick", *SILO, "baseline=silo/silent", repeats=2)
+    code, out, _ = compare(capsys, once, twice)
+    assert code == 0
+    assert "A pair is a case, with the means of its repeats: up to 1 of A and 2 of B." in out
+    assert "are in no pair" not in out
+    found = statistics(compare(capsys, once, twice, "--format", "json")[1])["silo/success"]
+    same = statistics(compare(capsys, runs_once(tmp_path, "silent"), once, "--format", "json")[1])["silo/success"]
+    assert (found["pairs"], found["p"]) == (same["pairs"], same["p"])
+
+
+def runs_once(folder: Path, name: str) -> Path:
+    return played(folder / name, "silo_quick", *SILO, f"baseline=silo/{name}")
+
+
+def test_tables_of_a_spec_and_compare_have_the_same_p(tmp_path: Path, capsys: Capsys) -> None:
+    spec = {
+        "name": "two_players",
+        "task": {"use": "agentsnet/coloring", "graphs": "ring", "size": 6, "samples": 8, "source": "seeded"},
+        "protocol": {"use": "local_rounds", "rounds": "paper", "channel": "neighbors", "parse_retries": 1},
+        "prompts": "agentsnet/standard",
+        "matrix": {"player": ["random", "agentsnet/classical"]},
+        "baseline": "${player}",
+        "metrics": ["score"],
+        "tables": [
+            {
+                "title": "T",
+                "rows": "model",
+                "cell": "score",
+                "compare": {"label": "player", "base": "random", "with": "agentsnet/classical", "paired_by": "sample"},
+            }
+        ],
+    }
+    run = evaluate(spec, output_path=tmp_path / "run")
+    (table,) = run.tables
+    (row,) = table.rows
+    own = {column.key["statistic"]: cell.value for column, cell in zip(table.columns, row.cells, strict=True)}
+    out = compare(capsys, run.folder, "--label", "player", "random", "agentsnet/classical", "--format", "json")[1]
+    assert own["paired_p"] == statistics(out)["score"]["p"] is not None

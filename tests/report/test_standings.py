@@ -355,3 +355,17 @@ def test_ranks_of_many_models_take_every_pair() -> None:
     levels = [[float(i < k) for i in range(30)] for k in (2, 12, 22, 30)]
     found = ranks(*(run(f"m{i}", level) for i, level in enumerate(levels)))
     assert found == {"m3": "1", "m2": "2", "m1": "3", "m0": "4"}
+
+
+def test_a_mean_of_conditions_is_tested_as_one() -> None:
+    spec = {"headline": {"cell": "solved", "aggregate": "mean_of_conditions"}}
+
+    def two(model: str, small: float, large: float) -> RunScores:
+        plain = run(model, [small] * 6 + [large] * 30, spec)
+        scores = [replace(s, id=f"{i >= 6}/{i}/0", condition=str(i >= 6)) for i, s in enumerate(plain.scores)]
+        return replace(plain, scores=scores)
+
+    # Pooled a is ahead (0.48 to 0.42); as the mean of both conditions b is (0.45 to 0.7).
+    found = standings([two("a", 0.4, 0.5), two("b", 1.0, 0.4)])
+    assert [(row.model, row.rank) for row in found.rows] == [("b", "1"), ("a", "2")]
+    assert found.rows[0].cell.value == pytest.approx(0.7)
