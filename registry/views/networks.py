@@ -88,7 +88,7 @@ class Networks(View):
             drawn.append(replace(node, color=color, text=text, marks=(*node.marks, *marks.get(node.id, ()), *odd)))
         lines = tuple(replace(e, state=states.get(frozenset((e.source, e.target)), "")) for e in edges)
         tally: dict[str, float] = {}
-        for answer in sorted(map(str, filter(None, team.answers.values()))):
+        for answer in sorted(map(str, filter(None, team.answers.values())), key=lambda text: (len(text), text)):
             tally[answer] = tally.get(answer, 0.0) + 1
         conflicts = sum(line.state == "conflict" for line in lines)
         caption = f"The agents answer. {verdict(transcript)}".strip()
