@@ -202,7 +202,7 @@ def test_published_figures_of_a_whole_benchmark_stand_beside_no_part(tmp_path: P
 def test_folders_with_runs_of_the_same_name_are_told_apart(copy: Path, capsys: Capsys) -> None:
     evaluate("arithmetic", overrides=["task.size=20", "baseline=random"], output_path=copy / "nets" / "more" / "random")
     shutil.copytree(copy / "random", copy / "other" / "random")
-    code, out, _ = board(capsys, copy / "nets" / "more", copy / "other")
+    code, out, _ = board(capsys, copy / "nets" / "more", copy / "other", "--format", "csv")
     assert code == 0
     assert f"random ({copy}/nets/more/random)" in out and f"random ({copy}/other/random)" in out
 
