@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import DataError
-from harness.storage.locks import LOCK, Lock
+from harness.storage.locks import LOCK, Lock, holder
 
 ROOT = Path(__file__).parent.parent
 HOLDER = """
@@ -91,3 +91,36 @@ def test_a_dead_process_s_note_beside_a_free_lock_does_not_matter(tmp_path: Path
 def test_a_folder_that_is_not_there_is_the_callers_to_tell(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         Lock(tmp_path / "none")
+
+
+LOOKING = """
+import sys
+from pathlib import Path
+from harness.storage.locks import LOCK, holder
+
+print("looking", flush=True)
+while True:
+    holder(Path(sys.argv[1]) / LOCK)
+"""
+
+
+def test_who_looks_keeps_no_process_out(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", LOOKING, str(tmp_path)], stdout=subprocess.PIPE) as looking:
+        try:
+            assert looking.stdout is not None and looking.stdout.readline()
+            for _ in range(2000):
+                Lock(tmp_path).release()
+        finally:
+            looking.kill()
+
+
+def test_who_looks_sees_the_holder(tmp_path: Path) -> None:
+    assert holder(tmp_path / LOCK) is None
+    with hold(tmp_path) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            there = holder(tmp_path / LOCK)
+            assert there is not None and there["pid"] == process.pid
+        finally:
+            process.kill()
+    assert holder(tmp_path / LOCK) is None

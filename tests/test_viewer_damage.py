@@ -1,13 +1,19 @@
 """`harness view` over runs that someone else wrote, broke or doctored: each is named, and none hides another."""
 
+import json
 import os
+import shutil
+import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import storage
+from harness.storage.index import INDEX, ClosedIndexError, EpisodeQuery, RunIndex
 from tests.helpers.journals import as_killed, sealed
 from tests.helpers.toy import TOY, run
 from tests.test_viewer_server import get, serving
@@ -86,3 +92,84 @@ def test_pipes_in_a_run_do_not_wait_for_a_writer(tmp_path: Path) -> None:
             answer = client.get(f"/api/runs/{name}/episodes")
             assert answer.status_code == 400 and "it is not a file" in answer.json()["error"]
             assert "index.sqlite" not in answer.json()["error"]
+
+
+def test_a_doctored_index_is_made_anew(tmp_path: Path) -> None:
+    for change in (
+        "UPDATE episodes SET labels = '{'",
+        "UPDATE episodes SET numbers = x'ff'",
+        "UPDATE details SET places = x'000102'",
+        "UPDATE details SET places = x'ffffffffffffff7f'",
+        "UPDATE details SET ending = 'x'",
+    ):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        run(folder, Dice())
+        with closing(RunIndex(folder, "", None)) as index:
+            index.update()
+        with serving(folder) as client:
+            before = get(client, f"/{folder.name}/episodes")["episodes"]
+            transcript = get(client, f"/{folder.name}/episode", episode=before[0]["id"])
+        with closing(sqlite3.connect(folder / INDEX)) as db, db:
+            db.execute(change)
+        with serving(folder) as client:
+            assert get(client, f"/{folder.name}/episode", episode=before[0]["id"]) == transcript
+            assert get(client, f"/{folder.name}/episodes")["episodes"] == before
+
+
+def test_what_is_not_ours_to_open_does_not_hide_the_rest(tmp_path: Path) -> None:
+    run(tmp_path / "good")
+    run(tmp_path / "odd")
+    (tmp_path / "odd" / "scores.jsonl").unlink()
+    (tmp_path / "odd" / "scores.jsonl").symlink_to("scores.jsonl")  # opening it fails, for root as well
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "shut").mkdir(mode=0)
+    run(tmp_path / "long")
+    record = json.loads((tmp_path / "long" / "run.json").read_text())
+    record["journals"] = {"x" * 300: 1}  # a name that no disk takes
+    (tmp_path / "long" / "run.json").write_text(json.dumps(record))
+    with serving(tmp_path) as client:
+        lines = {line["name"]: line for line in get(client, "")["runs"]}
+        assert lines.keys() == {"good", "long", "odd"} and lines["good"]["problem"] is None
+        assert lines["long"]["status"] == "damaged" and "File name too long" in lines["long"]["problem"]
+
+
+def _descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_a_list_of_stopped_runs_keeps_no_file_open(tmp_path: Path) -> None:
+    run(tmp_path / "r0")
+    (tmp_path / "r0" / "scores.jsonl").unlink()
+    as_killed(tmp_path / "r0")
+    for i in range(1, 20):
+        shutil.copytree(tmp_path / "r0", tmp_path / f"r{i}")
+    with serving(tmp_path) as client:
+        before = _descriptors()
+        for _ in range(2):
+            assert {line["episodes"] for line in get(client, "")["runs"]} == {8}
+            assert _descriptors() == before
+        with ThreadPoolExecutor(8) as pool:  # on more than stay open: one request closes what another one uses
+            shown = pool.map(lambda i: get(client, f"/r{i % 20}/episodes")["total"], range(100))
+            assert set(shown) == {8}
+
+
+def test_a_closed_index_says_so(tmp_path: Path) -> None:
+    run(tmp_path / "r")
+    index = RunIndex(tmp_path / "r")
+    index.close()
+    for ask in (index.update, index.counts, lambda: index.page(EpisodeQuery())):
+        with pytest.raises(ClosedIndexError):
+            ask()
+
+
+def test_scores_that_were_measured_again_are_shown(tmp_path: Path) -> None:
+    run(tmp_path / "r", Dice())
+    scores = tmp_path / "r" / "scores.jsonl"
+    with serving(tmp_path) as client:
+        name = get(client, "/r/episodes")["episodes"][0]["id"]
+        assert get(client, "/r/episode", episode=name)["numbers"].get("again") is None
+        lines = [json.loads(line) for line in scores.read_text().splitlines()]
+        for line in lines:
+            line["numbers"]["again"] = 0.25
+        scores.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert get(client, "/r/episode", episode=name)["numbers"]["again"] == 0.25

@@ -36,7 +36,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import DataError, UserError
-from harness.storage.index import EpisodeQuery
+from harness.storage.index import ClosedIndexError, DamagedIndexError, EpisodeQuery
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
@@ -87,7 +87,7 @@ class _Viewer:
     def __init__(self, found: FoundRuns, project: Path, seconds: float) -> None:
         self.found, self._project, self._seconds = found, project, seconds
         self._reader = Reader(project)
-        self._too_slow: dict[str, str] = {}  # run → why its episodes are not played again
+        self._too_slow: dict[tuple[str, str], dict[str, str]] = {}  # run, stamp → episode → why it is not played again
         self._results = Results(project)
 
     def warm(self) -> None:
@@ -105,12 +105,16 @@ class _Viewer:
 
         def work() -> Response:
             runs = self.found.all()
-            lines = [{**run.line(), "headline": self._results.headline(run)} for run in runs]
+            lines = [self._line(run) for run in runs]
             finished = [run for run, line in zip(runs, lines, strict=True) if line["status"] == "finished"]
             self._results.look(finished)
             return _json({"root": self.found.root.name, "runs": lines})
 
         return await run_in_threadpool(work)
+
+    def _line(self, run: FoundRun) -> dict[str, Any]:
+        line = self.found.line(run)
+        return {**line, "headline": self._results.headline(run) if line["status"] == "finished" else None}
 
     def run(self, run: FoundRun, request: Request) -> Response:
         """One run."""
@@ -175,7 +179,7 @@ class _Viewer:
         """One text, whole."""
         recording, _ = self._recording(run, request)
         turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
-        if run.id in self._too_slow:
+        if self._was_too_slow(run, recording) is not None:
             turns = without_plan(recording.episode, *recording.read()[:2], "").turns
             text = part_of(turns[turn], part) if turn < len(turns) else None
         else:
@@ -198,15 +202,21 @@ class _Viewer:
 
     def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
         """What the child makes of an episode; for a transcript that it cannot make a text: why."""
-        if job == "episode" and run.id in self._too_slow:
-            return self._too_slow[run.id]
+        if job == "episode" and (why := self._was_too_slow(run, recording)) is not None:
+            return why
         try:
             return self._reader.do(job, recording, *more, seconds=self._seconds)
         except TooSlowError as error:
-            self._too_slow[run.id] = f"prompts cannot be shown: {error}"
-            return self._too_slow[run.id] if job == "episode" else None
+            why = f"prompts cannot be shown: {error}"
+            self._too_slow.setdefault((run.id, recording.stamp), {})[recording.episode] = why
+            return why if job == "episode" else None
         except DataError as error:
             return f"prompts cannot be shown: {error}" if job == "episode" else None
+
+    def _was_too_slow(self, run: FoundRun, recording: Recording) -> str | None:
+        """Why an episode is not played again: it took too long, or so many others of its run did."""
+        known = self._too_slow.get((run.id, recording.stamp), {})
+        return next(iter(known.values())) if len(known) >= _MANY else known.get(recording.episode)
 
     def state(self, run: FoundRun, request: Request) -> Response:
         """What tells a page that there is news."""
@@ -216,11 +226,19 @@ class _Viewer:
         try:
             index = run.index()
             state |= {**index.counts(), **index.totals()}
+        except (ClosedIndexError, DamagedIndexError):
+            raise
         except DataError as error:
             state["problem"] = str(error)
         return _json(state)
 
 
+_STRANGE = (
+    DamagedIndexError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError
+)  # fmt: skip
+"""What lines and rows of strange shapes raise, which an index that someone doctored may give."""
+_MANY = 3  # episodes that took too long, after which the others of their run are not tried
+_TRIES = 5
 _NO_RUN = "no such run below the folder that is shown"
 
 
@@ -232,18 +250,37 @@ def _of_run(viewer: _Viewer, answer: Answer) -> Callable[[Request], Awaitable[Re
         if run is None:
             raise HTTPException(404, _NO_RUN)
         try:
-            return answer(run, request)
+            return _tried(answer, run, request)
         except StillIndexingError as error:
             reply = _json({"error": str(error), "indexing": round(error.progress, 3)}, 503)
             reply.headers["Retry-After"] = "1"
             return reply
+        except OSError as error:
+            return _json({"error": f"cannot read the run: {error.strerror or error}"}, 400)
         except UserError as error:
             return _json({"error": str(error)}, 400)
+        except _STRANGE as error:
+            return _json(
+                {"error": f"the run's files are not as they should be: {type(error).__name__}: {error}"[:500]}, 400
+            )
 
     async def route(request: Request) -> Response:
         return await run_in_threadpool(work, request)
 
     return route
+
+
+def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:
+    """The answer, from another index where this one was closed for another request's, or is damaged."""
+    for _ in range(_TRIES):
+        try:
+            return answer(run, request)
+        except ClosedIndexError:
+            continue
+        except _STRANGE:
+            if not run.remake():
+                raise
+    return answer(run, request)
 
 
 def _stamp(run: FoundRun) -> str:

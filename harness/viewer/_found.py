@@ -17,7 +17,7 @@ from harness.config import yamls
 from harness.errors import DataError, UserError
 from harness.runtime.manifest import META, SPEC, check_journals, read_meta
 from harness.storage import SCHEMA, journals, read_json
-from harness.storage.index import Goal, RunIndex
+from harness.storage.index import ClosedIndexError, Goal, RunIndex
 from harness.storage.locks import LOCK, holder
 from harness.storage.redaction import without_secrets
 
@@ -56,6 +56,8 @@ class FoundRun:
         self._work: threading.Thread | None = None
         self._failure: Exception | None = None
         self._progress = (0, 1)
+        self._was_remade = False
+        self._counts: tuple[Any, tuple[int | None, int | None]] = (None, (None, None))  # of which state of the journals
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -80,7 +82,7 @@ class FoundRun:
         try:
             meta = self.meta
             check_journals(meta, self.folder)
-        except (DataError, AttributeError, TypeError, ValueError) as error:  # of a record of a strange shape
+        except (DataError, OSError, AttributeError, TypeError, ValueError) as error:  # of a record of a strange shape
             try:
                 there = read_json(self.folder / META)
             except DataError:
@@ -92,22 +94,24 @@ class FoundRun:
             return "stopped", "its process is gone: the same eval command goes on with it", meta
         if status == "stopped" and isinstance(end := meta.get("stopped"), dict):
             return status, f"{end.get('by')} {end.get('at')} ended it; the same eval command goes on with it", meta
-        if self._index is not None and self._work is None and (damage := self._index.damage):
-            return "damaged", f"{damage[0]}; all other lines are shown", meta
+        if (index := self._index) is not None and self._work is None:
+            with contextlib.suppress(DataError):
+                if damage := index.damage:
+                    return "damaged", f"{damage[0]}; all other lines are shown", meta
         return (status if status in ("finished", "running") else "stopped"), None, meta
 
     def _is_held(self) -> bool:
         try:
             return holder(self.folder / LOCK) is not None
         except OSError:
-            return True  # of someone else, who lets nobody look: run.json says that it runs
+            return True  # of someone else, and not for us to open: run.json says that it runs
 
     def index(self) -> RunIndex:
         """The run's index with all that the journals hold now.
 
         Raises:
             StillIndexingError: reading takes longer than a request should wait.
-            DataError: the journals cannot be read.
+            DataError: the journals cannot be read; `ClosedIndexError` if the index was closed meanwhile: ask again.
         """
         with self._lock:
             if self._work is None:
@@ -121,9 +125,20 @@ class FoundRun:
             raise StillIndexingError(done / max(of, 1))
         if self._failure is not None:
             raise self._failure
-        if self._index is None:
-            raise DataError(f"{self.folder} was closed")
-        return self._index
+        if (index := self._index) is None:
+            raise ClosedIndexError(f"the index of {self.folder} was closed")
+        return index
+
+    def remake(self) -> bool:
+        """Delete an index that is damaged, so that the next one is made anew; False if that was done before."""
+        with self._lock:
+            if self._was_remade or self._work is not None:
+                return False
+            self._was_remade = True
+            if self._index is not None:
+                self._index.forget()
+                self._index = None
+        return True
 
     def _update(self) -> None:
         try:
@@ -157,10 +172,16 @@ class FoundRun:
                 self._index = None
 
     def line(self) -> dict[str, Any]:
-        """The run in a list of runs; nothing of it is indexed for that."""
+        """The run in a list of runs; of finished ones nothing is indexed for that."""
         status, problem, meta = self.standing()
         stopped = meta["stopped"] if isinstance(meta.get("stopped"), dict) else {}
-        counted, tokens = self._counted(status, stopped.get("episodes"))
+        counted, tokens = stopped.get("episodes"), None
+        try:
+            counted, tokens = self._counted(status, counted)
+        except OSError as error:
+            problem = problem or f"cannot read {Path(str(error.filename)).name}: {error.strerror}"
+        except DataError as error:
+            problem = problem or error.message
         planned = counted if status == "finished" else meta.get("planned", stopped.get("of"))
         return {
             "id": self.id,
@@ -179,21 +200,25 @@ class FoundRun:
 
     def _counted(self, status: str, recorded: int | None) -> tuple[int | None, int | None]:
         """(finished episodes, tokens) as far as they are known without reading much; `recorded`: in run.json."""
-        if self._index is None and status in ("running", "stopped") and self._is_small():
-            with contextlib.suppress(DataError, StillIndexingError):
-                self.index()
-        if self._index is not None and self._work is None:
-            totals = self._index.totals()
-            parts = [totals[name] for name in ("input_tokens", "output_tokens") if totals[name] is not None]
-            return self._index.counts()["finished"], sum(parts) if parts else None  # type: ignore[arg-type]
+        index = self._index if self._work is None else None
+        if index is None and status in ("running", "stopped") and (state := self._small()) is not None:
+            if self._counts[0] != state:
+                with contextlib.suppress(ClosedIndexError, StillIndexingError):
+                    self._counts = state, _sums(self.index())
+            return self._counts[1]
+        if index is not None:
+            with contextlib.suppress(ClosedIndexError):
+                return _sums(index)
         scores = self.folder / "scores.jsonl"
         if status == "finished" and scores.is_file() and not scores.is_symlink():
             return self._of_file("scores.jsonl", _lines_in), None
         return recorded, None
 
-    def _is_small(self) -> bool:
-        paths = [path for path in journals(self.folder) if path.is_file()]
-        return sum(path.stat().st_size for path in paths) <= _SMALL
+    def _small(self) -> tuple[Any, ...] | None:
+        """What changes when journals do, if they are small."""
+        there = [path.stat() for path in journals(self.folder) if path.is_file()]
+        state = [(file.st_ino, file.st_size, file.st_mtime_ns) for file in there]
+        return None if sum(file.st_size for file in there) > _SMALL else (str(self.meta.get("start")), *state)
 
     def spec(self) -> str:
         """The text of spec.yaml, empty where there is none."""
@@ -259,6 +284,18 @@ class FoundRuns:
                     self._opened.popitem(last=False)[1].close()
         return run
 
+    def line(self, run: FoundRun) -> dict[str, Any]:
+        """`FoundRun.line`, whatever the run's files hold; an index that only this needs is closed again."""
+        try:
+            return run.line()
+        except Exception as error:  # no run hides all others
+            problem = f"{type(error).__name__}: {error}"[:500]
+            nothing = dict.fromkeys(("spec", "model", "episodes", "of", "start", "end", "duration", "tokens"))
+            return {"id": run.id, "name": run.name, "status": "damaged", "problem": problem, **nothing}
+        finally:
+            if run.id not in self._opened:
+                run.close()
+
     def close(self) -> None:
         """Close all indexes."""
         for run in list(self._runs.values()):
@@ -271,7 +308,11 @@ def _folders(root: Path) -> Iterator[tuple[str, Path]]:
     while left and looked < _MOST_FOLDERS:
         folder, depth = left.pop()
         looked += 1
-        if (folder / META).is_file() and not (folder / META).is_symlink():
+        try:
+            is_run = (folder / META).is_file() and not (folder / META).is_symlink()
+        except OSError:  # of someone else, and not for us to open
+            continue
+        if is_run:
             relative = folder.relative_to(root).as_posix()
             yield (root.name if relative == "." else relative), folder
             continue
@@ -300,6 +341,13 @@ def _goal_of(text: str) -> Goal | None:
     if not isinstance(headline, dict) or not isinstance(headline.get("cell"), str):
         return None
     return Goal(headline["cell"], headline.get("better") != "lower")
+
+
+def _sums(index: RunIndex) -> tuple[int, int | None]:
+    """(finished episodes, tokens)."""
+    totals = index.totals()
+    parts = [number for name in ("input_tokens", "output_tokens") if (number := totals[name]) is not None]
+    return index.counts()["finished"], sum(parts) if parts else None
 
 
 def _lines_in(path: Path) -> int:

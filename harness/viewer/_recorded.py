@@ -39,8 +39,9 @@ class Recording:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What changes when there is more of the episode."""
-        return self.folder, self.stamp, self.episode, len(self.places), self.ending
+        """What changes when there is more of the episode, or it was measured again."""
+        scores = repr(sorted(self.scores.items()))
+        return self.folder, self.stamp, self.episode, len(self.places), self.ending, scores
 
     def read(self) -> tuple[list[list[Move]], Line | None, str | None]:
         """(moves in the order of the protocol, end, what is missing). Raises `DataError`."""
