@@ -63,7 +63,8 @@ class Parser(argparse.ArgumentParser):
             from harness.errors import near
 
             choices = [str(choice) for choice in action.choices]
-            what = "command" if isinstance(action, argparse._SubParsersAction) else action.dest
+            name = action.metavar if isinstance(action.metavar, str) else action.dest
+            what = "command" if isinstance(action, argparse._SubParsersAction) else name.lower()
             where = f"{action.option_strings[0]}: " if action.option_strings else ""
             raise argparse.ArgumentError(None, f"{where}there is no {what} {value!r}. {near(str(value), choices)}")
 

@@ -61,6 +61,8 @@ def export(
         raise DataError(f"no form {to!r} to export to. {near(to, FORMS)}")
     if repo is not None and to != "hub":
         raise DataError(f"a repo is for the form 'hub', not for {to!r}")
+    if public and repo is None:
+        raise DataError("public is for a data set that is uploaded", hint="Name it: --repo user/name.")
     if repo is not None:
         hub.check_name(repo)
     if repo is not None and folder is None:

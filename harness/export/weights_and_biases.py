@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from datetime import datetime
@@ -60,7 +61,7 @@ def write_run(run: Run, folder: Path) -> str:
     _log(_document(run, folder, files), folder)
     (offline,) = folder.glob("wandb/offline-run-*")
     cut = f"; the table shows {MOST_ROWS:,} of the episodes" if episodes > MOST_ROWS else ""
-    return f"{episodes:,} episodes, {turns:,} turns{cut}\nupload it with: wandb sync {offline}"
+    return f"{episodes:,} episodes, {turns:,} turns{cut}\nupload it with: wandb sync {shlex.quote(str(offline))}"
 
 
 def _log(document: dict[str, Any], folder: Path) -> None:

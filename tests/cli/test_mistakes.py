@@ -102,6 +102,7 @@ def test_validate_finds_a_template_variable_without_a_value(capsys: pytest.Captu
         (("report", "/nowhere"), "folder not found: /nowhere"),
         (("score", "."), "holds no run"),
         (("list", "things"), "there is no kind 'things'. Available: channels"),
+        (("export", "run", "--to", "parque"), "--to: there is no form 'parque'. Did you mean parquet?"),
         (("schema", "tasks", "pikc"), "Did you mean pick"),
         (("show", "--spec", "toy", "--case", "c9"), "there is no case 'c9'"),
         (("show", "--spec", "toy", "--case", "0", "--agent", "S7"), "there is no agent 'S7'"),

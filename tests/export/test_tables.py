@@ -141,6 +141,8 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], done: harness.Run, tmp_pat
     assert code == 2 and "cannot write to" in err and "Traceback" not in err
     with pytest.raises(DataError, match="parquet"):
         export(done, "parket")
+    with pytest.raises(DataError, match="public"):
+        export(done, "csv", tmp_path, public=True)
 
 
 @pytest.mark.parametrize(
