@@ -131,6 +131,7 @@ def large_run(folder: Path, episodes: int) -> int:
         path.write_text(content.replace(f"repeats: {_REPEATS}", f"repeats: {episodes}"))
     record = json.loads((folder / "run.json").read_text())
     del record["journals"]
+    record["planned"] = episodes
     (folder / "run.json").write_text(json.dumps(record))
     played: dict[str, list[dict[str, Any]]] = {}
     for line in map(json.loads, (folder / "journal.jsonl").read_text().splitlines()):
