@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness import storage
 from harness.api import Completion, Move, Outcome
 from harness.errors import DataError, StorageError
+from tests.helpers.disk import full_disk
 from tests.helpers.journals import sealed
 
 json_values = st.recursive(
@@ -206,19 +207,12 @@ def test_a_file_that_others_change_meanwhile_is_noticed(tmp_path: Path, what: st
 
 def test_nothing_is_written_after_half_a_line(tmp_path: Path) -> None:
     """A move that comes in after the disk was full would be glued to it, and both be lost."""
-    import resource
-
     journal = storage.Journal(tmp_path / "j")
     journal.append({"k": "first"})
     journal.flush()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
-        journal.append({"k": "x" * 100})
-        with pytest.raises(StorageError):
-            journal.flush()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    journal.append({"k": "x" * 100})
+    with full_disk(50), pytest.raises(StorageError):
+        journal.flush()
     with pytest.raises(StorageError):
         journal.append({"k": "third"})
     journal.close()

@@ -2,8 +2,6 @@
 
 import contextlib
 import random
-import resource
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -37,16 +35,3 @@ def in_toy() -> Iterator[None]:
     """The working directory is the toy project; runs go to `tmp_path`."""
     with contextlib.chdir(TOY):
         yield
-
-
-@pytest.fixture
-def small_disk(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No file may become larger than 20 kB, or than the parameter says (bytes)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (getattr(request, "param", 20_000), hard))
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)

@@ -16,6 +16,7 @@ from harness.export import export
 from harness.runtime.tidy import TURN_COLUMNS, Tidy
 from harness.tables import NOT_RUN, EpisodeScore
 from tests.helpers.commands import invoke
+from tests.helpers.disk import full_disk
 from tests.helpers.toy import TOY, run
 
 
@@ -122,10 +123,9 @@ def test_what_is_there_stays(capsys: pytest.CaptureFixture[str], done: harness.R
     assert len((folder / "turns.jsonl").read_text().splitlines()) == 60
 
 
-@pytest.mark.usefixtures("small_disk")
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_full_disk_leaves_nothing_behind(done: harness.Run, tmp_path: Path, form: str) -> None:
-    with pytest.raises(StorageError, match="cannot write the export"):
+    with full_disk(20_000), pytest.raises(StorageError, match="cannot write the export"):
         export(done, form, tmp_path / "x")
     assert not (tmp_path / "x").exists()
 

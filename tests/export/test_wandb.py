@@ -16,6 +16,7 @@ from harness.errors import StorageError
 from harness.export import export
 from harness.export.weights_and_biases import folder_name
 from tests.helpers.commands import invoke
+from tests.helpers.disk import full_disk
 
 pytestmark = pytest.mark.export
 BLOCK = 1 << 15
@@ -117,9 +118,7 @@ def test_what_is_there_stays(offline: Offline, capsys: pytest.CaptureFixture[str
     assert code == 2 and f"already contains {folder_name(done)}" in err and offline.file.is_file()
 
 
-@pytest.mark.usefixtures("small_disk")
-@pytest.mark.parametrize("small_disk", [4_000], indirect=True)
 def test_a_full_disk_leaves_nothing_behind(done: harness.Run, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot write the export"):
+    with full_disk(4_000), pytest.raises(StorageError, match="cannot write the export"):
         export(done, "wandb", tmp_path)
     assert not any(tmp_path.iterdir())
