@@ -158,7 +158,11 @@ def test_filters_sorting_and_search(tmp_path: Path) -> None:
         def ids(**query: Any) -> list[str]:
             total, rows = index.page(EpisodeQuery(**query))
             assert total == len(rows)
-            return [row["id"][2] for row in rows]
+            listed = [row["id"] for row in rows]
+            among = [index.episode(name, EpisodeQuery(**query)) for name in listed]
+            assert [there.previous for there in among] == [None, *listed][: len(listed)]
+            assert [there.next for there in among] == [*listed, None][1:]
+            return [name[2] for name in listed]
 
         assert ids() == ["a", "b", "É", "e", "f"]
         assert ids(outcome="solved") == ["a"] and ids(outcome="unsolved") == ["b"] and ids(outcome="unscored") == ["É"]
@@ -171,6 +175,10 @@ def test_filters_sorting_and_search(tmp_path: Path) -> None:
         assert ids(sort="numbers.x", descending=True) == ["a", "É", "b", "e", "f"]
         assert ids(sort="numbers.solved") == ["b", "a", "É", "e", "f"], "a ratio is sorted by its quotient"
         assert ids(sort="case", descending=True)[0] == "É"
+        assert ids(descending=True) == ["f", "e", "É", "b", "a"]
+        assert ids(sort="labels.size", condition="d") == ["e", "É", "f"]
+        broken = index.episode("d/e/0", EpisodeQuery(labels={"size": "8"}, sort="numbers.x", descending=True))
+        assert (broken.previous, broken.next) == ("c/b/0", None), "an episode that the list leaves out has a place, too"
         assert index.page(EpisodeQuery(limit=2, offset=1))[0] == 5
         assert len(index.page(EpisodeQuery(limit=2, offset=1))[1]) == 2
         assert index.labels()["size"] == ["4", "8"] and index.labels()["wide"] == ["true", "false"]

@@ -131,6 +131,18 @@ def test_an_episode_shows_every_prompt_and_reply(client: TestClient, results: Pa
     assert missing.status_code == 404 and "none" in missing.json()["error"]
 
 
+def test_an_episode_has_its_neighbors_in_the_list_that_is_asked_for(client: TestClient) -> None:
+    for query in ({}, {"desc": "1"}, {"sort": "moves", "desc": "1", "label__agents": "3"}, {"sort": "numbers.agreed"}):
+        listed = [row["id"] for row in get(client, "/coin/episodes", **query)["episodes"]]
+        for i, name in enumerate(listed):
+            there = get(client, "/coin/episode", episode=name, limit=1, offset=3, **query)
+            assert there["previous"] == (listed[i - 1] if i else None)
+            assert there["next"] == (listed[i + 1] if i + 1 < len(listed) else None)
+        assert len(listed) > 3
+    refused = client.get("/api/runs/coin/episode", params={"episode": listed[0], "outcome": "slved"})
+    assert refused.status_code == 400 and "Did you mean solved" in refused.json()["error"]
+
+
 def test_long_texts_are_cut_and_there_whole(client: TestClient) -> None:
     id = "deep~20er:~7elong"
     name = get(client, f"/{id}/episodes")["episodes"][0]["id"]

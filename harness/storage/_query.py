@@ -75,13 +75,51 @@ class EpisodeQuery:
     def order(self) -> tuple[str, list[Any]]:
         """What follows ORDER BY, and its values. Raises `DataError` for a column that does not exist."""
         way = "DESC" if self.descending else "ASC"
+        if not self.sort:
+            return f"position {way}, n {way}", []
+        by, values = self._key()
+        return f"{by} {way} NULLS LAST, position, n", values
+
+    def neighbors(self, name: str) -> tuple[str, list[Any]]:
+        """A SELECT of the ids that stand before and after an episode, which need not match, and its values.
+
+        In the order of the plan it reads the episodes in between. No other order has an index: all that match are read
+        once. Raises `DataError` as `where` and `order`.
+        """
+        where, values = self.where()
+        if self.sort:
+            by, of = self._key()
+            here = f"here AS MATERIALIZED (SELECT {by} AS key, position, n FROM episodes WHERE id = ?)"
+            others = f"others AS MATERIALIZED (SELECT id, {by} AS key, position, n FROM episodes{where})"
+            ask = f"WITH {here}, {others} SELECT ({self._beside(after=False)}), ({self._beside(after=True)})"
+            return ask, [*of, plain(name), *of, *values]
+        (less, down), (more, up) = ("<", "DESC"), (">", "ASC")
+        if self.descending:
+            (less, down), (more, up) = (more, up), (less, down)
+        place = f"{f'{where} AND' if where else ' WHERE'} (position, n)"
+        here = "(SELECT position, n FROM episodes WHERE id = ?)"
+        before = f"SELECT id FROM episodes{place} {less} {here} ORDER BY position {down}, n {down} LIMIT 1"
+        after = f"SELECT id FROM episodes{place} {more} {here} ORDER BY position {up}, n {up} LIMIT 1"
+        return f"SELECT ({before}), ({after})", [*values, plain(name)] * 2
+
+    def _beside(self, *, after: bool) -> str:
+        """The nearest of `others` before or after `here`, with the order of `order` in words that WHERE knows."""
+        key, place = "(SELECT key FROM here)", "(SELECT position, n FROM here)"
+        sign, way = (">", "ASC") if after is not self.descending else ("<", "DESC")
+        if after:
+            none, tie = f"key IS NULL AND {key} IS NOT NULL", f"(position, n) > {place}"
+            order = f"key {way} NULLS LAST, position, n"
+        else:
+            none, tie = f"key IS NOT NULL AND {key} IS NULL", f"(position, n) < {place}"
+            order = f"key {way} NULLS FIRST, position DESC, n DESC"
+        tests = f"key {sign} {key} OR {none} OR (key IS {key} AND {tie})"
+        return f"SELECT id FROM others WHERE {tests} ORDER BY {order} LIMIT 1"
+
+    def _key(self) -> tuple[str, list[Any]]:
+        """What episodes are sorted by, and its values. Raises `DataError` for a column that does not exist."""
         kind, dot, name = self.sort.partition(".")
         if dot and kind in ("labels", "numbers"):
-            by, values = (_LABEL if kind == "labels" else _NUMBER), [plain(name)]
-        elif self.sort in COLUMNS:
-            by, values = f'"{self.sort}"', []
-        elif not self.sort:
-            return f"position {way}, n {way}", []
-        else:
+            return (_LABEL if kind == "labels" else _NUMBER), [plain(name)]
+        if self.sort not in COLUMNS:
             raise DataError(f"no column {self.sort!r:.80}", hint=near(self.sort[:80], COLUMNS))
-        return f"{by} {way} NULLS LAST, position, n", values
+        return f'"{self.sort}"', []

@@ -98,7 +98,7 @@ class IndexedEpisode:
         places: of its moves, for `RunIndex.lines`.
         ending: place of its end; None while it is unfinished.
         journals: number → name of the journals that places are in.
-        previous, next: ids of the neighbors in the order of the plan.
+        previous, next: ids of the neighbors in the list that was asked for.
     """
 
     row: dict[str, Any]
@@ -374,16 +374,21 @@ class RunIndex:
         with as_data_error(self.folder):
             return total, [row_of(row) for row in rows]
 
-    def episode(self, name: str) -> IndexedEpisode | None:
-        """One episode; None if the journals have no line of it."""
+    def episode(self, name: str, among: EpisodeQuery | None = None) -> IndexedEpisode | None:
+        """One episode; None if the journals have no line of it.
+
+        Args:
+            name: its id.
+            among: the list in which it has neighbors, whatever its page; None: all episodes in the order of the plan.
+
+        Raises:
+            DataError: as `page`.
+        """
         query = f"SELECT {_LISTED}, places, ending FROM episodes JOIN details USING (n) WHERE id = ?"
         for *values, places, ending in self._all(query, (plain(name),)):
-            order = "FROM episodes WHERE (position, n)"
-            here = (values[2], values[0])
-            [before] = self._all(f"SELECT (SELECT id {order} < (?, ?) ORDER BY position DESC, n DESC LIMIT 1)", here)
-            [after] = self._all(f"SELECT (SELECT id {order} > (?, ?) ORDER BY position, n LIMIT 1)", here)
+            [(before, after)] = self._all(*(among or EpisodeQuery()).neighbors(name))
             with as_data_error(self.folder):
-                return IndexedEpisode(row_of(values), array("Q", places), ending, self._names(), before[0], after[0])
+                return IndexedEpisode(row_of(values), array("Q", places), ending, self._names(), before, after)
         return None
 
     def places(self, name: str) -> array[int]:

@@ -5,7 +5,8 @@
     GET /api/runs/{id}/episodes?offset=&limit=&sort=&desc=&outcome=&condition=&label.NAME=&q=
                                                     {"total", "episodes": […]}
     GET /api/runs/{id}/search?q=&limit=             {"hits": [{"episode", "turn", "agent", "snippet"}], "complete"}
-    GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next"
+    GET /api/runs/{id}/episode?episode=ID           a transcript, with "previous" and "next" in the list that the
+                                                    parameters of `episodes` ask for
     GET /api/runs/{id}/text?episode=&turn=&part=    one text of it, whole, as text/plain
     GET /api/runs/{id}/state                        its status, start and counts; pages ask for it every few seconds
     GET /, /static/NAME                             the page
@@ -145,19 +146,7 @@ class _Viewer:
 
     def episodes(self, run: FoundRun, request: Request) -> Response:
         """A page of episodes."""
-        asked = request.query_params
-        labels = {name.partition(".")[2]: value for name, value in asked.items() if name.startswith("label.")}
-        query = EpisodeQuery(
-            offset=_number(request, "offset", 0),
-            limit=_number(request, "limit", 50),
-            sort=asked.get("sort", ""),
-            descending=asked.get("desc", "") in ("1", "true"),
-            outcome=asked.get("outcome", ""),
-            condition=asked.get("condition") or None,
-            labels=labels,
-            search=asked.get("q", ""),
-        )
-        total, rows = run.index().page(query)
+        total, rows = run.index().page(_query(request))
         return _json({"total": total, "episodes": rows})
 
     def search(self, run: FoundRun, request: Request) -> Response:
@@ -192,7 +181,7 @@ class _Viewer:
     def _recording(self, run: FoundRun, request: Request) -> tuple[Recording, dict[str, Any]]:
         """(where the episode stands that is asked for, entries to add to its transcript)."""
         name = request.query_params.get("episode", "")
-        there = run.index().episode(name)
+        there = run.index().episode(name, _query(request))
         if there is None:
             raise HTTPException(404, f"the run has no episode {name!r:.200}")
         scores = {key: there.row[key] for key in ("numbers", "labels", "error")}
@@ -290,6 +279,21 @@ def _stamp(run: FoundRun) -> str:
         path = run.folder / name
         parts.append(str(path.stat().st_mtime_ns) if path.exists() else "")
     return " ".join(parts)
+
+
+def _query(request: Request) -> EpisodeQuery:
+    """The list of episodes that a request is about."""
+    asked = request.query_params
+    return EpisodeQuery(
+        offset=_number(request, "offset", 0),
+        limit=_number(request, "limit", 50),
+        sort=asked.get("sort", ""),
+        descending=asked.get("desc", "") in ("1", "true"),
+        outcome=asked.get("outcome", ""),
+        condition=asked.get("condition") or None,
+        labels={name.partition(".")[2]: value for name, value in asked.items() if name.startswith("label.")},
+        search=asked.get("q", ""),
+    )
 
 
 def _number(request: Request, name: str, default: int) -> int:

@@ -9,10 +9,14 @@ import shutil
 import subprocess
 import sys
 import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from playwright.sync_api import Page
 
 import harness
 from harness.engine_api import Request
@@ -122,3 +126,28 @@ class Console:
     def forget(self, matches: Callable[[str], bool]) -> None:
         """Leave out what a test brought about."""
         self.complaints = [text for text in self.complaints if not matches(text)]
+
+
+def api(url: str, path: str, **query: Any) -> Any:
+    with urllib.request.urlopen(f"{url}api/{path}?{urllib.parse.urlencode(query)}") as answer:
+        return json.load(answer)
+
+
+def run_id(url: str, start: str) -> str:
+    """The id of the run whose name starts so."""
+    return next(run["id"] for run in api(url, "runs")["runs"] if run["name"].startswith(start))
+
+
+def address(url: str, run: str, match: str = "", **more: Any) -> str:
+    """The hash of the run's first episode whose id has a text."""
+    run = urllib.parse.quote(run_id(url, run))
+    found = api(url, f"runs/{run}/episodes", limit=200)["episodes"]
+    name = next(row["id"] for row in found if match in row["id"])
+    return f"/#/runs/{run}/episode?{urllib.parse.urlencode({'id': name, **more})}"
+
+
+def fits(page: Page) -> None:
+    """No page is wider than a phone, or than a desk's screen."""
+    for width in (400, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url

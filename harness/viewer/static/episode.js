@@ -6,7 +6,7 @@ import { conversation } from "./conversation.js";
 import { drawBars, drawFacts, drawSheets } from "./panels.js";
 import { Picture } from "./picture.js";
 import { link } from "./episodes.js";
-import { back } from "./places.js";
+import { back, listed } from "./places.js";
 import { Playback } from "./playback.js";
 import { drawHead, drawResult } from "./result.js";
 import { whole } from "./scenes.js";
@@ -16,8 +16,9 @@ export async function episodePage(main, { run, query, signal }) {
   const id = query.get("id") || "";
   const base = `runs/${encodeURIComponent(run)}/episode`;
   set(main, loading("Opening the episode …"));
-  const data = await get(base, { episode: id }, { signal });
-  const page = new EpisodePage(main, run, id, data);
+  const list = listed(query);
+  const data = await get(base, { ...list, episode: id }, { signal });
+  const page = new EpisodePage(main, run, id, list, data);
   page.restore(query, true);
   let busy = false;
   let more = null;
@@ -28,7 +29,7 @@ export async function episodePage(main, { run, query, signal }) {
       return;
     }
     busy = true;
-    const now = await get(base, { episode: id }, { signal }).catch(() => null);
+    const now = await get(base, { ...list, episode: id }, { signal }).catch(() => null);
     busy = false;
     if (signal.aborted) return;
     if (now) page.take(now, again);
@@ -52,9 +53,10 @@ export async function episodePage(main, { run, query, signal }) {
 }
 
 class EpisodePage {
-  constructor(main, run, id, data) {
+  constructor(main, run, id, list, data) {
     this.run = run;
     this.id = id;
+    this.list = list; // filters and order of the list that the reader came from
     this.round = 0;
     this.agent = null;
     this.turn = null;
@@ -238,7 +240,7 @@ class EpisodePage {
     );
     this.agent = this.agents.has(chosen) ? chosen : (data.agents[0] ?? null);
     this.picker.value = this.agent ?? "";
-    drawHead(this.head, data, this.run);
+    drawHead(this.head, data, this.run, this.list);
     drawResult(this.result, data);
   }
 
@@ -275,6 +277,7 @@ class EpisodePage {
 
   address() {
     const more = {
+      ...this.list,
       round: this.round || null,
       agent: this.agent !== this.data.agents[0] ? this.agent : null,
       turn: this.turn,
@@ -349,7 +352,7 @@ class EpisodePage {
       this.go(to(), true);
     };
     const other = (id) => () => {
-      if (id()) location.hash = link(this.run, id()).slice(1);
+      if (id()) location.hash = link(this.run, id(), this.list).slice(1);
     };
     return {
       ArrowLeft: move(() => this.round - 1),
@@ -364,7 +367,7 @@ class EpisodePage {
       "[": other(() => this.data.previous),
       "]": other(() => this.data.next),
       u: () => {
-        location.hash = back(`#/runs/${encodeURIComponent(this.run)}`);
+        location.hash = back(`#/runs/${encodeURIComponent(this.run)}`, this.list);
       },
     };
   }
@@ -393,7 +396,7 @@ class EpisodePage {
       const context = {
         run: this.run,
         data: this.data,
-        link: (one) => link(this.run, this.id, { turn: one.number }),
+        link: (one) => link(this.run, this.id, { ...this.list, turn: one.number }),
         onLink: (event, one) => this.copy(event, one),
         length: (one, part, text) => one.cuts[part] ?? text.length,
       };

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { badge, h, loading, name as named, number, plural, said, scroller, set, state } from "./dom.js";
-import { move } from "./places.js";
+import { listed, move } from "./places.js";
 
 const PAGE = 50;
 const BUILT_IN = new Set(["rounds", "calls", "tokens_output", "parse_failures"]); // columns of their own
@@ -119,6 +119,7 @@ export function episodeList(section, data, run, query, signal) {
         set(list, state("The episodes cannot be listed.", error.message));
     }
   }
+  const among = () => listed(Object.entries(asked));
   const nothing = () =>
     Object.values(asked).some(Boolean)
       ? state("No episode matches.", "Change or clear the filters.")
@@ -156,7 +157,7 @@ export function episodeList(section, data, run, query, signal) {
             {},
             h(
               "a",
-              { href: link(run, hit.episode, { agent: hit.agent, turn: hit.turn }) },
+              { href: link(run, hit.episode, { ...among(), q: "", agent: hit.agent, turn: hit.turn }) },
               said(hit.agent),
               " · turn ",
               number(hit.turn),
@@ -188,7 +189,7 @@ export function episodeList(section, data, run, query, signal) {
         (row) =>
           h(
             "a",
-            { href: link(run, row.id), data: { keep: row.id } },
+            { href: link(run, row.id, among()), data: { keep: row.id } },
             named(row.case),
             row.repeat ? ` #${row.repeat}` : "",
           ),

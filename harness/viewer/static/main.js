@@ -4,7 +4,7 @@ import { Failure } from "./api.js";
 import { h, said, set, state } from "./dom.js";
 import { closeHelp, showHelp } from "./help.js";
 import { episodePage } from "./episode.js";
-import { back, keep } from "./places.js";
+import { back, keep, listed } from "./places.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
 
@@ -33,7 +33,8 @@ async function show() {
   const { path, query } = route();
   if (location.hash === "#main") return main.focus();
   if (path[2] !== "episode") keep(location.hash || "#/");
-  const here = `${path.join("/")}?${query.get("id") || ""}`;
+  const list = path[2] === "episode" ? listed(query) : {};
+  const here = `${path.join("/")}?${new URLSearchParams({ id: query.get("id") || "", ...list })}`;
   if (here === place && page.update) return page.update(query);
   const first = place === null;
   page.leave?.();
@@ -43,7 +44,7 @@ async function show() {
   const { signal } = leaving;
   const [what, run, part] = path;
   const make = !what ? runsPage : what === "runs" && run ? (part === "episode" ? episodePage : runPage) : null;
-  trail(run, part === "episode" ? query.get("id") : null);
+  trail(run, part === "episode" ? query.get("id") : null, list);
   page = { keys: {} };
   if (!make) return set(main, state("There is no such page.", null, h("p", {}, h("a", { href: "#/" }, "All runs"))));
   try {
@@ -74,10 +75,10 @@ async function show() {
   }
 }
 
-function trail(run, episode) {
+function trail(run, episode, among) {
   const parts = [["Runs", back("#/")]];
   const list = `#/runs/${encodeURIComponent(run)}`;
-  if (run) parts.push([run.replaceAll(":", "/"), episode ? back(list) : list]);
+  if (run) parts.push([run.replaceAll(":", "/"), episode ? back(list, among) : list]);
   if (episode) parts.push([episode, location.hash]);
   document.title = [
     ...parts

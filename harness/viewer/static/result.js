@@ -3,15 +3,15 @@
 import { badge, h, json, number, said, set } from "./dom.js";
 import { link } from "./episodes.js";
 
-/** Title, outcome, labels and notes. */
-export function drawHead(element, data, run) {
+/** Title, outcome, labels and notes. `list`: filters and order of the list in which the episode has neighbors. */
+export function drawHead(element, data, run, list) {
   const labels = Object.entries(data.labels).filter(([name]) => name !== "model" && name !== "sample");
   const way = (id, sign, key) =>
     h(
       "a",
       {
         class: `step${id ? "" : " off"}`,
-        href: id ? link(run, id) : null,
+        href: id ? link(run, id, list) : null,
         "aria-disabled": id ? null : "true",
         title: `${sign === "←" ? "Previous" : "Next"} episode (${key})`,
       },
@@ -24,7 +24,13 @@ export function drawHead(element, data, run) {
       { class: "title-row" },
       h("h1", {}, said(data.case || data.id), data.repeat ? ` #${data.repeat}` : ""),
       badge(data.result ?? (data.error ? "failed" : data.finished ? "finished" : "unfinished")),
-      h("nav", { "aria-label": "Episodes" }, way(data.previous, "←", "["), way(data.next, "→", "]")),
+      h(
+        "nav",
+        { "aria-label": "Episodes" },
+        h("span", { class: "muted" }, among(list)),
+        way(data.previous, "←", "["),
+        way(data.next, "→", "]"),
+      ),
     ),
     h(
       "dl",
@@ -48,6 +54,16 @@ export function drawHead(element, data, run) {
         "This episode is not finished. If its run goes on, new rounds appear by themselves.",
       ),
   );
+}
+
+/** The filters and the order of a list in words. */
+function among(list) {
+  const words = Object.entries(list).map(([name, value]) => {
+    if (name === "sort") return ["by ", said(value.replace(/^(labels|numbers)\./, "")), list.desc === "1" ? " ↓" : " ↑"];
+    if (name === "q") return ["with “", said(value), "”"];
+    return name === "desc" ? null : said(value);
+  });
+  return words.filter(Boolean).map((part, i) => [i > 0 && " · ", part]);
 }
 
 /** Grade, metrics, answers. */
