@@ -19,6 +19,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     viewer    a run of 100,000 episodes and 2 million moves in `harness view`: index, pages, memory (extra view)
     export    a run of 10,000 episodes as Parquet, CSV, JSON lines and an Inspect log
     report    one HTML page, and one chart, about a run of 10,000 episodes
+    leaderboard  100 runs of 600 episodes side by side, 4,950 pairs of models tested
     startup   wall time and peak memory of --help, list, validate
     cluster   the same run in one process and by workers of a local Ray cluster (only where it is named: needs ray)
     vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
@@ -344,6 +345,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "viewer": viewer.look,
     "export": lambda smoke: exports.forms(measured, smoke),
     "report": lambda smoke: reports.pages(measured, smoke),
+    "leaderboard": lambda smoke: reports.boards(measured, smoke),
     "startup": startup,
     "cluster": lambda smoke: cluster.workers(measured, __file__, smoke),
     "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),

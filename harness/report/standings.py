@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -11,7 +12,7 @@ from typing import Any, Final, Literal
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, Published, Row, Table, paired, stats, text
 from harness.tables.costs import Prices, cost
 from harness.tables.notes import clusters_in_words, other_coverage
-from harness.tables.scores import cluster_of, observations
+from harness.tables.scores import cluster_of
 from harness.tables.spec import Derived
 
 from .leaderboard import RunScores, combined, differences, listed, shown_names
@@ -183,10 +184,9 @@ def standings(
 
     A model's rank lies between 1 + the number of models that are significantly better and the number of models that are
     not significantly worse, as in Chatbot Arena. "Significantly": `paired.sign_flip` of the differences between the
-    two on their common episodes, at 0.05 after Holm's correction for all pairs of models; Welch's test where they
-    have no common episodes. `baselines` are shown, and ranked only if they are among the runs. Published figures of
-    the whole benchmark are shown and not ranked: the averages in those tables that the spec's own tables cite, unless
-    they cover other episodes than the runs.
+    two on their common episodes, at 0.05 after Holm's correction for all pairs of models. `baselines` are shown, and
+    ranked only if they are among the runs. Published figures of the whole benchmark are shown and not ranked: the
+    averages in those tables that the spec's own tables cite, unless they cover other episodes than the runs.
 
     Raises:
         ValueError: for a run without a headline.
@@ -196,12 +196,11 @@ def standings(
         raise ValueError("a run without a headline cannot be ranked")
     scores, prices, disputed = combined(runs)
     groups = _by_model(headline.selected(scores))
-    pairs = [*itertools.combinations(groups, 2)]
-    worse, tested = _significant(headline, {pair: (groups[pair[0]], groups[pair[1]]) for pair in pairs})
+    found = _significant(headline, groups)
     rows = _rows(headline, scores, prices)
     values = {row.model: row.cell.value for row in rows}
     ranked = [row for row in rows if row.cell.value is not None]
-    rows = [replace(row, ranks=_ranks(row.model, values, worse)) if row in ranked else row for row in rows]
+    rows = [replace(row, ranks=_ranks(row.model, values, found.worse)) if row in ranked else row for row in rows]
     players = _players(runs)
     for role, run in baselines:
         same = [name for name, player in players.items() if player.sampling is None and player.model in run.models]
@@ -211,7 +210,7 @@ def standings(
     rows += [row for row, _ in figures]
     sign = -1 if headline.better == "higher" else 1
     rows.sort(key=lambda row: (row.cell.value is None, sign * (row.cell.value or 0), row.ranks or (0, 0), row.model))
-    notes = [*_notes(headline, rows, (tested, len(pairs)), prices), *filter(None, (disputed, differences(runs)))]
+    notes = [*_notes(headline, rows, found, prices), *filter(None, (disputed, differences(runs)))]
     for reference in {reference.id: reference for _, reference in figures}.values():
         notes.append(f"† published: {reference.source}; not run here.")
         notes += [f"† {line}" for line in (reference.differs, *reference.warnings) if line]
@@ -297,43 +296,43 @@ def _usd(scores: Sequence[EpisodeScore], prices: Prices, failed: int) -> float |
     return None if total.value is None else total.value / (total.n or 1)
 
 
-def _significant(
-    headline: HeadlineSpec,
-    pairs: Mapping[tuple[str, str], tuple[Mapping[str, EpisodeScore], Mapping[str, EpisodeScore]]],
-) -> tuple[set[tuple[str, str]], int]:
-    """(pairs (worse, better) that differ significantly, at 0.05 after Holm's correction; how many have a test)."""
-    tested: list[tuple[tuple[str, str], float, float]] = []
-    for names, (a, b) in pairs.items():
-        mean, pvalue = difference(headline, a, b)
-        if mean is not None and pvalue is not None:
-            tested.append((names, mean, pvalue))
-    adjusted = stats.holm([pvalue for _, _, pvalue in tested])
-    significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
-    return {(a, b) if headline.ahead(mean, 0) else (b, a) for (a, b), mean in significant}, len(tested)
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """What the tests of all pairs of models came to.
+
+    Attributes:
+        worse: the pairs (worse, better) that differ significantly.
+        tested: how many pairs have a test.
+        clusters: for each pair how many clusters the two have in common.
+    """
+
+    worse: set[tuple[str, str]]
+    tested: int
+    clusters: Sequence[int]
 
 
-def difference(
-    headline: HeadlineSpec, a: Mapping[str, EpisodeScore], b: Mapping[str, EpisodeScore]
-) -> tuple[float | None, float | None]:
-    """(b − a, p-value), by their common episodes (`paired.test`); Welch's where they have fewer than two."""
+def _significant(headline: HeadlineSpec, models: Mapping[str, Episodes]) -> _Pairs:
+    """Test every pair at 0.05, after Holm's correction.
+
+    The episodes of a model are read once, not once a pair: 100 models are 4,950 pairs.
+    """
     metric, cluster = headline.metric, headline.table.cluster
     conditions = headline.table.aggregate == "mean_of_conditions"
-    common = [name for name in a if name in b and None not in (a[name].number(metric), b[name].number(metric))]
-    if len(common) > 1:
-        pairs = [((a[name],), (b[name],)) for name in common]
-        found = paired.test(pairs, metric, cluster, conditions=conditions)
-        return found.difference, found.pvalue
-    sides = [[observations(group, metric, cluster) for group in _groups(side.values(), conditions)] for side in (b, a)]
-    test = stats.clustered_welch(*sides)
-    return test.difference, test.pvalue
-
-
-def _groups(scores: Iterable[EpisodeScore], conditions: bool) -> list[list[EpisodeScore]]:
-    """The episodes condition by condition, or all together."""
-    groups: dict[str, list[EpisodeScore]] = {}
-    for score in scores:
-        groups.setdefault(score.condition if conditions else "", []).append(score)
-    return [*groups.values()]
+    sides: dict[str, dict[str, paired.Seen]] = {}
+    for model, episodes in models.items():
+        seen = {name: paired.seen((score,), metric, cluster, conditions=conditions) for name, score in episodes.items()}
+        sides[model] = {name: side for name, side in seen.items() if side is not None}
+    tested, clusters = list[tuple[tuple[str, str], float, float]](), list[int]()
+    for (a, first), (b, second) in itertools.combinations(sides.items(), 2):
+        strata = paired.differences((side, second[name]) for name, side in first.items() if name in second)
+        clusters.append(len({key for stratum in strata for key, _ in stratum}))
+        if (pvalue := paired.sign_flip(strata)) is not None:
+            mean = statistics.fmean(statistics.fmean(x for _, x in stratum) for stratum in strata)
+            tested.append(((a, b), mean, pvalue))
+    adjusted = stats.holm([pvalue for _, _, pvalue in tested])
+    significant = [(names, mean) for (names, mean, _), p in zip(tested, adjusted, strict=True) if p < 0.05]
+    worse = {(a, b) if headline.ahead(mean, 0) else (b, a) for (a, b), mean in significant}
+    return _Pairs(worse, len(tested), clusters)
 
 
 def _ranks(model: str, values: Mapping[str, float | None], worse: set[tuple[str, str]]) -> tuple[int, int]:
@@ -348,21 +347,14 @@ def best_of(headline: HeadlineSpec, rows: Iterable[Standing]) -> float | None:
     return (max if headline.better == "higher" else min)(known) if len(known) > 1 else None
 
 
-def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: tuple[int, int], prices: Prices) -> Iterable[str]:
+def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, prices: Prices) -> Iterable[str]:
     yield (
         f"{headline.title}: {headline.metric}, {headline.better} is better, with its 95 % interval over n episodes"
         f"{_where(headline)}."
     )
     if not headline.declared:
         yield "The spec declares no `headline:`; its first metric stands for it."
-    tested, every = pairs
-    if every:
-        count = f"{tested} of {every} pairs" if tested < every else "one pair" if every == 1 else f"all {every} pairs"
-        rest = "; the others cannot be tested" if tested < every else ""
-        yield (
-            "Rank: the ranks that a model may have, given which models differ significantly (exact sign-flip "
-            f"test, paired by episode, p < 0.05 after Holm's correction for {count} of models{rest})."
-        )
+    yield from _rank_notes(pairs, "clusters" if _clustered(rows) else "cases")
     if any((row.end or row.role) in ("floor", "ceiling") for row in rows):
         ranked = ", ranked as runs of their own" if all(row.role == "model" for row in rows) else " and not ranked"
         yield f"Floor and ceiling: the spec's scripted policies, played here{ranked}."
@@ -381,6 +373,34 @@ def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: tuple[int, i
     yield from _cost_notes(rows, prices)
     if shown := _beside(headline, rows):
         yield f"Means over these episodes: {', '.join(headline_labels(headline)[name] for name in shown)}."
+
+
+def _rank_notes(pairs: _Pairs, what: str) -> Iterable[str]:
+    """How ranks come about, and where no difference could be significant: n clusters have no p below 2 / 2^n."""
+    tests, every, most = pairs.tested, len(pairs.clusters), max(pairs.clusters, default=0)
+    if not every:
+        return
+    if not tests:
+        yield f"Rank: no two models can be tested: they differ in no episode, or have fewer than two {what} in common."
+        return
+    count = f"{tests} of {every} pairs" if tests < every else "one pair" if every == 1 else f"all {every} pairs"
+    rest = "; the others cannot be tested" if tests < every else ""
+    yield (
+        "Rank: the ranks that a model may have, given which models differ significantly (exact sign-flip "
+        f"test, paired by episode, p < 0.05 after Holm's correction for {count} of models{rest})."
+    )
+    if tests * 2.0 ** (1 - most) >= 0.05:
+        needed = next(n for n in itertools.count(most + 1) if tests * 2.0 ** (1 - n) < 0.05)
+        corrected = f" after the correction for {tests} pairs" if tests > 1 else ""
+        yield (
+            f"Too few {what} to separate any two models: they have at most {most} in common, and {needed} must differ "
+            f"before p can be below 0.05{corrected}."
+        )
+    elif few := sum(0 < clusters < paired.FEWEST for clusters in pairs.clusters):
+        yield (
+            f"{few} of {every} pairs of models cannot be separated: they have fewer than {paired.FEWEST} {what} in "
+            "common, so p cannot be below 0.05."
+        )
 
 
 def _cost_notes(rows: Sequence[Standing], prices: Prices) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from harness.api import Parts, linearised
@@ -133,7 +134,7 @@ def sign_flip(strata: Iterable[stats.Stratum]) -> float | None:
 def _tail(sizes: Sequence[float], seen: float) -> float:
     """The share of signs of `sizes` whose sum is no nearer to 0 than `seen`."""
     import numpy
-    from scipy.stats import binom, norm
+    from scipy.stats import norm
 
     counts: dict[float, int] = {}
     for size in sizes:
@@ -145,7 +146,7 @@ def _tail(sizes: Sequence[float], seen: float) -> float:
             break
         heads = numpy.arange(count + 1)
         every = numpy.add.outer(sums, size * (2 * heads - count)).ravel()
-        weights = numpy.multiply.outer(shares, binom.pmf(heads, count, 0.5)).ravel()
+        weights = numpy.multiply.outer(shares, _heads(count)).ravel()
         sums, places = numpy.unique(numpy.round(every, 9), return_inverse=True)
         shares = numpy.bincount(places, weights)
     else:
@@ -163,6 +164,15 @@ def _tail(sizes: Sequence[float], seen: float) -> float:
         top += step
     distance = numpy.abs(2 * numpy.arange(total + 1) - total)
     return float(law[distance >= math.floor(seen * scale)].sum())
+
+
+@lru_cache(maxsize=128)
+def _heads(count: int) -> Any:
+    """The share of all outcomes of `count` coins that have 0, 1, …, `count` heads; the same few counts come often."""
+    import numpy
+    from scipy.stats import binom
+
+    return binom.pmf(numpy.arange(count + 1), count, 0.5)
 
 
 # ------------------------------------------------------------------------------------ what is paired
@@ -191,27 +201,46 @@ def test(
         bounds: between which numbers the metric lies.
         conditions: whether every condition of the first side has the same weight (`mean_of_conditions`).
     """
-    strata: dict[str, list[tuple[Hashable, Number, Number]]] = {}
-    for group, other in pairs:
-        first, second = number(group, metric), number(other, metric)
-        if first is not None and second is not None:
-            keys = {cluster_of(score, cluster) for score in group}
-            key: Hashable = keys.pop() if len(keys) == 1 else tuple(score.id for score in group)
-            strata.setdefault(group[0].condition if conditions else "", []).append((key, first, second))
-    found, binary = list[stats.Stratum](), True
-    for stratum in strata.values():
-        before, after = values([x for _, x, _ in stratum]), values([y for _, _, y in stratum])
-        binary = binary and all(x in (0, 1) for x in (*before, *after))
-        differences = map(minus, after, before)
-        found.append([(key, x) for (key, _, _), x in zip(stratum, differences, strict=True)])
-    ratios = any(isinstance(x, tuple) for stratum in strata.values() for _, x, _ in stratum)
+    sides = (
+        (seen(first, metric, cluster, conditions=conditions), seen(second, metric, conditions=conditions))
+        for first, second in pairs
+    )
+    both = [(first, second) for first, second in sides if first and second]
+    ratios = any(isinstance(number, tuple) for pair in both for _, _, number in pair)
+    binary = not ratios and all(number in (0, 1) for pair in both for _, _, number in pair)
     width = math.inf if ratios else bounds[1] - bounds[0]
-    if binary and not ratios and bounds == (-math.inf, math.inf):
+    if binary and bounds == (-math.inf, math.inf):
         width = 1.0
-    return paired(found, width, binary=binary and not ratios and width == 1)
+    return paired(differences(both), width, binary=binary and width == 1)
 
 
 Number = float | Parts
+Seen = tuple[str, Hashable, Number]
+"""One side of a pair: its condition ("" where they are pooled), its cluster, its number."""
+
+
+def seen(group: Group, metric: str, cluster: Sequence[str] = (), *, conditions: bool = False) -> Seen | None:
+    """What a test has to know of one side; None if it has no number. Arguments as in `test`."""
+    value = number(group, metric)
+    if value is None:
+        return None
+    keys = {cluster_of(score, cluster) for score in group}
+    key: Hashable = keys.pop() if len(keys) == 1 else tuple(score.id for score in group)
+    return group[0].condition if conditions else "", key, value
+
+
+def differences(pairs: Iterable[tuple[Seen, Seen]]) -> list[stats.Stratum]:
+    """Second − first of every pair, with the condition and the cluster of the first."""
+    strata: dict[str, tuple[list[Hashable], list[Number], list[Number]]] = {}
+    for (condition, cluster, first), (_, _, second) in pairs:
+        keys, before, after = strata.setdefault(condition, ([], [], []))
+        keys.append(cluster)
+        before.append(first)
+        after.append(second)
+    return [
+        list(zip(keys, map(minus, values(after), values(before)), strict=True))
+        for keys, before, after in strata.values()
+    ]
 
 
 def number(group: Group, metric: str) -> Number | None:

@@ -92,10 +92,39 @@ def test_episodes_that_only_one_model_has_are_in_no_pair() -> None:
     }
 
 
-def test_models_without_a_common_episode_are_compared_all_the_same() -> None:
+def test_models_without_a_common_episode_share_their_ranks() -> None:
     odd = run("b", [0.1, 0.12, 0.13, 0.11] * 5)
     odd = replace(odd, scores=[replace(s, id=f"c/other{i}/0") for i, s in enumerate(odd.scores)])
-    assert ranks(run("a", [0.9, 0.8, 0.85, 0.95] * 5), odd) == {"a": "1", "b": "2"}
+    board = standings([run("a", [0.9, 0.8, 0.85, 0.95] * 5), odd])
+    assert {row.model: row.rank for row in board.rows} == {"a": "1–2", "b": "1–2"}
+    assert board.notes[1] == (
+        "Rank: no two models can be tested: they differ in no episode, or have fewer than two cases in common."
+    )
+
+
+@pytest.mark.parametrize(
+    ("models", "cases", "rank", "note"),
+    [
+        (2, 5, "1–2", "5 in common, and 6 must differ before p can be below 0.05."),
+        (2, 6, "1", None),
+        (3, 6, "1–3", "6 in common, and 7 must differ before p can be below 0.05 after the correction for 3 pairs."),
+        (3, 7, "1", None),
+    ],
+)  # fmt: skip
+def test_too_few_cases_to_separate_models_are_said(models: int, cases: int, rank: str, note: str | None) -> None:
+    board = standings([run(f"m{i}", [(models - i) / 4] * cases) for i in range(models)])
+    assert board.rows[0].rank == rank
+    expected = [f"Too few cases to separate any two models: they have at most {note}"] if note else []
+    assert [line for line in board.notes if line.startswith("Too few")] == expected
+
+
+def test_pairs_with_too_few_common_clusters_are_counted() -> None:
+    spec = {**SPEC, "cluster": "case"}
+    short = run("short", [1.0] * 5, spec)
+    doubled = replace(short, scores=[*short.scores, *(replace(s, id=s.id[:-1] + "1") for s in short.scores)])
+    board = standings([run("a", ONES, spec), run("b", ZEROS, spec), doubled])
+    (note,) = [line for line in board.notes if line.startswith("2 of 3 pairs of models cannot be separated")]
+    assert note.endswith("they have fewer than 6 clusters in common, so p cannot be below 0.05.")
 
 
 def test_a_model_without_a_number_has_no_rank_and_failures_are_counted() -> None:
