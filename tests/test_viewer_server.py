@@ -317,9 +317,19 @@ def test_the_headline_of_the_spec_says_what_is_solved(tmp_path: Path) -> None:
     expected = sum(score.number("agreed") == 0 for score in done.scores)
     path = tmp_path / "r" / "spec.yaml"
     with serving(tmp_path) as client:
-        assert get(client, "/r/episodes", outcome="solved")["total"] == 0
-        path.write_text(path.read_text() + "headline: {cell: agreed, better: lower}\n")
-        assert get(client, "/r/episodes", outcome="solved")["total"] == expected > 0
+        assert get(client, "/r/episodes", outcome="solved")["total"] == 0 and get(client, "/r")["words"] == {}
+        spec = path.read_text()
+        for words, named in (
+            ("", {}),
+            (", words: [at odds, at one]", {"solved": "at odds", "unsolved": "at one"}),
+            (", words: {a: b}", {}),
+            (", words: [[], 3]", {}),
+            (f", words: [{'x' * 999}, y]", {"solved": "x" * 40, "unsolved": "y"}),
+        ):
+            path.write_text(f"{spec}headline: {{cell: agreed, better: lower{words}}}\n")
+            [first, *others] = get(client, "/r/episodes", outcome="solved")["episodes"]
+            assert 1 + len(others) == expected and first["outcome"] == "solved"
+            assert get(client, "/r")["words"] == get(client, "/r/episode", episode=first["id"])["words"] == named
 
 
 def test_a_spec_of_someone_else_does_no_harm(tmp_path: Path) -> None:

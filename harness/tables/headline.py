@@ -35,6 +35,9 @@ class HeadlineEntry(TypedDict, total=False):
     ]
     aggregate: Annotated[Means, "pooled (over all episodes) or mean_of_conditions"]
     better: Annotated[Better, "which way is better: higher or lower"]
+    words: Annotated[
+        list[_Name], Keywords(minItems=2, maxItems=2), "what to call an episode with the best number, and another one"
+    ]
     digits: Annotated[int, Range(ge=0, le=10)]
     unit: Annotated[Unit, "thousands or percent"]
     beside: Annotated[

@@ -121,7 +121,7 @@ class _Viewer:
         """One run."""
         status, problem, _ = run.standing()
         line = {**run.line(), "status": status, "problem": problem}
-        line |= {"spec_name": line["spec"], "spec": run.spec()}
+        line |= {"spec_name": line["spec"], "spec": run.spec(), "words": run.words()}
         if status == "other version":
             empty: dict[str, Any] = {"labels": {}, "metrics": [], "counts": {}, "conditions": []}
             return _json({**line, **empty, "meta": run.public_meta(), "tables": []})
@@ -186,8 +186,9 @@ class _Viewer:
             raise HTTPException(404, f"the run has no episode {name!r:.200}")
         scores = {key: there.row[key] for key in ("numbers", "labels", "error")}
         recording = Recording(run.folder, _stamp(run), name, there.journals, there.places, there.ending, scores)
-        row = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
-        return recording, {**row, "result": there.row["outcome"], "previous": there.previous, "next": there.next}
+        more = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
+        more |= {"result": there.row["outcome"], "words": run.words()}
+        return recording, {**more, "previous": there.previous, "next": there.next}
 
     def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:
         """What the child makes of an episode; for a transcript that it cannot make a text: why."""

@@ -26,6 +26,7 @@ _OPEN = 12  # indexes that are kept open
 _SMALL = 1 << 23  # bytes of journals that a list of runs reads
 _LONGEST_SPEC = 1 << 20
 _LONGEST_TEXT = 2000  # characters of a text in run.json
+_LONGEST_WORD = 40  # characters
 
 
 class StillIndexingError(Exception):
@@ -52,7 +53,7 @@ class FoundRun:
         self._index: RunIndex | None = None
         self._files: dict[str, tuple[tuple[int, int, int], Any]] = {}
         self._of: tuple[str, Goal | None] = ("", None)
-        self._headline: tuple[str, Goal | None] = ("", None)  # of which text of spec.yaml
+        self._headline: tuple[str, Goal | None, dict[str, str]] = ("", None, {})  # of which text of spec.yaml
         self._work: threading.Thread | None = None
         self._failure: Exception | None = None
         self._progress = (0, 1)
@@ -157,9 +158,17 @@ class FoundRun:
 
     def _goal(self) -> Goal | None:
         """The spec's headline."""
+        return self._of_spec()[1]
+
+    def words(self) -> dict[str, str]:
+        """What the spec calls episodes that are `solved` or `unsolved`; empty where it does not say."""
+        return self._of_spec()[2]
+
+    def _of_spec(self) -> tuple[str, Goal | None, dict[str, str]]:
         if (text := self.spec()) != self._headline[0]:
-            self._headline = text, _goal_of(text)
-        return self._headline[1]
+            headline = _headline_of(text)
+            self._headline = text, _goal_of(headline), _words_of(headline)
+        return self._headline
 
     def _on_progress(self, done: int, of: int) -> None:
         self._progress = done, of
@@ -331,16 +340,26 @@ def _url_id(name: str) -> str:
     return re.sub(rb"[^A-Za-z0-9._\0-]", lambda match: b"~%02x" % match[0][0], data).replace(b"\0", b":").decode()
 
 
-def _goal_of(text: str) -> Goal | None:
-    """The headline of a spec; None where it has none, or cannot be read."""
+def _headline_of(text: str) -> dict[str, Any]:
+    """The headline of a spec; empty where it has none, or cannot be read."""
     try:
         spec = yamls.parse(text, SPEC).data
     except UserError:
-        return None
+        return {}
     headline = spec.get("headline") if isinstance(spec, dict) else None
-    if not isinstance(headline, dict) or not isinstance(headline.get("cell"), str):
-        return None
-    return Goal(headline["cell"], headline.get("better") != "lower")
+    return headline if isinstance(headline, dict) else {}
+
+
+def _goal_of(headline: dict[str, Any]) -> Goal | None:
+    cell = headline.get("cell")
+    return Goal(cell, headline.get("better") != "lower") if isinstance(cell, str) else None
+
+
+def _words_of(headline: dict[str, Any]) -> dict[str, str]:
+    words = headline.get("words")
+    if not isinstance(words, list) or len(words) != 2 or not all(isinstance(word, str) and word for word in words):
+        return {}
+    return {"solved": words[0][:_LONGEST_WORD], "unsolved": words[1][:_LONGEST_WORD]}
 
 
 def _sums(index: RunIndex) -> tuple[int, int | None]:

@@ -30,6 +30,7 @@ def test_an_episode_of_every_family_plays_to_the_end(run: str, page: Page, url: 
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it stopped by itself
     assert len(captions) == rounds + 1
     expect(page.locator(".caption")).to_contain_text("olved" if run != "dpbench_quick" else ".")
+    expect(page.locator(".episode-head .badge")).to_contain_text("olved" if run != "dpbench_quick" else "deadlock")
     fits(page)
     page.get_by_role("tab", name="Rounds").click()
     expect(page.locator(".story > li")).to_have_count(rounds + 1)

@@ -189,13 +189,14 @@ const OUTCOMES = {
   running: "▶",
 };
 
-/** A word for how an episode or a run stands, with a sign of its own beside the color. */
-export function badge(word, title) {
+/** A word for how an episode or a run stands, with a sign beside the color. `words`: what a spec says instead of some. */
+export function badge(word, title, words = {}) {
   return h(
     "span",
     { class: `badge is-${word.replaceAll(" ", "-")}`, title },
     h("span", { "aria-hidden": "true" }, OUTCOMES[word] || "•"),
-    ` ${word}`,
+    " ",
+    said(words[word] ?? word),
   );
 }
 

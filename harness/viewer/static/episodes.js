@@ -48,7 +48,8 @@ export function episodeList(section, data, run, query, signal) {
   function counts(now) {
     const focused = outcome.contains(document.activeElement);
     data = now;
-    const words = Object.fromEntries(OUTCOMES.map((name) => [name, `${name} (${number(now.counts[name] ?? 0)})`]));
+    const count = (name) => `${now.words[name] ?? name} (${number(now.counts[name] ?? 0)})`;
+    const words = Object.fromEntries(OUTCOMES.map((name) => [name, count(name)]));
     set(
       outcome,
       select(
@@ -194,7 +195,7 @@ export function episodeList(section, data, run, query, signal) {
             row.repeat ? ` #${row.repeat}` : "",
           ),
       ],
-      ["", "Outcome", (row) => badge(row.outcome, row.error)],
+      ["", "Outcome", (row) => badge(row.outcome, row.error, data.words)],
       ...(labels.length || data.conditions.length < 2
         ? []
         : [["condition", "condition", (row) => named(row.condition)]]),

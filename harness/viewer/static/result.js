@@ -23,11 +23,11 @@ export function drawHead(element, data, run, list) {
       "div",
       { class: "title-row" },
       h("h1", {}, said(data.case || data.id), data.repeat ? ` #${data.repeat}` : ""),
-      badge(data.result ?? (data.error ? "failed" : data.finished ? "finished" : "unfinished")),
+      badge(data.result, null, data.words),
       h(
         "nav",
         { "aria-label": "Episodes" },
-        h("span", { class: "muted" }, among(list)),
+        h("span", { class: "muted" }, among(list, data.words)),
         way(data.previous, "←", "["),
         way(data.next, "→", "]"),
       ),
@@ -57,11 +57,11 @@ export function drawHead(element, data, run, list) {
 }
 
 /** The filters and the order of a list in words. */
-function among(list) {
+function among(list, names) {
   const words = Object.entries(list).map(([name, value]) => {
     if (name === "sort") return ["by ", said(value.replace(/^(labels|numbers)\./, "")), list.desc === "1" ? " ↓" : " ↑"];
     if (name === "q") return ["with “", said(value), "”"];
-    return name === "desc" ? null : said(value);
+    return name === "desc" ? null : said((name === "outcome" && names[value]) || value);
   });
   return words.filter(Boolean).map((part, i) => [i > 0 && " · ", part]);
 }

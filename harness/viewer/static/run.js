@@ -70,7 +70,7 @@ function drawHead(head, data) {
       ? h(
           "a",
           { href: `#/runs/${encodeURIComponent(data.id)}?outcome=${name}`, class: "count" },
-          badge(name),
+          badge(name, null, data.words),
           " ",
           number(counts[name]),
         )
