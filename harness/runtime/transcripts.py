@@ -25,6 +25,7 @@ from harness.engines.mock import Mock
 from harness.errors import UserError
 from harness.runtime.episode import MAX_BATCHES, turns
 from harness.runtime.manifest import META, SPEC, read_meta
+from harness.runtime.moves import from_journal, turns_of
 from harness.runtime.players import ModelPlayer
 from harness.runtime.sources import changed, code
 from harness.view_api import RecordedTurn, Transcript
@@ -137,29 +138,23 @@ class Transcripts:
                     problem, short = _joined(short, problem), None
         if _moves(played) < sum(map(len, batches)):
             problem = _joined(short, problem)
-            played = _without_prompts(batches, played)
-        line = end or {}
+            played = turns_of(batches, played)
         agents = condition.protocol.possible_agents(case) if condition is not None and case is not None else None
         agents = agents or tuple(dict.fromkeys(turn.agent for turn in played))
         models, policies = self._players(condition, case, agents, played)
-        return Transcript(
-            id=episode,
-            condition=str(line.get("condition", condition.id if condition else episode.partition("/")[0])),
-            case_id=str(line.get("case", case.id if case else "")),
+        bare = from_journal(episode, batches, end, problem)
+        return replace(
+            bare,
+            condition=bare.condition or (condition.id if condition else episode.partition("/")[0]),
+            case_id=bare.case_id or (case.id if case else ""),
             repeat=repeat,
-            labels=dict(line.get("labels") or self._labels(condition, case)),
+            labels=bare.labels or self._labels(condition, case),
             case=case,
             agents=agents,
-            roles=dict(line.get("roles") or (case.roles if case else {})),
+            roles=bare.roles or dict(case.roles if case else {}),
             models=models,
             policies=policies,
             turns=tuple(played),
-            outcome=storage.outcome_of(line.get("outcome")),
-            grade=dict(line.get("grade") or {}),
-            numbers=dict(line.get("numbers") or {}),
-            error=line.get("error"),
-            finished=end is not None,
-            problem=problem,
         )
 
     def __iter__(self) -> Iterator[Transcript]:
@@ -320,17 +315,3 @@ def _replay(
 def _reader(condition: Condition, case: Case, agent: str) -> ModelPlayer:
     """A player that is never asked and only rebuilds the conversation, also where a policy played."""
     return ModelPlayer(Mock(), condition.group_of(case, agent).prompts, {}, False, "", agent, 0)
-
-
-def _without_prompts(batches: Sequence[Sequence[Move]], played: Sequence[RecordedTurn]) -> list[RecordedTurn]:
-    """All moves as turns: with their prompts as far as these are known."""
-    known = {(turn.agent, turn.index): turn for turn in played if turn.move is not None}
-    counts: Counter[str] = Counter()
-    result: list[RecordedTurn] = []
-    for number, batch in enumerate(batches):
-        for move in batch:
-            index = counts[move.agent]
-            counts[move.agent] += 1
-            bare = RecordedTurn(len(result), number, move.agent, index, move.turn, move=move)
-            result.append(replace(known.get((move.agent, index), bare), number=len(result), round=number))
-    return result

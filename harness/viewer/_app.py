@@ -37,12 +37,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from harness.errors import DataError, UserError
+from harness.runtime.moves import from_journal
 from harness.storage.index import ClosedIndexError, DamagedIndexError, EpisodeQuery
 
 from ._found import FoundRun, FoundRuns, StillIndexingError
 from ._guard import Guard
 from ._reading import SECONDS, Reader, TooSlowError
-from ._recorded import Recording, without_plan
+from ._recorded import Recording
 from ._results import Results
 from ._transcripts import as_json, dumped, part_of
 
@@ -161,7 +162,7 @@ class _Viewer:
         played = self._play(run, "episode", recording, more)
         if isinstance(played, str):
             batches, end, problem = recording.read()
-            return _json({**as_json(without_plan(recording.episode, batches, end, problem or played), []), **more})
+            return _json({**as_json(from_journal(recording.episode, batches, end, problem or played), []), **more})
         return Response(played, media_type="application/json")
 
     def text(self, run: FoundRun, request: Request) -> Response:
@@ -169,7 +170,7 @@ class _Viewer:
         recording, _ = self._recording(run, request)
         turn, part = _number(request, "turn", 0), request.query_params.get("part", "")
         if self._was_too_slow(run, recording) is not None:
-            turns = without_plan(recording.episode, *recording.read()[:2], "").turns
+            turns = from_journal(recording.episode, *recording.read()[:2], "").turns
             text = part_of(turns[turn], part) if turn < len(turns) else None
         else:
             text = self._play(run, "text", recording, turn, part)

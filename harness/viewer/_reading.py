@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, UserError
+from harness.runtime.moves import from_journal
 from harness.view_api import Transcript
 
-from ._recorded import Recording, without_plan
+from ._recorded import Recording
 from ._transcripts import as_json, dumped, part_of
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class _Jobs:
         if recording.state not in self._read:
             batches, end, problem = recording.read()
             if problem is not None:  # with a move missing the others cannot be played again
-                self._read[recording.state] = without_plan(recording.episode, batches, end, problem), []
+                self._read[recording.state] = from_journal(recording.episode, batches, end, problem), []
             else:
                 reader = self._reader_of(recording)
                 self._read[recording.state] = self._drawn(reader.read(recording.episode, batches, end), reader.plan)

@@ -12,9 +12,8 @@ from typing import Any
 
 from harness.api import Move
 from harness.errors import DataError
-from harness.storage import Line, move_of, outcome_of
+from harness.storage import Line, move_of
 from harness.storage.index import lines_at
-from harness.view_api import RecordedTurn, Transcript
 
 
 @dataclass(frozen=True)
@@ -78,35 +77,3 @@ def _batches(lines: Sequence[Line], end: Line | None) -> tuple[list[list[Move]],
 
 
 _MISSING = "lines are gone or damaged, and without them no prompts can be shown"
-
-
-def without_plan(
-    episode: str, batches: Sequence[Sequence[Move]], end: Mapping[str, Any] | None, problem: str
-) -> Transcript:
-    """What the journal alone says of an episode: moves and replies, no prompts."""
-    line, counts = end or {}, dict[str, int]()
-    turns: list[RecordedTurn] = []
-    for number, batch in enumerate(batches):
-        for move in batch:
-            index = counts.get(move.agent, 0)
-            counts[move.agent] = index + 1
-            turns.append(RecordedTurn(len(turns), number, move.agent, index, move.turn, move=move))
-    return Transcript(
-        id=episode,
-        condition=str(line.get("condition", "")),
-        case_id=str(line.get("case", "")),
-        repeat=int(line.get("repeat", 0)),
-        labels=dict(line.get("labels") or {}),
-        case=None,
-        agents=tuple(counts),
-        roles=dict(line.get("roles") or {}),
-        models={},
-        policies={},
-        turns=tuple(turns),
-        outcome=outcome_of(line.get("outcome")),
-        grade=dict(line.get("grade") or {}),
-        numbers=dict(line.get("numbers") or {}),
-        error=line.get("error"),
-        finished=end is not None,
-        problem=problem,
-    )
