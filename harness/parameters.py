@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union,
 from harness import api
 from harness.engine_api import Engine
 from harness.errors import near
+from harness.printable import cut
 
 Schema = dict[str, Any]
 ValuePath = tuple[Hashable, ...]
@@ -335,5 +336,4 @@ def _kind(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+    return cut(repr(value), 60)

@@ -35,6 +35,15 @@ def clean_name(name: str) -> str:
     return "".join(ascii(c)[1:-1] if unicodedata.category(c) in _INVISIBLE else c for c in name)
 
 
+def cut(text: str, most: int) -> str:
+    """The text; of a longer one its beginning and "…", which are `most` characters together.
+
+    >>> cut("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def shortened(names: Iterable[str], most: int = 60) -> dict[str, str]:
     """Name → the name with at most so many characters, the middle of long ones cut out; no two become the same.
 

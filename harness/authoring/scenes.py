@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Task
+from harness.printable import cut
 from harness.view_api import Edge, Flight, RecordedTurn, Transcript
 
 Places = Mapping[str, tuple[float, float]]
@@ -26,7 +27,7 @@ def brief(value: Any, limit: int = 60) -> str:
     value = f"{value:.4g}" if isinstance(value, float) else value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text[: 4 * limit].split())
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return cut(text, limit)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

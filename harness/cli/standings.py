@@ -118,8 +118,7 @@ def _headline(run: Run, options: argparse.Namespace) -> tuple[HeadlineSpec, str 
     if not chosen & headline.table.where.keys():
         return headline, None
     plain = replace(headline.table, where={}, title=headline.metric)
-    where = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
-    note = f"{headline.metric} is not {headline.table.title}, which is about {where} only."
+    note = f"{headline.metric} is not {headline.name}, which is about {headline.where} only."
     return replace(headline, table=plain), note
 
 

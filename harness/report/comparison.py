@@ -11,6 +11,7 @@ from typing import Any, Final
 from harness.api import Metric
 from harness.config.spec import SHOWN, Spec
 from harness.errors import DataError, near
+from harness.printable import cut
 from harness.tables import Cell, Column, EpisodeScore, HeadlineSpec, NumberForm, Row, Table, paired, stats, text
 from harness.tables.notes import clusters_in_words
 from harness.tables.scores import finite
@@ -22,6 +23,8 @@ Digest = Mapping[tuple[str, str], str]
 
 MOST: Final = 10
 """How many cases that differ are listed."""
+_LONGEST: Final = 60
+"""Characters of a value that differs."""
 _COLUMNS: Final[dict[str, tuple[str, NumberForm]]] = {
     "a": ("A", "quantity"),
     "b": ("B", "quantity"),
@@ -175,7 +178,10 @@ def differences(a: Side, b: Side, pairs: Pairs) -> Table:
         lines |= _recorded(a, b)
     elif a.label is not None:
         lines = {a.label: (a.name, b.name), **lines}
-    rows = [Row({"what": what}, (what, _short(one), _short(other)), ()) for what, (one, other) in lines.items()]
+    rows = [
+        Row({"what": what}, (what, cut(one, _LONGEST), cut(other, _LONGEST)), ())
+        for what, (one, other) in lines.items()
+    ]
     notes = () if rows else ("Nothing that was recorded differs: model, spec, prompts, sampling, code and versions.",)
     names = ("", f"A: {a.name}", f"B: {b.name}")
     return Table("What differs", ("what", "a", "b"), (), (), tuple(rows), row_names=names, notes=notes)
@@ -224,7 +230,9 @@ def spec_changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, 
 
 def in_words(changes: Mapping[str, tuple[Any, Any]], most: int = 4) -> str:
     """`task.size 25 → 1; limit – → 3`; of many the first."""
-    words = [f"{path} {_short(text(one))} → {_short(text(other))}" for path, (one, other) in changes.items()]
+    words = [
+        f"{path} {cut(text(one), _LONGEST)} → {cut(text(other), _LONGEST)}" for path, (one, other) in changes.items()
+    ]
     return "; ".join(words[:most]) + (f"; {len(words) - most} more" if len(words) > most else "")
 
 
@@ -236,10 +244,6 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
     for key, item in value.items():
         found |= _flat(item, f"{path}.{key}" if path else str(key))
     return found
-
-
-def _short(value: str, most: int = 60) -> str:
-    return value if len(value) <= most else value[: most - 1] + "…"
 
 
 # --------------------------------------------------------------------------------------- the tests
@@ -349,8 +353,7 @@ def _notes(
     if lacking:
         yield f"No pair has numbers for {', '.join(lacking)}."
     if headline.metric in named and headline.table.where:
-        where = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
-        yield f"{headline.title}: only pairs with {where}."
+        yield f"{headline.title}: only pairs with {headline.where}."
     if headline.metric in named and headline.table.aggregate == "mean_of_conditions":
         yield f"{headline.title}: the mean of the conditions' means."
     if clusters:

@@ -9,10 +9,10 @@ from html import escape
 from typing import Final
 
 from harness.printable import clean
-from harness.report.charts import Headline, Material
+from harness.report.charts import Material
 from harness.report.charts.sources import Played
 from harness.runtime.transcripts import Transcripts
-from harness.tables import text
+from harness.tables import HeadlineSpec, text
 from harness.view_api import RecordedTurn, Transcript
 
 from .html import safe
@@ -32,14 +32,14 @@ class Example:
     played: Played
 
 
-def chosen(material: Material, headline: Headline) -> list[Example]:
+def chosen(material: Material, headline: HeadlineSpec) -> list[Example]:
     """Two solved episodes, two others, and the shortest, of different models and conditions where there are some."""
     finished = [
         one
         for one in material.played()
-        if one.score.id in material.tallies[one.run].ends and headline.counts(one.score)
+        if one.score.id in material.tallies[one.run].ends and headline.covers(one.score)
     ]
-    best = 1.0 if headline.higher_is_better else 0.0
+    best = 1.0 if headline.better == "higher" else 0.0
     solved = [one for one in finished if one.score.number(headline.metric) == best]
     unsolved = [one for one in finished if one.score.failed or one.score.number(headline.metric) not in (best, None)]
     picked = [Example("solved", one) for one in _different(solved, 2)]
@@ -63,7 +63,7 @@ def _different(played: Sequence[Played], count: int) -> list[Played]:
     return picked
 
 
-def examples_html(material: Material, headline: Headline) -> str:
+def examples_html(material: Material, headline: HeadlineSpec) -> str:
     """The examples as HTML, each folded; "" where no episode was played. Raises `DataError` for a damaged journal."""
     readers: dict[int, Transcripts] = {}
     parts = []

@@ -10,7 +10,7 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from harness.printable import clean_name
+from harness.printable import clean_name, cut
 from harness.tables import Table
 
 from .render import Grid, grid
@@ -118,5 +118,5 @@ def _cells(row: Sequence[str], names: int, best: Collection[int] = ()) -> str:
 
 
 def safe(value: str) -> str:
-    """A name as HTML shows it, or its first 4,000 characters."""
-    return escape(clean_name(value if len(value) <= _LONGEST else f"{value[:_LONGEST]} …"))
+    """A name as HTML shows it, of a long one its first 4,000 characters."""
+    return escape(clean_name(cut(value, _LONGEST)))

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from harness.printable import clean
+from harness.printable import clean, cut
 from harness.report.charts import Material
 from harness.tables import text
 
@@ -63,7 +63,7 @@ def _facts(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     }
     for name, value in rows.items():
         if value not in (None, {}, [], False, {"model": {}}):
-            yield name, _short(_plain(value))
+            yield name, cut(_plain(value), _LONGEST)
 
 
 def _plain(value: Any) -> str:
@@ -72,10 +72,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, Mapping) and not any(isinstance(x, Mapping | list) for x in value.values()):
         return ", ".join(f"{name} {text(x)}" for name, x in value.items() if x not in (None, ""))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]} …"
 
 
 def _spec(folder: Path) -> str:

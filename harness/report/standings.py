@@ -350,7 +350,7 @@ def best_of(headline: HeadlineSpec, rows: Iterable[Standing]) -> float | None:
 def _notes(headline: HeadlineSpec, rows: Sequence[Standing], pairs: _Pairs, prices: Prices) -> Iterable[str]:
     yield (
         f"{headline.title}: {headline.metric}, {headline.better} is better, with its 95 % interval over n episodes"
-        f"{_where(headline)}."
+        f"{' with ' * bool(headline.where)}{headline.where}."
     )
     if not headline.declared:
         yield "The spec declares no `headline:`; its first metric stands for it."
@@ -414,8 +414,3 @@ def _cost_notes(rows: Sequence[Standing], prices: Prices) -> Iterable[str]:
         yield f"No USD for {listed(without)}: the spec's `prices:` has none for it."
     if silent := [model for model in lacking if model in prices]:
         yield f"No USD for {listed(silent)}: no episode reports tokens."
-
-
-def _where(headline: HeadlineSpec) -> str:
-    where = "; ".join(f"{label} {', '.join(values)}" for label, values in headline.table.where.items())
-    return f" with {where}" if where else ""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Required, TypedDict
 from harness.api import Metric, Range
 from harness.parameters import Keywords, Plugin
 
+from .axis import meets
 from .build import build
 from .scores import EpisodeScore
 from .spec import Means, TableSpec, check
@@ -100,6 +101,16 @@ class HeadlineSpec:
         return self.table.cells[0]
 
     @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.table.title
+
+    @property
+    def where(self) -> str:
+        """Which episodes it is about, in words: `label value, value; label value`; "" for all."""
+        return "; ".join(f"{label} {', '.join(values)}" for label, values in self.table.where.items())
+
+    @property
     def scale(self) -> tuple[float, float] | None:
         """From where to where the number can lie: the metric's bounds, 0 to 1 in percent; None if that is unknown."""
         low, high = self.metrics[self.metric].bounds
@@ -110,7 +121,7 @@ class HeadlineSpec:
     @property
     def title(self) -> str:
         """What it is called, with an arrow towards what is better."""
-        return f"{self.table.title} {ARROWS[self.better]}"
+        return f"{self.name} {ARROWS[self.better]}"
 
     @property
     def digits(self) -> int:
@@ -123,8 +134,15 @@ class HeadlineSpec:
 
     def selected(self, scores: Iterable[EpisodeScore]) -> list[EpisodeScore]:
         """The episodes that it is about."""
-        where = self.table.where
-        return [s for s in scores if all(text(s.labels.get(label)) in values for label, values in where.items())]
+        return [score for score in scores if self.covers(score)]
+
+    def covers(self, score: EpisodeScore) -> bool:
+        """Whether an episode is among those that the number is about."""
+        return meets(score.labels, self.table.where)
+
+    def by(self, *rows: str, columns: tuple[str, ...] = (), figure: Literal["line"] | None = None) -> TableSpec:
+        """The number for the values of labels: means over all episodes, with 95 % intervals."""
+        return replace(self.table, rows=rows, columns=columns, figure=figure, aggregate="pooled")
 
     def cells(self, scores: Sequence[EpisodeScore]) -> dict[str, Cell]:
         """Model → its number, with a 95 % interval, in the order of `scores`."""

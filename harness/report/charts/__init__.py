@@ -20,7 +20,7 @@ from .heatmap import heatmap
 from .network import network
 from .pareto import pareto
 from .scaling import scaling
-from .sources import ChartOptions, ChartRun, Headline, Material
+from .sources import ChartOptions, ChartRun, Material
 from .tokens import tokens
 
 KINDS: Final[dict[str, Callable[[Material, ChartOptions], Chart]]] = {
@@ -33,7 +33,7 @@ KINDS: Final[dict[str, Callable[[Material, ChartOptions], Chart]]] = {
     "calibration": calibration,
 }
 
-__all__ = ["KINDS", "Chart", "ChartOptions", "ChartRun", "Headline", "Material", "chart", "inline", "plot", "styled"]
+__all__ = ["KINDS", "Chart", "ChartOptions", "ChartRun", "Material", "chart", "inline", "plot", "styled"]
 
 
 def chart(kind: str, material: Material, choice: ChartOptions) -> Chart:

@@ -59,8 +59,3 @@ def unit_interval(axis: Axes, bounds: tuple[float, float], unit: Units = None) -
         axis.set_ylim(-0.03, 1.03)
     elif axis.get_ylim()[0] > 0 or bounds[0] == 0:
         axis.set_ylim(bottom=0)
-
-
-def arrow(higher_is_better: bool) -> str:
-    """Which way is better."""
-    return "↑" if higher_is_better else "↓"

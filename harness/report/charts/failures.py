@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from harness.errors import DataError
 from harness.report.style import FAINT, label
-from harness.tables import SIMULATED, EpisodeScore, text
+from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, text
 
 from .chart import Chart
-from .sources import ChartOptions, Headline, Material, Played
+from .sources import ChartOptions, Material, Played
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,8 +41,8 @@ _MOST: Final = 40
 def failures(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` where no episode was played, or the metric does not say what is solved."""
     headline = material.headline(choice.metric)
-    material = material.where(headline.counts)
-    by = material.way(choice.by)
+    material = material.where(headline.covers)
+    by, higher = material.way(choice.by), headline.better == "higher"
     ending = _ending(material, headline)
     counts: dict[str, Counter[str]] = {}
     simulated = set()
@@ -85,7 +85,7 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
         "failures",
         f"How episodes ended, by {material.shown(by)}",
         f"Share of episodes by how they ended, a bar for each {material.shown(by)}. "
-        f"Solved means that {label(headline.name)} is {int(headline.higher_is_better)}. "
+        f"Solved means that {label(headline.name)} is {int(higher)}. "
         "An episode that was not solved counts once, under the gravest of: failed, engine error, limit reached, "
         "cut-off reply, unreadable reply.",
         (material.shown(by), "episodes", *kinds),
@@ -95,8 +95,9 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
     )
 
 
-def _ending(material: Material, headline: Headline) -> Callable[[Played], str]:
+def _ending(material: Material, headline: HeadlineSpec) -> Callable[[Played], str]:
     """How an episode ended, by the headline where that lies from 0 to 1."""
+    higher = headline.better == "higher"
     partial = [
         name
         for name, metric in material.metrics.items()
@@ -114,10 +115,10 @@ def _ending(material: Material, headline: Headline) -> Callable[[Played], str]:
         value = score.number(headline.metric)
         if value is None:
             return UNSOLVED
-        good = value if headline.higher_is_better else 1 - value
+        good = value if higher else 1 - value
         if good == 1:
             return SOLVED
-        others = [score.number(name) for name in partial] if headline.higher_is_better else []
+        others = [score.number(name) for name in partial] if higher else []
         return PARTLY if good > 0 or any(x is not None and 0 < x < 1 for x in others) else UNSOLVED
 
     def ending(one: Played) -> str:

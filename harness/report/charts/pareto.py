@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from harness.errors import DataError
 from harness.report.style import FAINT, compact, guide, label, legend, look
-from harness.tables import SIMULATED, EpisodeScore, build, text
+from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
+from harness.tables.headline import ARROWS
 
-from .chart import Chart, arrow, unit_interval
+from .chart import Chart, unit_interval
 from .sources import ChartOptions, Material
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Point:
 def pareto(material: Material, choice: ChartOptions) -> Chart:
     """The chart. Raises `DataError` where no call reports tokens, or there is nothing to compare."""
     headline = material.headline(choice.metric)
-    material = material.where(headline.counts)
+    material = material.where(headline.covers)
     by = material.way(choice.by)
     in_usd = all(model in material.prices for model in material.models)
     costs: defaultdict[str, list[float]] = defaultdict(list)
@@ -66,7 +67,7 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
     if len(points) == 1:
         hint = "Give runs of several models, or another label with --by."
         raise DataError(f"no cost to compare: all episodes are of {material.shown(by)} {points[0].name}", hint=hint)
-    front = _front(points, headline.higher_is_better)
+    front = _front(points, headline)
     unit = "USD an episode" if in_usd else "Tokens an episode"
 
     def paint(figure: Figure) -> None:
@@ -95,8 +96,8 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
             axis.margins(x=0.15)
         axis.xaxis.set_major_formatter(compact)
         unit_interval(axis, material.metrics[headline.metric].bounds, headline.table.unit)
-        axis.set_xlabel(f"{unit} {arrow(False)}")
-        axis.set_ylabel(f"{label(headline.name)} {arrow(headline.higher_is_better)}")
+        axis.set_xlabel(f"{unit} {ARROWS['lower']}")
+        axis.set_ylabel(f"{label(headline.name)} {ARROWS[headline.better]}")
         if not direct:
             legend(axis, [label(point.name) for point in points])
 
@@ -122,9 +123,9 @@ def _touch(points: Sequence[_Point]) -> bool:
     )
 
 
-def _front(points: Sequence[_Point], higher_is_better: bool) -> list[_Point]:
+def _front(points: Sequence[_Point], headline: HeadlineSpec) -> list[_Point]:
     """Those to which no other is at least as good in both and better in one."""
-    sign = 1 if higher_is_better else -1
+    sign = 1 if headline.better == "higher" else -1
 
     def beats(a: _Point, b: _Point) -> bool:
         one, two = (a.cost, -sign * a.value), (b.cost, -sign * b.value)

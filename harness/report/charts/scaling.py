@@ -8,8 +8,9 @@ from harness.errors import DataError, near
 from harness.report.render import marks
 from harness.report.style import compact, guide, label, legend, look, name_lines
 from harness.tables import build
+from harness.tables.headline import ARROWS
 
-from .chart import Chart, arrow, unit_interval
+from .chart import Chart, unit_interval
 from .sources import SIZES, ChartOptions, Material, numeric
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
             axis.minorticks_off()
         unit_interval(axis, material.metrics[headline.metric].bounds, headline.table.unit)
         axis.set_xlabel(label(axis_name))
-        axis.set_ylabel(f"{label(headline.name)} {arrow(headline.higher_is_better)}")
+        axis.set_ylabel(f"{label(headline.name)} {ARROWS[headline.better]}")
         ends = {line[-1]["x"] for line in lines.values()}
         if 1 < len(lines) <= _DIRECT and max(map(len, names)) <= _SHORT and len(ends) == 1:
             last = [

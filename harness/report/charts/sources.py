@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from harness.api import Metric
 from harness.config.plan import Plan
 from harness.errors import DataError, near
 from harness.report.leaderboard import RunScores, combined
-from harness.tables import EpisodeScore, Price, TableSpec, text
+from harness.tables import EpisodeScore, HeadlineSpec, Price, text
 from harness.view_api import Scene, Transcript
 
 from .tally import Tally, Use, tally
@@ -67,37 +67,6 @@ class ChartOptions:
     by: str | None = None
     condition: str | None = None
     episode: str | None = None
-
-
-@dataclass(frozen=True)
-class Headline:
-    """The number that says how well a run went.
-
-    Attributes:
-        table: the number as a table: which metric, of which episodes, called what.
-        higher_is_better: whether more is better.
-    """
-
-    table: TableSpec
-    higher_is_better: bool = True
-
-    @property
-    def metric(self) -> str:
-        """The metric."""
-        return self.table.cells[0]
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.table.title
-
-    def by(self, *rows: str, columns: tuple[str, ...] = (), figure: Literal["line"] | None = None) -> TableSpec:
-        """The number for the values of labels: means over all episodes, with 95 % intervals."""
-        return replace(self.table, rows=rows, columns=columns, figure=figure, aggregate="pooled")
-
-    def counts(self, score: EpisodeScore) -> bool:
-        """Whether an episode is among those that the number is about."""
-        return all(text(score.labels.get(label)) in values for label, values in self.table.where.items())
 
 
 @dataclass(frozen=True)
@@ -162,16 +131,16 @@ class Material:
                 values.setdefault(name, {}).setdefault(text(value), value)
         return {name: [*found.values()] for name, found in values.items()}
 
-    def headline(self, metric: str | None = None) -> Headline:
+    def headline(self, metric: str | None = None) -> HeadlineSpec:
         """The headline, or the metric that stands for it. Raises `DataError` for one that does not exist."""
         own = self.sources[0].run.headline
         if own is not None and metric in (None, own.metric):
-            name = own.table.title if own.declared else self.shown(own.metric)
-            return Headline(replace(own.table, title=name[:1].upper() + name[1:]), own.better == "higher")
+            name = own.name if own.declared else self.shown(own.metric)
+            return replace(own, table=replace(own.table, title=name[:1].upper() + name[1:]))
         if metric is None or metric not in self.metrics:
             raise DataError(f"there is no metric {metric!r}", hint=near(str(metric), self.metrics))
-        entry = {"title": self.shown(metric), "rows": "model", "cell": metric, "error": "interval"}
-        return Headline(TableSpec.parse({**entry, "aggregate": "pooled"}))
+        of = HeadlineSpec.of({"headline": {"cell": metric, "title": self.shown(metric)}}, self.metrics)
+        return of if own is None else replace(of, table=replace(of.table, cluster=own.table.cluster))
 
     def shown(self, name: Any) -> str:
         """A label, its value or a metric, as the spec's tables call it."""
