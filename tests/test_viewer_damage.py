@@ -16,7 +16,7 @@ from harness import storage
 from harness.storage.index import INDEX, ClosedIndexError, EpisodeQuery, RunIndex
 from tests.helpers.journals import as_killed, sealed
 from tests.helpers.toy import TOY, run
-from tests.test_viewer_server import get, serving
+from tests.helpers.viewing import get, serving
 
 Dice = TOY.load("engines", "dice")
 

@@ -186,7 +186,8 @@ class _Viewer:
         if there is None:
             raise HTTPException(404, f"the run has no episode {name!r:.200}")
         scores = {key: there.row[key] for key in ("numbers", "labels", "error")}
-        recording = Recording(run.folder, _stamp(run), name, there.journals, there.places, there.ending, scores)
+        stamp = f"{_stamp(run)} {self._reader.project_state()}"
+        recording = Recording(run.folder, stamp, name, there.journals, there.places, there.ending, scores)
         more = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
         more |= {"result": there.row["outcome"], "words": run.words()}
         return recording, {**more, "previous": there.previous, "next": there.next}
@@ -275,7 +276,7 @@ def _tried(answer: Answer, run: FoundRun, request: Request) -> Response:
 
 
 def _stamp(run: FoundRun) -> str:
-    """What changes when a run's spec or record does, by which its episodes are played again."""
+    """What changes when a run's record or spec does."""
     parts = []
     for name in ("run.json", "spec.yaml"):
         path = run.folder / name

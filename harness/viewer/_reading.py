@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.config.project import find
 from harness.errors import DataError, UserError
 from harness.runtime.moves import from_journal
 from harness.view_api import Transcript
@@ -42,6 +43,8 @@ class TooSlowError(Exception):
 class Reader:
     """A child process that does one job at a time. It starts with the first job, and anew after one that failed.
 
+    It starts anew, too, when a plugin or a prompt has changed: Python imports a file once.
+
     Args:
         project: the root of the project whose plugins it uses.
     """
@@ -51,6 +54,7 @@ class Reader:
         self._lock = threading.Lock()
         self._is_closed = False
         self._child: tuple[multiprocessing.process.BaseProcess, Connection] | None = None
+        self._loaded = 0  # the project's state when the child started
 
     def warm(self) -> None:
         """Start the child, which imports what it needs."""
@@ -62,22 +66,31 @@ class Reader:
 
         Raises:
             DataError: with the mistake that the job met.
-            TooSlowError: it took longer than `seconds`.
+            TooSlowError: it took longer than `seconds`, beside what a child takes to start.
         """
         with self._lock:
-            connection = self._connection()
-            try:
-                connection.send((job, arguments))
-                if not connection.poll(seconds):
-                    self._end()
-                    raise TooSlowError(f"it took longer than {seconds:.0f} s")
-                done, result = connection.recv()
-            except (EOFError, OSError):
+            if self._loaded != (now := self.project_state()):
                 self._end()
-                raise DataError("the process that reads episodes died; ask again") from None
+            if self._child is None:
+                self._start()
+                self._loaded = now
+                self._ask("nothing", (), SECONDS)
+            done, result = self._ask(job, arguments, seconds)
         if not done:
             raise DataError(result)
         return result
+
+    def project_state(self) -> int:
+        """What changes when a plugin or a prompt of the project or of its parents does."""
+        there: list[tuple[str, int, int]] = []
+        with contextlib.suppress(UserError, OSError):  # the child says what is wrong with the project
+            for project in find(self._project).lineage():
+                for folder in (project.folder(name) for name in ("registry", "metrics", "prompts")):
+                    for path, folders, names in os.walk(folder):
+                        folders[:] = [name for name in folders if name != "__pycache__"]
+                        stats = [(file, os.lstat(file)) for file in (f"{path}/{name}" for name in names)]
+                        there += [(file, stat.st_mtime_ns, stat.st_size) for file, stat in stats]
+        return hash(tuple(there))
 
     def close(self) -> None:
         """End the child, whatever it is doing, and start no other."""
@@ -88,17 +101,30 @@ class Reader:
         with self._lock:
             self._end()
 
-    def _connection(self) -> Connection:
+    def _start(self) -> None:
         if self._is_closed:
             raise DataError("the viewer is ending")
-        if self._child is None:
-            spawn = multiprocessing.get_context("spawn")
-            ours, theirs = spawn.Pipe()
-            child = spawn.Process(target=_work, args=(theirs, self._project), name="harness view", daemon=True)
-            child.start()
-            theirs.close()
-            self._child = child, ours
-        return self._child[1]
+        spawn = multiprocessing.get_context("spawn")
+        ours, theirs = spawn.Pipe()
+        child = spawn.Process(target=_work, args=(theirs, self._project), name="harness view", daemon=True)
+        child.start()
+        theirs.close()
+        self._child = child, ours
+
+    def _ask(self, job: str, arguments: tuple[Any, ...], seconds: float) -> tuple[bool, Any]:
+        """(whether the job was done, what it gave or the mistake). Raises as `do`."""
+        assert self._child is not None
+        connection = self._child[1]
+        try:
+            connection.send((job, arguments))
+            if not connection.poll(seconds):
+                self._end()
+                raise TooSlowError(f"it took longer than {seconds:.0f} s")
+            done, result = connection.recv()
+        except (EOFError, OSError):
+            self._end()
+            raise DataError("the process that reads episodes died; ask again") from None
+        return done, result
 
     def _end(self) -> None:
         if self._child is not None:
@@ -115,8 +141,6 @@ class Reader:
 
 class _Jobs:
     def __init__(self, project: Path) -> None:
-        from harness.config.project import find
-
         self._project = find(project)
         self._runs: OrderedDict[tuple[Path, str], Any] = OrderedDict()
         self._read: OrderedDict[tuple[Any, ...], tuple[Transcript, list[dict[str, Any]]]] = OrderedDict()

@@ -22,7 +22,7 @@ class Recording:
 
     Attributes:
         folder: the run's folder.
-        stamp: what changes when the run's spec or record does.
+        stamp: what changes when the run's record or spec does, or a plugin or a prompt of the project.
         episode: the episode's id.
         journals, places, ending: as in `harness.storage.index.IndexedEpisode`.
         scores: its labels, numbers and error: `harness score` may have measured again since it ended.
