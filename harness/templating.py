@@ -11,10 +11,8 @@ import contextlib
 import itertools
 import re
 import threading
-import time
 import types
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from functools import wraps
 from typing import Any
 
@@ -24,6 +22,8 @@ from jinja2.environment import Template
 from jinja2.runtime import LoopContext, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
+
+from harness.steps import LimitError, Supply, counted, room, supply, take, weight
 
 MAX_SOURCE = 200_000
 MAX_TEXT = 10_000_000
@@ -39,12 +39,6 @@ HINT = f"A template has {MAX_TEXT:,} characters, {MAX_STEPS:,} steps and {SECOND
 
 _METHODS = (types.MethodType, types.BuiltinMethodType)
 _EVERY = 256
-_ENTRY = 10
-"""Characters that an entry of a list counts for."""
-
-
-class TemplateLimitError(Exception):
-    """A template asks for more than it may."""
 
 
 # ------------------------------------------------------------------------------------------ steps
@@ -54,26 +48,15 @@ class _Supply:
     """The steps that the rendering under way may still take; `lock` is held meanwhile."""
 
     lock = threading.RLock()
-    steps: Iterator[bool] = iter(())
+    steps: Supply = iter(())
 
     def renew(self) -> None:
-        """A full supply. Taken from by iterators, so that a turn of a loop costs no call of Python's."""
-        self.steps = itertools.chain.from_iterable(self._rations())
+        """A full supply."""
+        self.steps = supply(MAX_STEPS, SECONDS)
 
     def take(self, count: int) -> None:
-        """Raises `TemplateLimitError` where the steps or the time are spent."""
-        deque(itertools.islice(self.steps, count), 0)
-
-    @staticmethod
-    def _rations() -> Iterator[Iterator[bool]]:
-        deadline = float("inf")
-        for _ in range(MAX_STEPS // _EVERY):
-            yield itertools.repeat(True, _EVERY)
-            now = time.thread_time()
-            if now > deadline:
-                raise TemplateLimitError(f"it takes more than {SECONDS:g} s")
-            deadline = min(deadline, now + SECONDS)
-        raise TemplateLimitError(f"it takes more than {MAX_STEPS:,} steps")
+        """Raises `LimitError` where the steps or the time are spent."""
+        take(self.steps, count)
 
 
 _SUPPLY = _Supply()
@@ -81,38 +64,23 @@ _SUPPLY = _Supply()
 
 def _counted(values: Iterable[Any], price: int = 1) -> Iterator[Any]:
     """The same values, each for so many steps."""
-    return itertools.compress(values, itertools.islice(_SUPPLY.steps, 0, None, price))
+    return counted(_SUPPLY.steps, values, price)
 
 
 # --------------------------------------------------------------------------------------- measures
 
 
 def _room(length: int) -> None:
-    if length > MAX_TEXT:
-        raise TemplateLimitError(f"a value of more than {MAX_TEXT:,} characters or entries")
+    room(length, MAX_TEXT)
 
 
 def _bits(count: int) -> None:
     if count > MAX_BITS:
-        raise TemplateLimitError(f"a whole number of more than {MAX_BITS:,} bits")
+        raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
 
 
 def _weight(value: Any) -> int:
-    """The characters and entries of a value with all that is in it, as often as it is there."""
-    if isinstance(value, (str, bytes)):
-        return len(value)
-    total, waiting = 0, [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, (str, bytes)):
-            total += len(one)
-        elif isinstance(one, Mapping):
-            waiting += itertools.chain(one.keys(), one.values())
-        elif isinstance(one, (list, tuple, set, frozenset, range)):
-            waiting += one
-        total += _ENTRY
-        _room(total + _ENTRY * len(waiting))
-    return total
+    return weight(value, MAX_TEXT)
 
 
 def _measured(value: Any) -> Any:
@@ -170,25 +138,25 @@ _FREE_BRACES = re.compile(r"\{[^{}]*:[^{}]*(\{|\d{5,})")
 
 
 def _check(name: str, value: Any, arguments: list[Any]) -> None:
-    """Refuse a filter or method of `_GUARDED` whose result would be too large. Raises `TemplateLimitError`."""
+    """Refuse a filter or method of `_GUARDED` whose result would be too large. Raises `LimitError`."""
     if name in _TIMES:
         times = _weight(value) if name == "tojson" else len(value)
         for one in arguments:
             length = one if type(one) is int else len(one) if hasattr(one, "__len__") else 0
             _room(times * max(length, 8) // 10)  # a crude estimate; the result will be measured
     if name in _WIDTHS and any(isinstance(one, int) and abs(one) > MAX_WIDTH for one in arguments):
-        raise TemplateLimitError(f"a width of more than {MAX_WIDTH:,}")
+        raise LimitError(f"a width of more than {MAX_WIDTH:,}")
     if name in _SHORT and len(value) > MAX_SHORT:
-        raise TemplateLimitError(f"{name} takes at most {MAX_SHORT:,} characters")
+        raise LimitError(f"{name} takes at most {MAX_SHORT:,} characters")
     if name in ("format", "strftime"):
         _check_fields(str(value if name == "format" else arguments[0]), "%", _FREE_PERCENT, arguments)
     elif name == "translate" or (name == "sum" and not all(isinstance(one, (int, float, str)) for one in arguments)):
-        raise TemplateLimitError("there is no translate, use replace; and sum adds numbers")
+        raise LimitError("there is no translate, use replace; and sum adds numbers")
 
 
 def _check_fields(text: str, mark: str, free: re.Pattern[str], values: Any) -> None:
     if free.search(text):
-        raise TemplateLimitError(f"a field is wider than {MAX_WIDTH:,}, or its width is not written out")
+        raise LimitError(f"a field is wider than {MAX_WIDTH:,}, or its width is not written out")
     _room(len(text) + text.count(mark) * (MAX_WIDTH + _weight(values)))
 
 

@@ -17,7 +17,8 @@ import jinja2
 from jinja2 import meta
 
 from harness.errors import Place, PromptError, near
-from harness.templating import HINT, BoundedEnvironment, TemplateLimitError
+from harness.steps import LimitError
+from harness.templating import HINT, BoundedEnvironment
 
 SUFFIX = ".j2"
 
@@ -98,7 +99,7 @@ class PromptSet:
             what, hint = f"template fails: {type(error).__name__}: {error}", None
             if isinstance(error, jinja2.UndefinedError):
                 what, hint = str(error.message), f"Variables here: {', '.join(sorted(variables))}."
-            elif isinstance(error, TemplateLimitError):
+            elif isinstance(error, LimitError):
                 what, hint = f"template fails: {error}", HINT
             raise PromptError(what, place=self._line_of(error, template), hint=hint) from None
 

@@ -13,7 +13,8 @@ from jinja2 import meta
 from harness.errors import PluginError, near
 from harness.replies.expressions import SECONDS, expression
 from harness.replies.literals import read
-from harness.templating import HINT, BoundedEnvironment, TemplateLimitError
+from harness.steps import LimitError
+from harness.templating import HINT, BoundedEnvironment
 
 _EXPRESSION = re.compile(r"\s*\{\{[-+]?(.*?)[-+]?\}\}\s*", re.DOTALL)
 
@@ -78,7 +79,7 @@ class DocTemplate:
             if missing:
                 self._raise_unknown(missing[0], doc)
             raise PluginError(f"{self.parameter}: {error.message}", at=(self.parameter,)) from None
-        except TemplateLimitError as error:
+        except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=(self.parameter,)) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …
             raise PluginError(f"{self.parameter}: {type(error).__name__}: {error}", at=(self.parameter,)) from None
@@ -118,4 +119,4 @@ def _regex_replace(text: str, pattern: str, replacement: str = "", count: int = 
     try:
         return expression(pattern).substituted(text, replacement, count)
     except TimeoutError:
-        raise TemplateLimitError(f"the expression {pattern!r:.100} takes more than {SECONDS:g} s on a text") from None
+        raise LimitError(f"the expression {pattern!r:.100} takes more than {SECONDS:g} s on a text") from None

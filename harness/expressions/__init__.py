@@ -1,0 +1,19 @@
+"""Expressions in YAML: a part of Python's expressions, checked when a spec is read and bounded when they run.
+
+    constraint = compiled("answer[u] != answer[v]", {"answer"}, ("u", "v"))
+    check = constraint.on(names({"answer": {"Ann": "red", "Bob": "red"}}))
+    check("Ann", "Bob")                         # False
+
+An expression has no statements, no attributes of objects and no functions but those of `FUNCTIONS`. It gives the same
+value everywhere: sets are iterated in order, and chance comes from `random_functions` alone.
+"""
+
+from ._compile import Compiled, Names, compiled, names
+from ._errors import Expression, ExpressionError
+from ._functions import FUNCTIONS
+from ._random import RANDOM, random_functions
+
+__all__ = [
+    "FUNCTIONS", "RANDOM", "Compiled", "Expression", "ExpressionError", "Names",
+    "compiled", "names", "random_functions",
+]  # fmt: skip

@@ -1,0 +1,160 @@
+"""What guarded expressions call in place of Python's own operators. Each takes the supply of steps first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from harness.steps import LimitError, Supply, counted, room, take, weight
+
+MAX_SIZE: Final = 2_000_000
+"""Characters and entries of a value."""
+MAX_BITS: Final = 4_096
+MAX_TUPLE: Final = 100_000
+"""The same of a tuple: its hash is worked out again each time, and as often as it holds the same value."""
+MAX_DEPTH: Final = 40
+_LARGE: Final = 2**MAX_BITS
+_PLAIN: Final = frozenset({int, float, bool, type(None)})
+_SIZED: Final = (str, list, tuple, dict, set, frozenset)
+
+
+class RefusedError(Exception):
+    """A value is not what an operator or function takes, in words for the expression's author."""
+
+
+def _made(value: Any) -> Any:
+    """A number that was made, unless it is too large."""
+    if type(value) is int and not -_LARGE < value < _LARGE:
+        raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
+    if type(value) is complex:
+        raise RefusedError("a complex number")
+    return value
+
+
+def _joined(steps: Supply, a: Any, b: Any) -> None:
+    if isinstance(a, _SIZED) and isinstance(b, _SIZED):
+        room(len(a) + len(b), MAX_SIZE)
+        take(steps, len(a) + len(b))
+
+
+def _add(steps: Supply, a: Any, b: Any) -> Any:
+    if type(a) not in _PLAIN:
+        _joined(steps, a, b)
+    return _tuple(steps, *(a + b)) if type(a) is tuple else _made(a + b)
+
+
+def _sub(steps: Supply, a: Any, b: Any) -> Any:
+    if type(a) not in _PLAIN:
+        _joined(steps, a, b)
+    return _made(a - b)
+
+
+def _mult(steps: Supply, a: Any, b: Any) -> Any:
+    if type(a) in _PLAIN and type(b) in _PLAIN:
+        return _made(a * b)
+    for many, times in ((a, b), (b, a)):
+        if isinstance(many, _SIZED) and isinstance(times, int):
+            room(len(many) * max(times, 0), MAX_SIZE)
+            take(steps, len(many) * max(times, 0))
+    return [*a] * b if type(a) is tuple else a * [*b] if type(b) is tuple else _made(a * b)
+
+
+def _pow(steps: Supply, a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * max(b, 0) > 2 * MAX_BITS:
+        raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
+    return _made(a**b)
+
+
+def _mod(steps: Supply, a: Any, b: Any) -> Any:
+    if isinstance(a, str):
+        raise RefusedError("% does not format texts: write str(x) + …")
+    return a % b
+
+
+def _sized(steps: Supply, value: Any) -> Any:
+    """An operand of a comparison, which takes as many steps as it is large."""
+    if type(value) in _PLAIN:
+        return value
+    if type(value) is str:
+        if len(value) > 100:
+            take(steps, len(value) // 16)
+    elif isinstance(value, (list, tuple, Mapping, set, frozenset)):
+        take(steps, 1 + weight(value, MAX_SIZE) // 16)
+    return value
+
+
+def _tuple(steps: Supply, *entries: Any) -> tuple[Any, ...]:
+    if not _PLAIN.issuperset(map(type, entries)):
+        take(steps, 1 + weight(entries, MAX_TUPLE) // 16)
+    return entries
+
+
+def _tick(steps: Supply, price: int) -> None:
+    take(steps, price)
+
+
+def _slice(steps: Supply, value: Any, start: Any, end: Any, step: Any) -> Any:
+    if not isinstance(value, (str, list, tuple)):
+        raise RefusedError(f"{type(value).__name__} has no order to cut a piece from")
+    part = value[start:end:step]
+    take(steps, len(part))
+    return part
+
+
+def _field(steps: Supply, value: Any, name: str) -> Any:
+    if not isinstance(value, Mapping):
+        raise RefusedError(f"no value has the field {name!r} here: it is {_kind(value)}")
+    return value[name]
+
+
+def _kind(value: Any) -> str:
+    names = {str: "a text", int: "a number", float: "a number", list: "a list", tuple: "a list", type(None): "None"}
+    return names.get(type(value), f"of type {type(value).__name__}")
+
+
+def entries(steps: Supply, value: Any) -> Iterable[Any]:
+    """The entries of a value in a fixed order: sets sorted, mappings' keys as they stand."""
+    if isinstance(value, (set, frozenset)):
+        take(steps, 4 * len(value))
+        return ordered(value)
+    if isinstance(value, (list, tuple, str, range, Mapping, Iterator)):
+        return value
+    raise RefusedError(f"there is nothing to go through: it is {_kind(value)}")
+
+
+def ordered(values: Iterable[Any]) -> list[Any]:
+    """Sorted, and where entries have no order of their own, by kind and text."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda one: (type(one).__name__, repr(one)))
+
+
+def charge(steps: Supply, values: list[Any], times: int = 1) -> None:
+    """Take steps for comparing entries, which may be large, so many times each."""
+    heavy = not _PLAIN.issuperset(map(type, values))
+    take(steps, times * (1 + (weight(values, MAX_SIZE) if heavy else len(values)) // 16))
+
+
+def _counted(steps: Supply, values: Any, price: int) -> Iterator[Any]:
+    return counted(steps, entries(steps, values), price)
+
+
+def whole(value: Any, depth: int = 0) -> Any:
+    """The value of an expression as a JSON value: lists for what has entries in an order."""
+    if type(value) in _PLAIN or type(value) is str:
+        return value
+    if depth > MAX_DEPTH:
+        raise LimitError(f"a value of lists in lists, more than {MAX_DEPTH} deep")
+    if isinstance(value, Mapping):
+        return {key: whole(one, depth + 1) for key, one in value.items()}
+    if isinstance(value, (set, frozenset)):
+        value = ordered(value)
+    if isinstance(value, list) and _PLAIN.issuperset(map(type, value)):
+        return value
+    return [whole(one, depth + 1) for one in value]
+
+
+GUARDS: Final = {
+    guard.__name__: guard for guard in (_add, _sub, _mult, _pow, _mod, _sized, _tuple, _tick, _slice, _field, _counted)
+}

@@ -1,0 +1,79 @@
+"""Steps: how long, and how large, what a stranger wrote may become. Templates and expressions take them.
+
+A supply is an iterator, so that a turn of a loop costs no call of Python's: `counted` puts it beside the loop's values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Supply = Iterator[bool]
+_EVERY = 256
+_ENTRY = 10
+"""Characters that an entry of a list counts for."""
+
+
+class LimitError(Exception):
+    """Something takes more steps, time or space than it may."""
+
+
+def supply(count: int, seconds: float) -> Supply:
+    """Return `count` steps for the work of one thread.
+
+    They raise `LimitError` after the last, or after `seconds` of CPU time from the 256th step on.
+    """
+    return itertools.chain.from_iterable(_rations(count, seconds))
+
+
+def _rations(count: int, seconds: float) -> Iterator[Iterator[bool]]:
+    deadline = float("inf")
+    for _ in range(count // _EVERY):
+        yield itertools.repeat(True, _EVERY)
+        now = time.thread_time()
+        if now > deadline:
+            raise LimitError(f"it takes more than {seconds:g} s")
+        deadline = min(deadline, now + seconds)
+    raise LimitError(f"it takes more than {count:,} steps")
+
+
+def take(steps: Supply, count: int) -> None:
+    """Take `count` steps at once. Raises `LimitError`."""
+    deque(itertools.islice(steps, count), 0)
+
+
+def counted(steps: Supply, values: Iterable[T], price: int = 1) -> Iterator[T]:
+    """Return the same values, each for `price` steps."""
+    return itertools.compress(values, itertools.islice(steps, 0, None, price))
+
+
+def weight(value: Any, most: int) -> int:
+    """Return the characters and entries of a value with all that is in it, as often as it is there.
+
+    Raises:
+        LimitError: if they are more than `most`.
+    """
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    total, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (str, bytes)):
+            total += len(one)
+        elif isinstance(one, Mapping):
+            waiting += itertools.chain(one.keys(), one.values())
+        elif isinstance(one, (list, tuple, set, frozenset, range)):
+            waiting += one
+        total += _ENTRY
+        room(total + _ENTRY * len(waiting), most)
+    return total
+
+
+def room(length: int, most: int) -> None:
+    """Raise `LimitError` for a value of more than `most` characters or entries."""
+    if length > most:
+        raise LimitError(f"a value of more than {most:,} characters or entries")
