@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union,
 from harness import api
 from harness.engine_api import Engine
 from harness.errors import near
+from harness.expressions import Expression
 from harness.printable import cut
 
 Schema = dict[str, Any]
@@ -49,8 +50,9 @@ REFERENCES: Final[dict[Any, str]] = {
     api.Policy: "policies",
     api.Metric: "metrics",
     Engine: "engines",
+    Expression: "expressions",
 }
-"""Interface type of a field → the kind of plugin that it refers to."""
+"""Type of a field → the kind of plugin that it refers to; an expression gets the place where it stands."""
 _PLAIN: Final[dict[Any, Schema]] = {
     int: {"type": "integer"},
     float: {"type": "number"},
@@ -129,6 +131,8 @@ def _shape(hint: Any) -> Schema | None:
     shape: Schema | None = None
     if hint in _PLAIN:
         shape = dict(_PLAIN[hint])
+    elif hint is Expression:
+        shape = {"type": ["string", "number", "boolean"], "description": "an expression"}
     elif hint in REFERENCES:
         shape = _shape(Plugin)
     elif typing.is_typeddict(hint):
@@ -189,7 +193,7 @@ def _spelled(hint: Any) -> str:
 # ------------------------------------------------------------------------------------------- values
 
 Refer = Callable[[str, Any, ValuePath], Any]
-"""Makes a plugin: (kind, reference, where it stands)."""
+"""Makes a plugin, or an expression: (kind, reference, where it stands)."""
 
 
 def built(cls: type, arguments: Mapping[str, Any], refer: Refer) -> dict[str, Any]:
@@ -205,6 +209,12 @@ def build(hint: Any, value: Any, refer: Refer, path: ValuePath = ()) -> Any:
         return build(_branch(args, value), value, refer, path)
     if hint in REFERENCES:
         return refer(REFERENCES[hint], value, path)
+    if typing.is_typeddict(hint) and isinstance(value, dict):
+        known = fields(hint)
+        return {
+            key: build(known[key].hint, item, refer, (*path, key)) if key in known else item
+            for key, item in value.items()
+        }
     if isinstance(value, list) and kind in _LISTS:
         each = args if _is_fixed(hint) else itertools.repeat(args[0] if args else Any)
         items = [build(part, item, refer, (*path, i)) for i, (part, item) in enumerate(zip(each, value, strict=False))]

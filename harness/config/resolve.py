@@ -26,6 +26,7 @@ from harness.config.spec import Spec, Variant, raise_all
 from harness.engine_api import Engine
 from harness.engines.sampling import normalise
 from harness.errors import Place, PluginError, SpecError, UserError, near
+from harness.expressions import Expression
 from harness.storage.plugin_errors import describe
 
 Reference = str | Mapping[str, Any]
@@ -305,6 +306,8 @@ def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf)
 
     def refer(inner: str, reference: Reference, path: parameters.ValuePath) -> Any:
         at = functools.partial(place_of, *path)
+        if inner == "expressions":
+            return Expression.at(reference, at())
         return _make(*_parts(inner, reference, project, at), at)
 
     return cls, parameters.built(cls, arguments, refer)

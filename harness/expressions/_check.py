@@ -102,7 +102,8 @@ class Check(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         function = node.func
         if isinstance(function, ast.Attribute):
-            name, owner = function.attr, ast.get_source_segment(self.text, function.value) or "x"
+            start, end = self.place(function.value)
+            name, owner = function.attr, self.text[start:end]
             then = f"write {name}({owner[:20]}, …)" if name in self.functions else near(name, self.functions)
             self.refuse(function, f"values have no methods: {then}")
         if not isinstance(function, ast.Name) or function.id not in self.functions:

@@ -15,6 +15,7 @@ MAX_TUPLE: Final = 100_000
 MAX_DEPTH: Final = 40
 _LARGE: Final = 2**MAX_BITS
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
+_SCALAR: Final = _PLAIN | {str}
 _SIZED: Final = (str, list, tuple, dict, set, frozenset)
 
 
@@ -84,7 +85,7 @@ def _sized(steps: Supply, value: Any) -> Any:
 
 
 def _tuple(steps: Supply, *entries: Any) -> tuple[Any, ...]:
-    if not _PLAIN.issuperset(map(type, entries)):
+    if not _SCALAR.issuperset(map(type, entries)):
         take(steps, 1 + weight(entries, MAX_TUPLE) // 16)
     return entries
 
@@ -142,7 +143,7 @@ def _counted(steps: Supply, values: Any, price: int) -> Iterator[Any]:
 
 def whole(value: Any, depth: int = 0) -> Any:
     """The value of an expression as a JSON value: lists for what has entries in an order."""
-    if type(value) in _PLAIN or type(value) is str:
+    if type(value) in _SCALAR:
         return value
     if depth > MAX_DEPTH:
         raise LimitError(f"a value of lists in lists, more than {MAX_DEPTH} deep")
@@ -150,7 +151,7 @@ def whole(value: Any, depth: int = 0) -> Any:
         return {key: whole(one, depth + 1) for key, one in value.items()}
     if isinstance(value, (set, frozenset)):
         value = ordered(value)
-    if isinstance(value, list) and _PLAIN.issuperset(map(type, value)):
+    if isinstance(value, list) and _SCALAR.issuperset(map(type, value)):
         return value
     return [whole(one, depth + 1) for one in value]
 
