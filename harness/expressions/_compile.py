@@ -100,7 +100,7 @@ class Compiled:
         shown = [f"{word} = {short(known[word])}" for word in words if word in known and word not in _BASE]
         if isinstance(error, KeyError) and error.args:
             what = f"there is no {short(error.args[0])}"
-        elif isinstance(error, (LimitError, _guards.RefusedError)):
+        elif isinstance(error, (LimitError, _guards.UnfitValueError)):
             what = str(error)
         else:
             what = f"{type(error).__name__}: {str(error)[:200]}"

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from harness.steps import LimitError, Supply, counted, room, take, weight
 
-from ._guards import MAX_SIZE, RefusedError, charge, entries, ordered
+from ._guards import MAX_SIZE, UnfitValueError, charge, entries, ordered
 from ._guards import _add as plus
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
@@ -34,7 +34,7 @@ def _items(steps: Supply, values: Any) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise RefusedError(f"it takes a text, not {value!r:.40}")
+        raise UnfitValueError(f"it takes a text, not {value!r:.40}")
     return value
 
 
@@ -140,7 +140,7 @@ def _extreme(choose: Callable[..., Any], steps: Supply, values: tuple[Any, ...],
     charge(steps, many)
     if not many:
         if default is _NOTHING:
-            raise RefusedError("there are no values; give a default=")
+            raise UnfitValueError("there are no values; give a default=")
         return default
     return choose(many, key=key)
 
@@ -304,7 +304,7 @@ def flatten(steps: Supply, values: Any) -> list[Any]:
 def chunks(steps: Supply, values: Any, size: int) -> list[Any]:
     """Consecutive pieces of a list or text, each of `size` entries but the last, which may be shorter."""
     if not isinstance(size, int) or size < 1:
-        raise RefusedError(f"pieces need a size of at least 1, not {size!r}")
+        raise UnfitValueError(f"pieces need a size of at least 1, not {size!r}")
     many = values if isinstance(values, str) else list(_items(steps, values))
     take(steps, len(many))
     return [many[i : i + size] for i in range(0, len(many), size)]
@@ -314,7 +314,7 @@ def chunks(steps: Supply, values: Any, size: int) -> list[Any]:
 def windows(steps: Supply, values: Any, size: int) -> list[Any]:
     """All pieces of `size` neighboring entries of a list or text."""
     if not isinstance(size, int) or size < 1:
-        raise RefusedError(f"pieces need a size of at least 1, not {size!r}")
+        raise UnfitValueError(f"pieces need a size of at least 1, not {size!r}")
     many = values if isinstance(values, str) else list(_items(steps, values))
     number = max(0, len(many) - size + 1)
     room(number * size, MAX_SIZE)
@@ -380,7 +380,7 @@ def get(steps: Supply, mapping: Any, key: Any, default: Any = None) -> Any:
 
 
 def _no_mapping(value: Any) -> Any:
-    raise RefusedError(f"it takes a mapping, not {value!r:.40}")
+    raise UnfitValueError(f"it takes a mapping, not {value!r:.40}")
 
 
 # ------------------------------------------------------------------------------------------ texts

@@ -19,7 +19,7 @@ _SCALAR: Final = _PLAIN | {str}
 _SIZED: Final = (str, list, tuple, dict, set, frozenset)
 
 
-class RefusedError(Exception):
+class UnfitValueError(Exception):
     """A value is not what an operator or function takes, in words for the expression's author."""
 
 
@@ -28,7 +28,7 @@ def _made(value: Any) -> Any:
     if type(value) is int and not -_LARGE < value < _LARGE:
         raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
     if type(value) is complex:
-        raise RefusedError("a complex number")
+        raise UnfitValueError("a complex number")
     return value
 
 
@@ -68,7 +68,7 @@ def _pow(steps: Supply, a: Any, b: Any) -> Any:
 
 def _mod(steps: Supply, a: Any, b: Any) -> Any:
     if isinstance(a, str):
-        raise RefusedError("% does not format texts: write str(x) + …")
+        raise UnfitValueError("% does not format texts: write str(x) + …")
     return a % b
 
 
@@ -96,7 +96,7 @@ def _tick(steps: Supply, price: int) -> None:
 
 def _slice(steps: Supply, value: Any, start: Any, end: Any, step: Any) -> Any:
     if not isinstance(value, (str, list, tuple)):
-        raise RefusedError(f"{type(value).__name__} has no order to cut a piece from")
+        raise UnfitValueError(f"{type(value).__name__} has no order to cut a piece from")
     part = value[start:end:step]
     take(steps, len(part))
     return part
@@ -104,7 +104,7 @@ def _slice(steps: Supply, value: Any, start: Any, end: Any, step: Any) -> Any:
 
 def _field(steps: Supply, value: Any, name: str) -> Any:
     if not isinstance(value, Mapping):
-        raise RefusedError(f"no value has the field {name!r} here: it is {_kind(value)}")
+        raise UnfitValueError(f"no value has the field {name!r} here: it is {_kind(value)}")
     return value[name]
 
 
@@ -120,7 +120,7 @@ def entries(steps: Supply, value: Any) -> Iterable[Any]:
         return ordered(value)
     if isinstance(value, (list, tuple, str, range, Mapping, Iterator)):
         return value
-    raise RefusedError(f"there is nothing to go through: it is {_kind(value)}")
+    raise UnfitValueError(f"there is nothing to go through: it is {_kind(value)}")
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.steps import Supply, counted, take
 
-from ._guards import RefusedError, entries
+from ._guards import UnfitValueError, entries
 
 RANDOM = ("randint", "uniform", "normal", "chance", "choice", "choices", "sample", "shuffle")
 """Their names, which no value may have."""
@@ -58,5 +58,5 @@ def random_functions(rng: random.Random) -> dict[str, Callable[..., Any]]:
 def _listed(steps: Supply, values: Any) -> list[Any]:
     many = list(counted(steps, entries(steps, values)))
     if not many:
-        raise RefusedError("there is nothing to draw from")
+        raise UnfitValueError("there is nothing to draw from")
     return many
