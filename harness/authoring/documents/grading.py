@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.api import Action
 from harness.errors import PluginError, SetupError, near
-from harness.replies.expressions import expression
+from harness.replies.regular import regular_expression
 
 from .checks import check_arguments
 
@@ -86,7 +86,7 @@ def exact_match(
     regexes_to_ignore: Sequence[str] = (),
 ) -> Measure:
     """Compare texts, without ignored parts and without blanks at both ends."""
-    patterns = [expression(pattern) for pattern in regexes_to_ignore]
+    patterns = [regular_expression(pattern) for pattern in regexes_to_ignore]
     dropped = (string.punctuation if ignore_punctuation else "") + (string.digits if ignore_numbers else "")
     table = str.maketrans("", "", dropped)
 

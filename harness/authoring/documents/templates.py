@@ -11,8 +11,8 @@ import jinja2
 from jinja2 import meta
 
 from harness.errors import PluginError, near
-from harness.replies.expressions import SECONDS, expression
 from harness.replies.literals import read
+from harness.replies.regular import SECONDS, regular_expression
 from harness.steps import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
@@ -117,6 +117,6 @@ def _environment() -> BoundedEnvironment:
 def _regex_replace(text: str, pattern: str, replacement: str = "", count: int = 0) -> str:
     """lm-eval's filter `regex_replace`."""
     try:
-        return expression(pattern).substituted(text, replacement, count)
+        return regular_expression(pattern).substituted(text, replacement, count)
     except TimeoutError:
         raise LimitError(f"the expression {pattern!r:.100} takes more than {SECONDS:g} s on a text") from None

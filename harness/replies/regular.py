@@ -15,7 +15,7 @@ MAX_PATTERN = 10_000
 MAX_RESULT = 10_000_000
 
 
-class Expression:
+class RegularExpression:
     """A compiled expression whose work is bounded.
 
     Args:
@@ -67,6 +67,6 @@ class Expression:
 
 
 @lru_cache(maxsize=256)
-def expression(pattern: str) -> Expression:
+def regular_expression(pattern: str) -> RegularExpression:
     """The compiled expression, once for each pattern. Raises `ValueError`."""
-    return Expression(pattern)
+    return RegularExpression(pattern)
