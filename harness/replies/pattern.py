@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.api import Parsed, Reply
 
 from ._text import valid
-from .expressions import SECONDS, expression
+from .regular import SECONDS, regular_expression
 
 MAX_TEXT = 20_000
 """Characters at a reply's end that are searched: an expression may take more than linear time, and is the spec's."""
@@ -27,14 +27,14 @@ class Pattern(Reply):
 
     def __post_init__(self) -> None:
         try:
-            expression(self.pattern)
+            regular_expression(self.pattern)
         except ValueError as error:
             raise ValueError(f"pattern {error}") from None
 
     def parse(self, text: str) -> Parsed:
         """The text that matched."""
         try:
-            matches = expression(self.pattern).matches(text[-MAX_TEXT:])
+            matches = regular_expression(self.pattern).matches(text[-MAX_TEXT:])
         except TimeoutError:
             return Parsed(error=f"the expression {self.pattern} takes more than {SECONDS:g} s on the reply")
         try:
