@@ -277,6 +277,11 @@ def test_an_expression_travels_between_processes() -> None:
     assert rule.on(names({"k": 2}))(1) == 3 and rule.uses == {"k"}
 
 
-def test_every_function_says_what_it_does() -> None:
-    for name, function in FUNCTIONS.items():
-        assert function.__doc__ and function.__doc__.splitlines()[0].endswith("."), name
+def test_the_documentation_lists_every_function_and_what_it_does() -> None:
+    page = (Path(__file__).parents[1] / "docs/reference/expressions.md").read_text("utf-8")
+    documented = {**FUNCTIONS, **random_functions(random.Random())}
+    for name, function in documented.items():
+        (row,) = (line for line in page.splitlines() if line.startswith(f"| `{name}("))
+        assert row.endswith(f"| {(function.__doc__ or '').splitlines()[0]} |")
+    functions = page[page.index("## Functions") :]
+    assert functions.count("\n| `") == len(documented)
