@@ -144,7 +144,6 @@ def _answers(transcript: Transcript) -> str:
     if transcript.outcome is None:
         return ""
     outcome = transcript.outcome
-    dict(outcome.answers.items())
     shown = f"group: {text(outcome.group)}" if outcome.group is not None else ""
     lines = [shown, *(f"{agent}: {text(answer)}" for agent, answer in outcome.answers.items())]
     return f'<div class="said action"><i>final answers</i>{_text(chr(10).join(filter(None, lines)))}</div>'

@@ -87,7 +87,7 @@ def _table(table: Table, number: int) -> str:
             svg = inline(figure, f"figure-{number}", table.title, "The data stand below.", 1.0)
     except DataError:  # nothing to draw
         return data
-    shown = f"<h3>{safe(table.title)}</h3>{svg}<details><summary>Data</summary>{data}</details>"
+    shown = f'<h3>{safe(table.title)}</h3>{svg}<details class="printed"><summary>Data</summary>{data}</details>'
     return f'<figure class="whole">{shown}</figure>\n'
 
 
@@ -145,7 +145,7 @@ def _charts(material: Material) -> str:
 def _figure(chart: Chart, svg: str) -> str:
     rows = [[_cell(value) for value in row] for row in chart.rows]
     table = plain_table(chart.columns, rows, "sortable")
-    data = f"<details{'' if svg else ' open'}><summary>Data</summary>{table}</details>"
+    data = f'<details class="printed"{"" if svg else " open"}><summary>Data</summary>{table}</details>'
     caption = f"<figcaption>{safe(chart.about)}</figcaption>"
     return f"<figure><h3>{safe(chart.title)}</h3>{svg}{caption}{data}</figure>\n"
 
@@ -154,5 +154,5 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

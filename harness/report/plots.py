@@ -11,7 +11,7 @@ from harness.printable import clean_name
 from harness.tables import SIMULATED, Table, error_of
 
 from .render import marks
-from .style import PALETTE, blank, styled, write
+from .style import PALETTE, blank, in_unit, styled, write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,8 @@ def _drawn(table: Table) -> Figure:
         paint(axis, [row for row in tidy if row["panel"] == panel], colours)
         axis.set_title(clean_name(panel))
         axis.set_xlabel(clean_name(table.row_names[-1]))
-    axes[0].set_ylabel(clean_name(str(tidy[0]["metric"] or "value")))
+    axes[0].set_ylabel(clean_name(table.metric_name(tidy[0]["metric"])))
+    in_unit(axes[0], table.unit_of(tidy[0]["metric"]))
     if all(row["value"] >= row["bar"][0] for row in tidy):
         axes[0].set_ylim(bottom=0)
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}

@@ -23,7 +23,7 @@ def record_html(material: Material) -> str:
     """A folded record for each run; the only one is open."""
     is_open = " open" if len(material.sources) == 1 else ""
     return "".join(
-        f"<details{is_open}><summary>{safe(text(source.run.run.get('run')))}: "
+        f'<details class="printed"{is_open}><summary>{safe(text(source.run.run.get("run")))}: '
         f"{safe(text(source.run.run.get('model')))}</summary>{_run(source.run.run, source.folder)}</details>\n"
         for source in material.sources
     )

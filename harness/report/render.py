@@ -148,6 +148,17 @@ def _marked_cell(column: Column, row: Row, cell: Cell, table: Table) -> str:
 
 def _tidy_grid(table: Table) -> Grid:
     tidy = table.long()
+    metrics = {row["metric"]: None for row in tidy}
+    heads = {
+        "panel": " / ".join(table.row_names[:-1]),
+        "x": next(reversed(table.row_names), ""),
+        "series": " / ".join(table.names.get(label, label) for label in table.column_labels),
+        "value": table.metric_name(next(iter(metrics))) if len(metrics) == 1 else "value",
+        "stderr": "standard error",
+        "low": "95 % from",
+        "high": "to",
+        "std": "standard deviation",
+    }
     measures = ["value", "stderr"]
     measures += ["low", "high"] if "interval" in table.kinds else []
     measures += ["std"] if "std" in table.kinds else []
@@ -157,7 +168,8 @@ def _tidy_grid(table: Table) -> Grid:
         places = [text(row[name]) + (marks(row) if name == "x" else "") for name in names]
         counts = [text(row["n"]), text(row["failed"])]
         body.append([*places, *(number(row[name], table, row["metric"]) for name in measures), *counts])
-    return Grid([(name,) for name in (*names, *measures, "n", "failed")], body, len(names)).map(clean_name)
+    header = [(heads[name] or name,) for name in (*names, *measures)]
+    return Grid([*header, ("n",), ("failed",)], body, len(names)).map(clean_name)
 
 
 def marks(row: Mapping[str, Any]) -> str:

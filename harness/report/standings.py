@@ -14,6 +14,7 @@ from harness.tables.costs import Prices, cost
 from harness.tables.notes import clusters_in_words, other_coverage
 from harness.tables.scores import cluster_of
 from harness.tables.spec import Derived
+from harness.tables.table import words_of
 
 from .leaderboard import RunScores, combined, differences, listed, shown_names
 
@@ -171,7 +172,7 @@ def _beside(headline: HeadlineSpec, rows: Sequence[Standing]) -> list[str]:
 
 def headline_labels(headline: HeadlineSpec) -> dict[str, str]:
     """What the metrics beside a headline are called."""
-    return {name: name.rpartition("/")[2].replace("_", " ") for name in headline.beside}
+    return {name: words_of(name) for name in headline.beside}
 
 
 def standings(

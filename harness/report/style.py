@@ -8,14 +8,15 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
 from harness.errors import DataError, SetupError, near
-from harness.printable import clean_name
+from harness.printable import clean_name, shortened
+from harness.tables.table import Units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,9 @@ WIDTH: Final = 3.5
 """Inches: a column of a paper. Type has 8 points there, and is legible on a phone."""
 FORMATS: Final = ("svg", "png", "pdf")
 _LONGEST: Final = 44
+_TICK: Final = 26
+"""Characters of a line beside a bar."""
+_BREAKS: Final = " /-_:,;.=("
 _LINE: Final = 0.16
 """Inches: a line of a legend."""
 _SETTINGS: Final[dict[str, Any]] = {
@@ -161,6 +165,29 @@ def label(name: object, longest: int = _LONGEST) -> str:
     return f"{plain[:head]}…{plain[-(longest - 1 - head) :]}"
 
 
+def labels(names: Iterable[str], longest: int = _LONGEST) -> list[str]:
+    """`label` of names that stand side by side: different ones stay different."""
+    plain = [clean_name(name) for name in names]
+    cuts = shortened(plain, longest)
+    return [cuts[name] for name in plain]
+
+
+def ticks(names: Iterable[str]) -> list[str]:
+    """Names beside bars: long ones on two lines, longer ones cut in the middle; different ones stay different."""
+    return [_wrapped(name) for name in labels(names, 2 * _TICK - 2)]
+
+
+def _wrapped(name: str) -> str:
+    """On two lines if it is long, parted behind the sign nearest to its middle that leaves both short enough."""
+    if len(name) <= _TICK:
+        return name
+    middle = len(name) // 2
+    places = range(len(name) - _TICK, _TICK + 1)
+    signs = [place for place in places if name[place - 1] in _BREAKS]
+    place = min(signs, key=lambda at: abs(at - middle), default=middle)
+    return f"{name[:place].rstrip()}\n{name[place:].lstrip()}"
+
+
 def look(i: int) -> dict[str, Any]:
     """Color and marker of the i-th series."""
     return {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]}
@@ -172,6 +199,14 @@ def compact(x: float, _: object = None) -> str:
         if abs(x) >= limit:
             return f"{x / limit:.3g}{suffix}"
     return f"{x:.3g}"
+
+
+def in_unit(axis: Axes, unit: Units) -> None:
+    """The numbers of the y axis in the unit that tables show: percent, thousands."""
+    if unit == "percent":
+        axis.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.3g}%")
+    elif unit == "thousands":
+        axis.yaxis.set_major_formatter(lambda y, _: f"{y / 1000:.3g}K")
 
 
 def guide(axis: Axes) -> None:

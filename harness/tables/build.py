@@ -87,6 +87,7 @@ def build(
         columns=tuple(slot.column for slot in slots),
         rows=tuple(rows_filled),
         row_names=tuple(rows.title(label) for label in table.rows),
+        names={name: table.labels[name] for name in (*table.columns, *table.cells) if name in table.labels},
         error=table.error,
         error_style=table.error_style,
         digits=table.digits,

@@ -39,6 +39,15 @@ def text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
+def words_of(metric: str) -> str:
+    """A metric's name without its project's, as words.
+
+    >>> words_of("dpbench/deadlock_rate")
+    'deadlock rate'
+    """
+    return metric.rpartition("/")[2].replace("_", " ")
+
+
 def _of_metric(setting: T | Mapping[str, T], metric: str | None, default: T) -> T:
     """A setting for one metric: it is the same for all, or names metrics."""
     if isinstance(setting, Mapping):
@@ -110,7 +119,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows × columns of cells, with everything a renderer needs and nothing rendered."""
+    """Rows × columns of cells, with everything a renderer needs and nothing rendered.
+
+    Attributes:
+        row_labels, column_labels: the labels that make them.
+        row_names: what readers see for the row labels.
+        names: column label or metric → what readers see for it, where that is another name.
+        error, error_style, digits, unit: how numbers are shown; see their types.
+        figure: how it is drawn, if it is the data of a figure.
+        notes: what a reader must know beside it.
+    """
 
     title: str
     row_labels: tuple[str, ...]
@@ -118,6 +136,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     row_names: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     error: Errors = None
     error_style: ErrorStyle = "parentheses"
     digits: Digits = DIGITS
@@ -128,6 +147,10 @@ class Table:
     def decimals(self, metric: str | None) -> int:
         """How many decimals a metric's numbers are shown with."""
         return _of_metric(self.digits, metric, DIGITS)
+
+    def metric_name(self, metric: str | None) -> str:
+        """What readers see for a metric: `words_of` it, if the table has no other name."""
+        return self.names.get(metric, words_of(metric)) if metric else "value"
 
     def unit_of(self, metric: str | None) -> Unit | None:
         """The unit that a metric's numbers are shown in."""
@@ -150,7 +173,7 @@ class Table:
         `statistic` says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
-        before it make panels.
+        before it make panels. Texts among them are what readers see.
         """
         omitted = self._omitted | (set() if "interval" in self.kinds else {"low", "high"})
         tidy = []
@@ -158,8 +181,9 @@ class Table:
             for column, cell in zip(self.columns, row.cells, strict=True):
                 labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
                 if self.figure:
-                    series = " / ".join(filter(None, column.names))
-                    labels |= {"panel": " / ".join(row.names[:-1]), "x": list(row.key.values())[-1], "series": series}
+                    series, x = " / ".join(filter(None, column.names)), list(row.key.values())[-1]
+                    x = row.names[-1] if isinstance(x, str) else x
+                    labels |= {"panel": " / ".join(row.names[:-1]), "x": x, "series": series}
                 numbers = {key: value for key, value in asdict(cell).items() if key not in omitted}
                 origin = {"overall": column.overall, "published": row.published}
                 tidy.append({**labels, "metric": column.metric or row.metric, **numbers, **origin})

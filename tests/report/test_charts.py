@@ -121,6 +121,21 @@ def texts_of(file: Path) -> list[str | None]:
     return [element.text for element in ElementTree.parse(file).getroot().iter("{http://www.w3.org/2000/svg}text")]
 
 
+def test_long_names_beside_bars_stay_distinct_on_two_lines(tmp_path: Path) -> None:
+    names = [f"meta-llama/Llama-3.1-{size}B-Instruct" for size in (70, 405)]
+    names += [f"org/{'long-' * 12}{end}-{'name-' * 12}x" for end in ("one", "two")]
+    runs = [
+        harness.evaluate("arithmetic", Mock(model=name, text="4"), limit=1, output_path=tmp_path / str(i))
+        for i, name in enumerate(names)
+    ]
+    with styled():
+        (axis,) = chart("failures", material(runs), ChartOptions()).figure().axes
+    shown = [tick.get_text() for tick in axis.get_yticklabels()]
+    assert shown[:2] == ["meta-llama/Llama-\n3.1-70B-Instruct", "meta-llama/Llama-\n3.1-405B-Instruct"]
+    assert shown[2] != shown[3]
+    assert all("…" in name and max(map(len, name.split("\n"))) <= 26 for name in shown[2:])
+
+
 def test_an_unsolved_episode_counts_under_the_gravest_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     numbers = itertools.count()
 

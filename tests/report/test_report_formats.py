@@ -126,11 +126,11 @@ def test_a_figure_is_shown_as_tidy_rows() -> None:
     rows = (Row({"size": 4, "model": "m"}, ("4 nodes", "m"), CELLS),)
     figure = table(rows=rows, row_labels=("size", "model"), row_names=("Size", "Model"), figure="bar", columns=COLUMNS)
     lines = render(figure).splitlines()
-    assert lines[2].split() == ["panel", "x", "series", "value", "stderr", "n", "failed"]
+    assert re.split("  +", lines[2]) == ["Size", "Model", "size / kind", "solved", "standard error", "n", "failed"]
     assert lines[4].split("  ")[0] == "4 nodes"
     assert lines[4].split()[-4:] == ["0.67", "0.17", "9", "0"]
     flat = render(table(figure="line"))
-    assert flat.splitlines()[2].split()[:2] == ["x", "series"]
+    assert re.split("  +", flat.splitlines()[2])[:2] == ["Model", "size / kind"]
     assert "p †" in flat
 
 
@@ -138,14 +138,14 @@ def test_a_figure_is_shown_as_tidy_rows() -> None:
     ("error", "more"),
     [
         (None, {}),
-        ("interval", {"low": "0.35", "high": "0.88"}),
-        ("std", {"std": "0.47"}),
-        ({"solved": "interval", "x": "std"}, {"low": "0.35", "high": "0.88", "std": "0.47"}),
+        ("interval", {"95 % from": "0.35", "to": "0.88"}),
+        ("std", {"standard deviation": "0.47"}),
+        ({"solved": "interval", "x": "std"}, {"95 % from": "0.35", "to": "0.88", "standard deviation": "0.47"}),
     ],
 )
 def test_a_figures_tidy_rows_have_the_errors_it_asks_for(error: Any, more: dict[str, str]) -> None:
-    lines = render(table(figure="bar", error=error)).splitlines()
-    assert lines[2].split() == ["x", "series", "value", "stderr", *more, "n", "failed"]
+    lines = render(table(figure="bar", error=error, names={"solved": "Solved"})).splitlines()
+    assert re.split("  +", lines[2])[2:] == ["Solved", "standard error", *more, "n", "failed"]
     assert lines[4].split()[-4 - len(more) :] == ["0.67", "0.17", *more.values(), "9", "0"]
 
 

@@ -16,7 +16,7 @@ from harness.api import Case, Task
 from harness.authoring.questions import is_right, score_of
 from harness.config.plan import episode_id
 from harness.errors import DataError
-from harness.report.style import FAINT, guide, label, legend, look
+from harness.report.style import FAINT, guide, label, labels, legend, look
 from harness.tables import text
 from harness.tables.stats import wilson
 
@@ -66,9 +66,9 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
     elif by != "agent":
         material.way(by)
     series: dict[str, _Bins] = {}
-    labels = iter(material.scores)
+    scored = iter(material.scores)
     for i, source in enumerate(material.sources):
-        scores = {own.id: shown for own, shown in zip(source.run.scores, labels, strict=False)}
+        scores = {own.id: shown for own, shown in zip(source.run.scores, scored, strict=False)}
         for episode, agent, number, right in _answers(source) if stated[i] else ():
             if (score := scores.get(episode)) is not None:
                 value = agent if by == "agent" else text(score.labels.get(by))
@@ -81,14 +81,14 @@ def calibration(material: Material, choice: ChartOptions) -> Chart:
         axis, below = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
         guide(axis)
         axis.plot([0, 1], [0, 1], color=FAINT, linestyle="--", linewidth=0.9, zorder=1)
-        shown = []
-        for i, (value, bins) in enumerate(series.items()):
+        shown, cuts = [], labels(names.values(), 24)
+        for i, bins in enumerate(series.values()):
             how = look(i)
             points = list(bins.filled())
             ends = [wilson(bins.right[b], bins.n[b]) or (y, y) for b, _, y, _ in points]
             reach = [[max(0.0, y - low) for (_, _, y, _), (low, _) in zip(points, ends, strict=True)],
                      [max(0.0, high - y) for (_, _, y, _), (_, high) in zip(points, ends, strict=True)]]  # fmt: skip
-            shown.append(f"{label(names[value], 24)} (ECE {bins.error:.2f})")
+            shown.append(f"{cuts[i]} (ECE {bins.error:.2f})")
             axis.errorbar([x for _, x, _, _ in points], [y for _, _, y, _ in points], yerr=reach, elinewidth=0.8,
                           label=shown[-1], **how)  # fmt: skip
             width = 0.9 / BINS / len(series)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.report.style import in_unit
 from harness.tables.table import Units
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ def unit_interval(axis: Axes, bounds: tuple[float, float], unit: Units = None) -
 
     Its numbers have the unit that tables show: percent, thousands.
     """
-    if unit == "percent":
-        axis.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.3g}%")
-    elif unit == "thousands":
-        axis.yaxis.set_major_formatter(lambda y, _: f"{y / 1000:.3g}K")
+    in_unit(axis, unit)
     if bounds == (0, 1):
         axis.set_ylim(-0.03, 1.03)
     elif axis.get_ylim()[0] > 0 or bounds[0] == 0:

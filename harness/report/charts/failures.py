@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import DataError
-from harness.report.style import FAINT, label
+from harness.report.style import FAINT, label, ticks
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, text
 
 from .chart import Chart
@@ -72,7 +72,7 @@ def failures(material: Material, choice: ChartOptions) -> Chart:
             texts = [f"{share:.0f}" if share >= 9 else "" for share in shares]
             axis.bar_label(bars, texts, label_type="center", color="white", fontsize=7, fontweight="bold")
             left = [a + b for a, b in zip(left, shares, strict=True)]
-        axis.set_yticks(places, [label(name, 26) for name in names.values()])
+        axis.set_yticks(places, ticks(names.values()))
         axis.invert_yaxis()
         axis.set_xlim(0, 100)
         axis.set_xlabel("Episodes, %")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.authoring.traffic import EVERY_OTHER
 from harness.errors import DataError, near
 from harness.report.messages import counted
-from harness.report.style import FAINT, compact, label
+from harness.report.style import FAINT, compact, label, labels
 
 from .chart import Chart
 from .sources import ChartOptions, ChartRun, Material
@@ -59,7 +59,7 @@ def heatmap(material: Material, choice: ChartOptions) -> Chart:
         axis.spines[:].set_visible(False)
         axis.tick_params(length=0)
         if named:
-            names = [label(agent, 14) for agent in agents]
+            names = labels(agents, 14)
             axis.set_xticks(
                 [i + 0.5 for i in range(len(agents))], names, rotation=60, ha="right", rotation_mode="anchor"
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import DataError
-from harness.report.style import FAINT, compact, guide, label, legend, look
+from harness.report.style import FAINT, compact, guide, label, labels, legend, look
 from harness.tables import SIMULATED, EpisodeScore, HeadlineSpec, build, text
 from harness.tables.headline import ARROWS
 
@@ -79,15 +79,16 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         )
         direct = len(points) <= _DIRECT and all(len(point.name) <= _SHORT for point in points) and not _touch(points)
         middle = sorted(point.cost for point in points)[len(points) // 2]
+        names = labels(point.name for point in points)
         for i, point in enumerate(points):
             how = look(i)
             reach = [[max(0.0, point.value - point.low)], [max(0.0, point.high - point.value)]]
             fill = how["color"] if point in front else "none"
             axis.errorbar(point.cost, point.value, yerr=reach, elinewidth=0.8, linestyle="none", markersize=5.5,
-                          label=label(point.name), markerfacecolor=fill, **how)  # fmt: skip
+                          label=names[i], markerfacecolor=fill, **how)  # fmt: skip
             if direct:
                 side = -1 if point.cost > middle else 1
-                axis.annotate(label(point.name), (point.cost, point.value), (6 * side, 4), textcoords="offset points",
+                axis.annotate(names[i], (point.cost, point.value), (6 * side, 4), textcoords="offset points",
                               ha="left" if side > 0 else "right", fontsize=7)  # fmt: skip
         spread = [point.cost for point in points]
         if min(spread) > 0 and max(spread) / min(spread) >= 20:
@@ -99,14 +100,14 @@ def pareto(material: Material, choice: ChartOptions) -> Chart:
         axis.set_xlabel(f"{unit} {ARROWS['lower']}")
         axis.set_ylabel(f"{label(headline.name)} {ARROWS[headline.better]}")
         if not direct:
-            legend(axis, [label(point.name) for point in points])
+            legend(axis, names)
 
     return Chart(
         "pareto",
         f"{headline.name} by cost",
         f"{unit} against {headline.name}, a point for each {material.shown(by)}; filled points, joined by the dashed "
         f"line, are the Pareto front: nothing else is both cheaper and better. Bars are 95 % intervals. On the front: "
-        f"{', '.join(label(point.name) for point in front)}.",
+        f"{', '.join(labels(point.name for point in front))}.",
         (material.shown(by), unit, headline.name, "95 % from", "to", "n", "on the front"),
         tuple((p.name, p.cost, p.value, p.low, p.high, p.n, "yes" if p in front else "no") for p in points),
         paint,

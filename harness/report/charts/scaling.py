@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import DataError, near
 from harness.report.render import marks
-from harness.report.style import compact, guide, label, legend, look, name_lines
+from harness.report.style import compact, guide, label, labels, legend, look, name_lines
 from harness.tables import build
 from harness.tables.headline import ARROWS
 
@@ -43,12 +43,12 @@ def scaling(material: Material, choice: ChartOptions) -> Chart:
     def paint(figure: Figure) -> None:
         axis = figure.subplots()
         guide(axis)
-        names = [label(name) for name in lines]
-        for i, (name, line) in enumerate(lines.items()):
+        names = labels(lines)
+        for i, line in enumerate(lines.values()):
             xs, ys = [row["x"] for row in line], [row["value"] for row in line]
             low = [row["value"] if row["low"] is None else row["low"] for row in line]
             high = [row["value"] if row["high"] is None else row["high"] for row in line]
-            axis.plot(xs, ys, label=label(name), **look(i))
+            axis.plot(xs, ys, label=names[i], **look(i))
             axis.fill_between(
                 xs, low, high, color=look(i)["color"], alpha=0.2 if len(lines) <= _DIRECT else 0.06, linewidth=0
             )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from harness.errors import DataError
-from harness.report.style import compact, label
+from harness.report.style import compact, label, ticks
 from harness.tables import text
 
 from .chart import Chart
@@ -55,7 +55,7 @@ def tokens(material: Material, choice: ChartOptions) -> Chart:
                 left = [a + b for a, b in zip(left, widths, strict=True)]
         for place, end in enumerate(left):
             axis.annotate(compact(end), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=7)
-        axis.set_yticks(range(len(counts)), [label(name, 26) for name in names.values()])
+        axis.set_yticks(range(len(counts)), ticks(names.values()))
         axis.invert_yaxis()
         axis.margins(x=0.14)
         axis.set_xlim(left=0)
