@@ -9,11 +9,11 @@ value everywhere: sets are iterated in order, and chance comes from `random_func
 """
 
 from ._compile import Compiled, Names, compiled, names
-from ._errors import Expression, ExpressionError
+from ._errors import Expression, ExpressionError, ExpressionLimitError
 from ._functions import FUNCTIONS
 from ._random import RANDOM, random_functions
 
 __all__ = [
-    "FUNCTIONS", "RANDOM", "Compiled", "Expression", "ExpressionError", "Names",
-    "compiled", "names", "random_functions",
+    "FUNCTIONS", "RANDOM", "Compiled", "Expression", "ExpressionError", "ExpressionLimitError",
+    "Names", "compiled", "names", "random_functions",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from harness.steps import LimitError, supply
 
 from . import _guards
 from ._check import FILE, STEPS, TAKEN, WORD, Check, cut, parse, short, span_of
-from ._errors import ExpressionError, pinpoint
+from ._errors import ExpressionError, ExpressionLimitError, pinpoint
 from ._functions import FUNCTIONS
 
 MAX_STEPS = 2_000_000
@@ -105,8 +105,10 @@ class Compiled:
         else:
             what = f"{type(error).__name__}: {str(error)[:200]}"
         at = f" (with {', '.join(shown[:6])})" if shown else ""
-        hint = HINT if isinstance(error, LimitError) else None
-        return ExpressionError(clean(f"{cut(part)}: {what}{at}"), place=pinpoint(self.text, span[0]), hint=hint)
+        limit = isinstance(error, LimitError)
+        kind = ExpressionLimitError if limit else ExpressionError
+        place = pinpoint(self.text, span[0])
+        return kind(clean(f"{cut(part)}: {what}{at}"), place=place, hint=HINT if limit else None)
 
 
 def compiled(

@@ -24,6 +24,10 @@ class ExpressionError(PluginError):
     """An expression cannot be read, or fails. `place` points at the part that does."""
 
 
+class ExpressionLimitError(ExpressionError):
+    """An expression asks for more steps, time or space than there are: those of all that runs on the same names."""
+
+
 def pinpoint(text: str, offset: int) -> Place | None:
     """The line and column, in its YAML file, of the character number `offset` of an expression.
 
