@@ -1,6 +1,6 @@
-"""How often 95 % intervals of a bounded mean cover the truth: the one that tables use, a t interval and a bootstrap.
+"""How often 95 % intervals cover the truth: those of bounded means in tables, and those of paired differences.
 
-python benchmarks/run.py intervals
+python benchmarks/run.py intervals paired_intervals
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy
 from scipy.stats import t
 
-from harness.tables import stats
+from harness.tables import paired, stats
 
 Draw = Callable[[numpy.random.Generator, tuple[int, int]], numpy.ndarray]
 KINDS: dict[str, tuple[Draw, float]] = {
@@ -25,7 +25,7 @@ SIZES = (5, 10, 20, 50)
 
 
 def coverage(samples: int, resamples: int = 500) -> list[dict[str, object]]:
-    """A row for each distribution and n: the share of samples whose interval covers the mean, by kind of interval."""
+    """The interval of tables, a t interval and a bootstrap: the share of samples whose interval covers the mean."""
     rows: list[dict[str, object]] = []
     generator = numpy.random.default_rng(0)
     for kind, (draw, truth) in KINDS.items():
@@ -42,4 +42,65 @@ def coverage(samples: int, resamples: int = 500) -> list[dict[str, object]]:
                 for name, interval in ends.items():
                     hits[name] += interval is not None and interval[0] <= truth <= interval[1]
             rows.append({"numbers": kind, "n": n, **{name: f"{count / samples:.3f}" for name, count in hits.items()}})
+    return rows
+
+
+Pairs = Callable[[numpy.random.Generator, int], tuple[numpy.ndarray, numpy.ndarray]]
+REPEATS = 3
+
+
+def _shares(first: float, gained: float, lost: float) -> Pairs:
+    """Zeros and ones: the first side is right with this chance; of these it loses a share, of the others gains one."""
+
+    def draw(generator: numpy.random.Generator, n: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+        before, luck = generator.random(n) < first, generator.random(n)
+        return before.astype(float), numpy.where(before, luck >= lost, luck < gained).astype(float)
+
+    return draw
+
+
+def _scores(generator: numpy.random.Generator, n: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Scores from 0 to 1 that share how hard the case is."""
+    case = generator.random(n)
+    return 0.5 * case + 0.5 * generator.beta(2, 2, n), 0.5 * case + 0.5 * generator.beta(4, 2, n)
+
+
+def _repeated(generator: numpy.random.Generator, n: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Zeros and ones, three repeats of a case, whose chances are the case's."""
+    chance = numpy.repeat(generator.beta(0.7, 0.7, n), REPEATS)
+    first, second = (generator.random(n * REPEATS) < x for x in (0.8 * chance, 0.2 + 0.8 * chance))
+    return first.astype(float), second.astype(float)
+
+
+PAIRED: dict[str, tuple[Pairs, float, int]] = {
+    "shares 0.50 and 0.60": (_shares(0.5, 0.4, 0.2), 0.1, 1),
+    "shares 0.90 and 0.92": (_shares(0.9, 0.2, 0.0), 0.02, 1),
+    "equal shares 0.5": (_shares(0.5, 0.3, 0.3), 0.0, 1),
+    "scores from 0 to 1": (_scores, 1 / 12, 1),
+    "shares, 3 repeats of a case": (_repeated, 0.2, REPEATS),
+}
+"""Name → (pairs, their true difference, repeats of a case)."""
+
+
+def paired_coverage(samples: int) -> list[dict[str, object]]:
+    """The interval of `harness compare` beside Student's t interval of the cases' differences."""
+    rows: list[dict[str, object]] = []
+    generator = numpy.random.default_rng(0)
+    for kind, (draw, truth, repeats) in PAIRED.items():
+        for n in (6, 10, 20, 50):
+            quantile, hits, widths = float(t.ppf(0.975, n - 1)), [0, 0], [0.0, 0.0]
+            for _ in range(samples):
+                first, second = draw(generator, n)
+                differences = second - first
+                stratum = [(i // repeats, float(x)) for i, x in enumerate(differences)]
+                ours = paired.paired([stratum], 1.0, binary=kind != "scores from 0 to 1").interval
+                means = differences.reshape(n, repeats).mean(axis=1)
+                half = quantile * means.std(ddof=1) / math.sqrt(n)
+                for i, ends in enumerate((ours, (means.mean() - half, means.mean() + half))):
+                    hits[i] += ends is not None and ends[0] - 1e-12 <= truth <= ends[1] + 1e-12
+                    widths[i] += ends[1] - ends[0] if ends else 0.0
+            row: dict[str, object] = {"pairs": kind, "cases": n}
+            for i, name in enumerate(("harness", "t")):
+                row |= {name: f"{hits[i] / samples:.3f}", f"width ({name})": f"{widths[i] / samples:.2f}"}
+            rows.append(row)
     return rows

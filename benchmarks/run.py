@@ -13,6 +13,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     mas       MAS-Bench with perfect teams: the grid of 900 episodes, and 100 agents with 100 numbers each
     documents single-turn questions from a JSONL file with the mock engine, from start to tables
     intervals  how often 95 % intervals of a bounded mean cover it
+    paired_intervals  how often 95 % intervals of a paired difference cover it
     panels    methods that combine answers, with simulated players, from start to tables
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
@@ -339,6 +340,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "mas": lambda smoke: mas.teams(measured, smoke),
     "documents": lambda smoke: documents.questions(measured, smoke),
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
+    "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
