@@ -108,7 +108,7 @@ class _Viewer:
         def work() -> Response:
             runs = self.found.all()
             lines = [self._line(run) for run in runs]
-            finished = [run for run, line in zip(runs, lines, strict=True) if line["status"] == "finished"]
+            finished = [run for run, line in zip(runs, lines, strict=True) if line["status"] in _WITH_RESULTS]
             self._results.look(finished)
             return _json({"root": self.found.root.name, "runs": lines})
 
@@ -116,7 +116,7 @@ class _Viewer:
 
     def _line(self, run: FoundRun) -> dict[str, Any]:
         line = self.found.line(run)
-        return {**line, "headline": self._results.headline(run) if line["status"] == "finished" else None}
+        return {**line, "headline": self._results.headline(run) if line["status"] in _WITH_RESULTS else None}
 
     def run(self, run: FoundRun, request: Request) -> Response:
         """One run."""
@@ -127,7 +127,7 @@ class _Viewer:
             empty: dict[str, Any] = {"labels": {}, "metrics": [], "counts": {}, "conditions": []}
             return _json({**line, **empty, "meta": run.public_meta(), "tables": []})
         index = run.index()
-        has_tables = status in ("finished", "damaged")
+        has_tables = status in _WITH_RESULTS
         tables, wrong, pending = self._results.tables(run) if has_tables else ([], None, False)
         return _json(
             {
@@ -229,6 +229,7 @@ _STRANGE = (
     DamagedIndexError, KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError
 )  # fmt: skip
 """What lines and rows of strange shapes raise, which an index that someone doctored may give."""
+_WITH_RESULTS = ("finished", "damaged")
 _MANY = 3  # episodes that took too long, after which the others of their run are not tried
 _TRIES = 5
 _NO_RUN = "no such run below the folder that is shown"

@@ -98,7 +98,8 @@ class FoundRun:
         if (index := self._index) is not None and self._work is None:
             with contextlib.suppress(DataError):
                 if damage := index.damage:
-                    return "damaged", f"{damage[0]}; all other lines are shown", meta
+                    more = f" ({len(damage)} such lines)" if len(damage) > 1 else ""
+                    return "damaged", f"{damage[0]}{more}; all other lines are shown", meta
         return (status if status in ("finished", "running") else "stopped"), None, meta
 
     def _is_held(self) -> bool:

@@ -14,7 +14,7 @@ from harness.view_api import Edge, Node, RecordedTurn, Scene, Sheet, Transcript,
 from ..tasks.dpbench._table import GRAB_LEFT, GRAB_RIGHT, Table
 from ..tasks.dpbench.dining_table import DiningTable
 
-_KEY = "← → grabs a fork, ↓ releases, · waits, ● eats"
+_KEY = "← → grabs a fork, ↓ releases, · waits, ! no action, ● eats"
 _WORDS = {"GRAB_LEFT": "grabs left", "GRAB_RIGHT": "grabs right", "RELEASE": "releases", "WAIT": "waits"}
 
 
@@ -42,7 +42,7 @@ class RoundTable(View):
                 continue
             acts = game.act(turns)
             for agent in case.agents:
-                rows[agent].append(_glyph(acts.get(agent), agent, game.world))
+                rows[agent].append(_glyph(acts, agent, game.world))
             caption = f"Timestep {game.steps}: "
             caption += ", ".join(f"{agent} {_WORDS.get(str(act), 'does nothing')}" for agent, act in acts.items())
             if game.world.deadlock:
@@ -143,10 +143,10 @@ def _said(turns: Sequence[RecordedTurn]) -> Sequence[RecordedTurn]:
     ]
 
 
-def _glyph(act: object, agent: str, world: Table) -> str:
-    """An action in one or two characters; ● while the philosopher eats."""
+def _glyph(acts: Mapping[str, object], agent: str, world: Table) -> str:
+    """What an agent did in one or two characters; ● while the philosopher eats."""
     letters = {"GRAB_LEFT": "←", "GRAB_RIGHT": "→", "RELEASE": "↓", "WAIT": "·"}
-    letter = letters.get(act, "?") if isinstance(act, str) else ""
+    letter = letters.get(str(acts[agent]), "!") if agent in acts else ""
     return f"{letter}●" if world.eating[world.agents.index(agent)] else letter
 
 

@@ -15,12 +15,13 @@ FAMILIES = ["agentsnet_quick", "dpbench_quick", "silo_quick", "mas_quick", "dark
 
 @pytest.mark.parametrize("run", FAMILIES)
 def test_an_episode_of_every_family_plays_to_the_end(run: str, page: Page, url: str) -> None:
-    page.clock.install()
+    page.clock.install(time=0)
     page.goto(address(url, run, "method=darkforest" if run.startswith("dark") else ""))
     where = page.locator("output")
     expect(where).to_have_text("start")
     rounds = int(page.get_by_role("slider").get_attribute("max"))
     assert rounds >= 1
+    page.clock.pause_at(3600)  # until here time went by of itself, and would go on beside what `run_for` adds
     captions = {page.locator(".caption").inner_text()}
     page.get_by_role("button", name="Play").click()
     for _ in range(rounds + 2):
@@ -97,6 +98,7 @@ def test_neighbors_are_those_of_the_list_a_reader_came_from(page: Page, url: str
     expect(crumb).to_have_text(rows[2]["id"])
     page.get_by_role("link", name="next →").click()
     expect(crumb).to_have_text(rows[3]["id"])
+    expect(page.locator("output")).to_be_visible()
     page.keyboard.press("u")  # also where the page was opened by its address
     expect(page.get_by_label("Any outcome")).to_have_value("unsolved")
     page.goto(address(url, "darkforest_quick", rows[2]["id"]))

@@ -83,12 +83,14 @@ export function said(text, properties = {}) {
   return h("bdi", properties, text);
 }
 
-/** A name, which breaks between its words where it is long. */
+const UNBROKEN = 16; // characters
+
+/** A name, which breaks between its words where it is long, or the screen narrow. */
 export function name(text) {
   const parts = text.split(/(?<=[-_/=,:])/);
   return h(
     "bdi",
-    {},
+    { class: text.length <= UNBROKEN ? "unbroken" : null },
     parts.map((part, i) => [i > 0 && document.createElement("wbr"), part]),
   );
 }
@@ -167,12 +169,26 @@ function line(value, room) {
   return list ? `[${parts.join(", ")}]` : `{${parts.join(", ")}}`;
 }
 
+/** Numbers and texts of a list, as many on a line as there is room for. */
+function packed(items, indent) {
+  const lines = [];
+  for (const [i, item] of items.entries()) {
+    const text = JSON.stringify(item) + (i < items.length - 1 ? "," : "");
+    const last = lines.at(-1);
+    if (last && last.length + text.length < 80) lines[lines.length - 1] = `${last} ${text}`;
+    else lines.push(indent + text);
+  }
+  return lines.join("\n");
+}
+
 /** A JSON value as text, short lists on one line. */
 export function json(value, indent = "") {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   const flat = line(value, 90 - indent.length);
   if (flat !== null) return flat;
   const inner = `${indent}  `;
+  const simple = (item) => item === null || typeof item !== "object";
+  if (Array.isArray(value) && value.every(simple)) return `[\n${packed(value, inner)}\n${indent}]`;
   const parts = Array.isArray(value)
     ? value.map((item) => inner + json(item, inner))
     : Object.entries(value).map(([key, item]) => `${inner}${JSON.stringify(key)}: ${json(item, inner)}`);

@@ -89,6 +89,7 @@ export function drawSheets(element, sheets, agents, selected, choose) {
         );
       const more =
         sheet.rows.length > ROWS && h("p", { class: "muted" }, `${sheet.rows.length - ROWS} more rows are not shown.`);
+      const kind = sheet.heat ? " is-heat" : sheet.rows.every((row) => row.length === 1) ? " is-text" : "";
       return h(
         "section",
         { class: "sheet-box" },
@@ -96,7 +97,7 @@ export function drawSheets(element, sheets, agents, selected, choose) {
         h(
           "div",
           {
-            class: `scroll sheet${sheet.heat ? " is-heat" : ""}`,
+            class: `scroll sheet${kind}`,
             tabindex: 0,
             role: "region",
             "aria-label": sheet.title,
@@ -109,7 +110,7 @@ export function drawSheets(element, sheets, agents, selected, choose) {
     }),
   );
   element.querySelectorAll(".sheet").forEach((box, i) => {
-    box.scrollLeft =
-      scrolled[i] && !scrolled[i][1] ? scrolled[i][0] : box.classList.contains("is-heat") ? 0 : box.scrollWidth;
+    const newest = box.matches(".is-heat, .is-text") ? 0 : box.scrollWidth;
+    box.scrollLeft = scrolled[i] && !scrolled[i][1] ? scrolled[i][0] : newest;
   });
 }

@@ -22,12 +22,12 @@ export function drawHead(element, data, run, list) {
     h(
       "div",
       { class: "title-row" },
-      h("h1", {}, said(data.case || data.id), data.repeat ? ` #${data.repeat}` : ""),
+      h("h1", {}, said(/^\d+$/.test(data.case) ? `Case ${data.case}` : data.case || data.id), data.repeat ? ` #${data.repeat}` : ""),
       badge(data.result, null, data.words),
       h(
         "nav",
         { "aria-label": "Episodes" },
-        h("span", { class: "muted" }, among(list, data.words)),
+        Object.keys(list).length > 0 && h("span", { class: "muted" }, among(list, data.words)),
         way(data.previous, "←", "["),
         way(data.next, "→", "]"),
       ),

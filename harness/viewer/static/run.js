@@ -81,6 +81,7 @@ function drawHead(head, data) {
     h("h1", {}, said(data.name), " ", badge(data.status)),
     data.problem && h("p", { class: "problem", role: "note" }, data.problem),
     data.damage?.length > 0 &&
+      data.status !== "damaged" &&
       h(
         "p",
         { class: "problem", role: "note" },
@@ -100,7 +101,7 @@ function drawHead(head, data) {
           "dd",
           {},
           number(counts.finished ?? data.episodes),
-          data.of && data.status !== "finished" ? ` of ${number(data.of)}` : "",
+          data.of && data.of !== counts.finished ? ` of ${number(data.of)}` : "",
         ),
       ),
       tokens,

@@ -170,7 +170,7 @@ export function headline(found) {
 
 function progress(run) {
   const done = number(run.episodes);
-  if (run.status === "finished" || !run.of) return done;
+  if (run.status === "finished" || !run.of || (run.status === "damaged" && run.episodes === run.of)) return done;
   return h(
     "span",
     {},
