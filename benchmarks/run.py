@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -62,20 +61,26 @@ ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, object]
 
 
+_LAUNCHER = """\
+import json, resource, subprocess, sys, time
+began = time.perf_counter()
+code = subprocess.call(sys.argv[1:], stderr=subprocess.DEVNULL)
+wall, usage = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)), file=sys.stderr)
+sys.exit(code)
+"""
+"""Linux counts the memory of the process that starts a command as the command's peak, until the command has more. So a
+small process starts it."""
+
+
 def measured(arguments: list[str]) -> tuple[float, float, float, str]:
     """(wall s, CPU s, peak MiB, stdout) of `python ARGUMENTS`."""
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    out = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - began
-    if process.returncode:
-        raise SystemExit(f"{arguments} failed with {process.returncode}")
-    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out
+    command = [sys.executable, "-I", "-S", "-c", _LAUNCHER, sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{arguments} failed with {done.returncode}")
+    wall, cpu, peak = json.loads(done.stderr)
+    return wall, cpu, peak, done.stdout
 
 
 def calls(smoke: bool) -> list[Row]:
