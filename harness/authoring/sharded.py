@@ -11,7 +11,7 @@ import random
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
 from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
@@ -22,8 +22,21 @@ Items = Annotated[int, Range(ge=1, le=1_000_000)]
 Credit = Literal["number", "exact", "entries", "cells", "sequence"]
 
 
+class _Problem(QuestionTask):
+    """What a sharded task asks: class attributes of a task in Python, parameters of one in YAML."""
+
+    problem: str
+    level: str
+    question: str
+    question_alone: str | None = None
+    form: Any
+    digits: int | None = None
+    segments: bool = False
+    credit: str = "exact"
+
+
 @dataclass(kw_only=True)
-class ShardedTask(QuestionTask):
+class ShardedTask(_Problem):
     """A problem whose input is cut into shards, of which every agent holds one.
 
     An instance depends on the problem, `agents`, `items`, `domain`, the seed and its own number, and on nothing else.
@@ -41,7 +54,7 @@ class ShardedTask(QuestionTask):
         level: I, II or III (Section 3.2).
         question: the description for agents; a format string over `n`, `items` and the public facts of `draw`.
         question_alone: the same for N = 1; None if `question` fits too.
-        form: the form of an answer.
+        form: the form of an answer, an `AnswerForm`.
         digits: the decimals that the task asks for; None if answers are exact.
         segments: whether every agent answers for its own part.
         credit: the credit for a wrong answer: see `credit_for`.
@@ -52,15 +65,6 @@ class ShardedTask(QuestionTask):
     samples: Annotated[int, Range(ge=1)] = 1
     domain: Literal["paper", "hardened"] = "paper"
     whole: bool = False
-
-    problem: ClassVar[str]
-    level: ClassVar[str]
-    question: ClassVar[str]
-    question_alone: ClassVar[str | None] = None
-    form: ClassVar[AnswerForm]
-    digits: ClassVar[int | None] = None
-    segments: ClassVar[bool] = False
-    credit: ClassVar[Credit] = "exact"
 
     @property
     def alone(self) -> bool:
@@ -104,9 +108,37 @@ class ShardedTask(QuestionTask):
         """Return whether every agent answers for its own part."""
         return self.segments
 
+    # ------------------------------------------------------------------- with defaults that mostly fit
+
+    def asked(self, public: Facts) -> str:
+        """Return the question in words."""
+        question = self.question_alone if self.agents == 1 and self.question_alone is not None else self.question
+        return question.format(**{"n": self.agents, "items": self.items, **public})
+
+    def answer_form(self, agent: int) -> AnswerForm:
+        """Return the form of an agent's answer."""
+        form: AnswerForm = self.form
+        return form
+
+    def answers_count(self, agent: int) -> bool:
+        """Return whether an agent's answer is graded, unless the agent is byzantine."""
+        return True
+
+    def whole_input(self, shards: Sequence[Any]) -> Any:
+        """Return the input that was cut into these shards."""
+        return joined(shards)
+
+    def is_right(self, case: Case, answer: Action, truth: Any) -> bool:
+        """Return whether an answer in normal form is right."""
+        return same(answer, truth, self.digits)
+
+    def credit_of(self, case: Case, answer: Action, truth: Any) -> float:
+        """Return the credit for a wrong answer, from 0 to 1."""
+        return credit_for(self.credit, answer, truth, self.digits)
+
     # -------------------------------------------------------------------------------------- shared
 
-    def answers(self, shards: Sequence[Any], public: Facts) -> Sequence[Any]:
+    def right_answers(self, shards: Sequence[Any], public: Facts) -> Sequence[Any]:
         """Return the right answer of each agent, unrounded."""
         solution = self.solve(shards, public)
         return solution if self.segmented(public) else [solution] * len(shards)
@@ -136,10 +168,10 @@ class ShardedTask(QuestionTask):
         n = self.agents
         rng = random.Random(derive_seed(*self.source(), seed, sample))
         shards, public = self.draw(rng, n)
-        answers = self.answers(shards, public)
+        answers = self.right_answers(shards, public)
         if self.whole:
             answers = [joined(answers) if self.segmented(public) else answers[0]]
-            shards = [joined(shards)]
+            shards = [self.whole_input(shards)]
         agents = tuple(f"Agent-{i}" for i in range(len(shards)))
         return Case(
             id=f"{self.problem}-n{n}-{sample}",
@@ -154,26 +186,23 @@ class ShardedTask(QuestionTask):
         """The agent's `name` and `id`, `n` agents, the `task` in words, the agent's `shard` as JSON text, the `problem`
         (the name of its file), its `module` (for scripted agents, which solve it) and the facts `known` to all, which
         prompts mention in the task."""
-        public, (words, digits) = case.public["known"], (self.form.words, self.digits)
-        values = {"n": self.agents, "items": self.items, **public}
+        public, number, digits = case.public["known"], int(agent.rpartition("-")[2]), self.digits
+        words = self.answer_form(number).words
         precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
         return {
             "name": agent,
-            "id": int(agent.rpartition("-")[2]),
+            "id": number,
             "n": len(case.agents),
             "problem": type(self).__module__.rpartition(".")[2],
             "module": type(self).__module__,
-            "task": f"{self._question().format(**values)}\nForm of the answer: {words}{precision}.",
+            "task": f"{self.asked(public)}\nForm of the answer: {words}{precision}.",
             "shard": shard_text(case.private[agent]["shard"]),
             "known": public,
         }
 
-    def _question(self) -> str:
-        return self.question_alone if self.agents == 1 and self.question_alone is not None else self.question
-
     def reply(self, case: Case, agent: str) -> Reply:
         """A value of the problem's form. An agent that answers alone may reason first, and announces its answer."""
-        return Answer(self.form, "Final answer:" if self.alone else None)
+        return Answer(self.answer_form(case.agents.index(agent)), "Final answer:" if self.alone else None)
 
     def question_of(self, case: Case) -> Question:
         """The task in words, and the first agent's input, which is the whole input if the agent is `alone`."""
@@ -187,27 +216,28 @@ class ShardedTask(QuestionTask):
     def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
         """Return S and P (Section 3.3), failure modes (Appendix G.2), and the mean length of a shard in characters.
 
-        `success` is the share of agents with the right answer, `partial` their mean credit. A failure mode is 0 or 1
-        for the whole run, never 1 for a run without a wrong answer, and None if the protocol does not record which
-        agent knew what: `premature`, an agent submitted before it could know the data that it needs; `consensus`,
-        agents submitted different answers to one question (None if every agent answers for its own part);
-        `computation`, an agent that could know all it needs submitted a wrong answer; `timeout`, an agent submitted
-        nothing. If one agent has the whole input, also `GRADES` (`panel_grades`).
+        `success` is the share of agents with the right answer, `partial` their mean credit; byzantine agents are left
+        out. A failure mode is 0 or 1 for the whole run, never 1 for a run without a wrong answer, and None if the
+        protocol does not record which agent knew what: `premature`, an agent submitted before it could know the data
+        that it needs; `consensus`, agents submitted different answers to one question (None if every agent answers for
+        its own part); `computation`, an agent that could know all it needs submitted a wrong answer; `timeout`, an
+        agent submitted nothing. If one agent has the whole input, also `GRADES` (`panel_grades`).
         """
         # A panel can answer for the agent with the whole input; then the panel's answer counts.
         alone = len(case.agents) == 1 and outcome.facts.get("history") is not None
-        answers = [outcome.group if alone else outcome.answers.get(agent) for agent in case.agents]
-        right = [
-            answer is not None and same(answer, truth, self.digits) for answer, truth in self._marked(case, answers)
-        ]
+        seats = [
+            i for i, agent in enumerate(case.agents) if self.answers_count(i) and agent not in case.unscored
+        ]  # whose answers count
+        answers = {i: outcome.group if alone else outcome.answers.get(case.agents[i]) for i in seats}
+        right = {i: a is not None and self.is_right(case, a, case.target[i]) for i, a in answers.items()}
         partial = [
-            1.0 if ok else 0.0 if answer is None else credit_for(self.credit, answer, truth, self.digits)
-            for ok, (answer, truth) in zip(right, self._marked(case, answers), strict=True)
+            1.0 if right[i] else 0.0 if answer is None else self.credit_of(case, answer, case.target[i])
+            for i, answer in answers.items()
         ]
         texts = [len(shard_text(case.private[agent]["shard"])) for agent in case.agents]
         return {
-            "success": sum(right) / len(right),
-            "partial": sum(partial) / len(partial),
+            "success": sum(right.values()) / len(seats) if seats else None,
+            "partial": sum(partial) / len(seats) if seats else None,
             **self._failures(case, outcome.facts.get("knew"), answers, right),
             "data_characters": sum(texts) / len(texts),
             **(self._panel(case, outcome) if self.alone else {}),
@@ -215,10 +245,7 @@ class ShardedTask(QuestionTask):
 
     def _panel(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
         [truth] = case.target
-        return panel_grades(outcome, lambda answer: same(answer, truth, self.digits))
-
-    def _marked(self, case: Case, given: Sequence[Action]) -> Iterator[tuple[Action, Any]]:
-        return zip(given, case.target, strict=True)
+        return panel_grades(outcome, lambda answer: self.is_right(case, answer, truth))
 
     def informed(self, case: Case, knew: Mapping[str, str]) -> dict[int, bool]:
         """Return agent → whether it could know all it needed when it submitted (`knew`: agent → bits, hexadecimal)."""
@@ -230,22 +257,23 @@ class ShardedTask(QuestionTask):
         }
 
     def _failures(
-        self, case: Case, knew: Mapping[str, str] | None, answers: Sequence[Action], right: Sequence[bool]
+        self, case: Case, knew: Mapping[str, str] | None, answers: Mapping[int, Action], right: Mapping[int, bool]
     ) -> dict[str, float | None]:
         if knew is None:
             return dict.fromkeys(("premature", "consensus", "computation", "timeout"))
         public = case.public["known"]
-        informed = {} if all(right) else self.informed(case, knew)
+        knowing = {} if all(right.values()) else self.informed(case, knew)
+        informed = {i: able for i, able in knowing.items() if i in answers}
         distinct = {
-            "" if ok else json.dumps(_rounded(answer, self.digits), sort_keys=True)
-            for answer, ok in zip(answers, right, strict=True)
+            "" if right[i] else json.dumps(_rounded(answer, self.digits), sort_keys=True)
+            for i, answer in answers.items()
             if answer is not None
         }
         return {
             "premature": float(not all(informed.values())),
             "consensus": None if self.segmented(public) else float(len(distinct) > 1),
             "computation": float(any(informed[i] and not right[i] for i in informed)),
-            "timeout": float(None in answers),
+            "timeout": float(None in answers.values()),
         }
 
 
@@ -268,37 +296,40 @@ def joined(shards: Sequence[Any]) -> Any:
     return [item for shard in shards for item in shard]
 
 
-def credit_for(kind: Credit, answer: Any, truth: Any, digits: int | None = None) -> float:
+def credit_for(kind: str, answer: Any, truth: Any, digits: int | None = None, tolerance: float | None = None) -> float:
     """Return the credit for an answer in normal form, from 0 to 1 (Section 3.3, P).
 
     "number": 1 within one per cent of the right value. "exact": 1 if equal. "entries": share of right places of a list,
     or keys of a mapping. "cells": the same for a list of lists, cell by cell. "sequence": length of the longest common
-    subsequence over that of the right answer; extra entries cost nothing here.
+    subsequence over that of the right answer; extra entries cost nothing here, and `tolerance` has no effect.
     """
     if kind == "number":
         numbers = (int, float)
         fits = isinstance(answer, numbers) and isinstance(truth, numbers) and not isinstance(answer, bool)
         return float(fits and abs(answer - truth) <= 0.01 * abs(truth))
     if kind == "exact" or not isinstance(truth, (list, dict)):
-        return float(same(answer, truth, digits))
+        return float(same(answer, truth, digits, tolerance))
     if kind == "cells" and isinstance(truth, list) and truth:
         rows = answer if isinstance(answer, list) else []
-        earned = [credit_for("entries", rows[i] if i < len(rows) else None, row, digits) for i, row in enumerate(truth)]
+        earned = [
+            credit_for("entries", rows[i] if i < len(rows) else None, row, digits, tolerance)
+            for i, row in enumerate(truth)
+        ]
         return sum(earned) / len(earned)
     if kind == "sequence" and isinstance(truth, list):
         return _common(answer, truth, digits) if isinstance(answer, list) else 0.0
-    return _entries(answer, truth, digits)
+    return _entries(answer, truth, digits, tolerance)
 
 
-def _entries(answer: Any, truth: Any, digits: int | None) -> float:
+def _entries(answer: Any, truth: Any, digits: int | None, tolerance: float | None) -> float:
     if type(answer) is not type(truth):
         return 0.0
     if not truth:
         return float(not answer)
     if isinstance(truth, dict):
-        hits = sum(key in answer and same(answer[key], value, digits) for key, value in truth.items())
+        hits = sum(key in answer and same(answer[key], value, digits, tolerance) for key, value in truth.items())
     else:
-        hits = sum(same(a, b, digits) for a, b in zip(answer, truth, strict=False))
+        hits = sum(same(a, b, digits, tolerance) for a, b in zip(answer, truth, strict=False))
     return hits / len(truth)
 
 

@@ -33,29 +33,31 @@ def normalise(value: Any) -> Any:
     return _normal(value, _UNWRAPS, MAX_DEPTH)
 
 
-def same(answer: Any, truth: Any, digits: int | None = None) -> bool:
+def same(answer: Any, truth: Any, digits: int | None = None, tolerance: float | None = None) -> bool:
     """Whether two values in normal form are the same answer.
 
     Numbers are compared exactly or, if the task asks for `digits` decimals, within half a unit of the last one, so that
-    any rounding is right. A truth value is never a number.
+    any rounding is right; `tolerance` sets another distance. A truth value is never a number.
     """
     if isinstance(truth, bool) or isinstance(answer, bool):
         return answer is truth
     if isinstance(truth, (int, float)):
         if not isinstance(answer, (int, float)):
             return False
-        return answer == truth if digits is None else abs(answer - truth) <= 0.5 * 10**-digits + 1e-9
+        if digits is None and tolerance is None:
+            return answer == truth
+        return abs(answer - truth) <= (0.5 * 10 ** -(digits or 0) if tolerance is None else tolerance) + 1e-9
     if isinstance(truth, list):
         return (
             isinstance(answer, list)
             and len(answer) == len(truth)
-            and all(same(a, b, digits) for a, b in zip(answer, truth, strict=True))
+            and all(same(a, b, digits, tolerance) for a, b in zip(answer, truth, strict=True))
         )
     if isinstance(truth, dict):
         return (
             isinstance(answer, dict)
             and answer.keys() == truth.keys()
-            and all(same(answer[key], truth[key], digits) for key in truth)
+            and all(same(answer[key], truth[key], digits, tolerance) for key in truth)
         )
     return bool(answer == truth)
 

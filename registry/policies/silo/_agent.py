@@ -32,7 +32,7 @@ def problem(module: str) -> ShardedTask:
 def _solutions(module: str, shards: tuple[str, ...], public: str) -> Sequence[str]:
     """Return all agents' answers as text. Cached, because all agents of an episode ask for the same."""
     task = problem(module)
-    answers = task.answers([_value(shard) for shard in shards], json.loads(public))
+    answers = task.right_answers([_value(shard) for shard in shards], json.loads(public))
     if task.segmented(json.loads(public)):
         return [task.answer_text(answer) for answer in answers]
     return [task.answer_text(answers[0])] * len(shards)

@@ -123,7 +123,7 @@ class MasTask(ShardedTask):
 
     def check(self, shards: Sequence[Sequence[int]], answers: Sequence[list[int] | None]) -> bool:
         """CHECK: whether the submissions together solve the problem."""
-        return all(answer == truth for answer, truth in zip(answers, self.answers(shards, {}), strict=True))
+        return all(answer == truth for answer, truth in zip(answers, self.right_answers(shards, {}), strict=True))
 
     def _hallucination(
         self, shards: Sequence[Sequence[int]], wrong: Mapping[int, Sequence[int]], informed: Mapping[int, bool]
