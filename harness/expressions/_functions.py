@@ -383,6 +383,46 @@ def _no_mapping(value: Any) -> Any:
     raise UnfitValueError(f"it takes a mapping, not {value!r:.40}")
 
 
+# ----------------------------------------------------------------------------------------- graphs
+
+
+def _neighbors(steps: Supply, edges: Any) -> dict[Any, list[Any]]:
+    near: dict[Any, list[Any]] = {}
+    for edge in _items(steps, edges):
+        if not isinstance(edge, (list, tuple)) or len(edge) < 2:
+            raise UnfitValueError(f"an edge is a list of two nodes, not {edge!r:.40}")
+        near.setdefault(edge[0], []).append(edge[1])
+        near.setdefault(edge[1], []).append(edge[0])
+    return near
+
+
+def _reached(steps: Supply, near: Mapping[Any, list[Any]], start: Any) -> dict[Any, int]:
+    far, ring = {start: 0}, [start]
+    for hops in itertools.count(1):
+        ring = list(dict.fromkeys(b for a in ring for b in counted(steps, near.get(a, ())) if b not in far))
+        if not ring:
+            break
+        far.update(dict.fromkeys(ring, hops))
+    return far
+
+
+@_function
+def distances(steps: Supply, edges: Any, start: Any) -> dict[Any, int]:
+    """A mapping of every node that paths of edges join to a start to the least number of edges between them."""
+    return _reached(steps, _neighbors(steps, edges), start)
+
+
+@_function
+def components(steps: Supply, edges: Any, nodes: Any = ()) -> list[list[Any]]:
+    """The lists of nodes that paths of edges join; `nodes=` adds those without an edge."""
+    near, seen, parts = _neighbors(steps, edges), set[Any](), []
+    for node in (*_items(steps, nodes), *near):
+        if node not in seen:
+            parts.append(list(_reached(steps, near, node)))
+            seen.update(parts[-1])
+    return parts
+
+
 # ------------------------------------------------------------------------------------------ texts
 
 
