@@ -10,13 +10,14 @@ from typing import Any
 
 from harness.api import Action, Task
 from harness.printable import cut
-from harness.view_api import Edge, Flight, RecordedTurn, Transcript
+from harness.view_api import Edge, Flight, Node, RecordedTurn, Transcript
 
 Places = Mapping[str, tuple[float, float]]
 """Name → (x, y), each from 0 to 1, from the top left."""
 _STRESS = 40  # agents up to which places are drawn by Kamada and Kawai's method: beyond, it takes seconds
 _LARGE, _LARGEST = 300, 2000  # agents beyond which places are drawn in fewer steps, or all on a ring
 _FLIGHTS = 600
+_VALUE = 12
 _MESSAGE = 280
 
 
@@ -79,6 +80,35 @@ def _drawn(topology: tuple[tuple[str, tuple[str, ...]], ...]) -> Places:
         name: (0.05 + 0.9 * (float(x) - left) / width, 0.05 + 0.9 * (float(y) - top) / height)
         for name, (x, y) in drawn.items()
     }
+
+
+def agents_at(
+    where: Places,
+    *,
+    texts: Mapping[str, Any] | None = None,
+    marks: Mapping[str, Sequence[str]] | None = None,
+    colors: Mapping[str, int | None] | None = None,
+) -> tuple[Node, ...]:
+    """A node for every agent.
+
+    Args:
+        where: agent → its place, as of `places` or `ring`.
+        texts: agent → its value at the moment, cut to 12 characters.
+        marks: agent → words for its state, as in `Node`.
+        colors: agent → index of its color.
+    """
+    texts, marks, colors = texts or {}, marks or {}, colors or {}
+    return tuple(
+        Node(
+            agent,
+            x=x,
+            y=y,
+            color=colors.get(agent),
+            text=brief(texts.get(agent), _VALUE),
+            marks=tuple(marks.get(agent, ())),
+        )
+        for agent, (x, y) in where.items()
+    )
 
 
 def edges_of(transcript: Transcript) -> tuple[Edge, ...]:

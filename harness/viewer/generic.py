@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.api import Protocol, Task
-from harness.authoring.scenes import brief, count, edges_of, messages, places, verdict
-from harness.view_api import Node, Scene, Sheet, Transcript, View
+from harness.authoring.scenes import agents_at, brief, count, edges_of, messages, places, verdict
+from harness.view_api import Scene, Sheet, Transcript, View
 
 
 class GenericView(View):
@@ -23,19 +23,7 @@ class GenericView(View):
         rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in transcript.agents}
         names: list[str] = []
 
-        def nodes(acting: set[str], failed: set[str]) -> tuple[Node, ...]:
-            return tuple(
-                Node(
-                    agent,
-                    x=where[agent][0],
-                    y=where[agent][1],
-                    text=brief(actions.get(agent), 10),
-                    marks=(*(("active",) if agent in acting else ()), *(("wrong",) if agent in failed else ())),
-                )
-                for agent in transcript.agents
-            )
-
-        yield Scene(f"{count(len(where), 'agent')} before the first turn.", nodes(set(), set()), edges)
+        yield Scene(f"{count(len(where), 'agent')} before the first turn.", agents_at(where), edges)
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
             cells = dict.fromkeys(rows, "")
@@ -52,4 +40,6 @@ class GenericView(View):
             if number == len(rounds) - 1:
                 caption = f"{caption} {verdict(transcript)}".strip()
             sheet = Sheet("Actions", ("", *names), tuple(rows.values()))
-            yield Scene(caption, nodes(acting, failed), edges, messages(turns, transcript.agents), sheets=(sheet,))
+            marks = {agent: ("active", "wrong") if agent in failed else ("active",) for agent in acting}
+            nodes = agents_at(where, texts=actions, marks=marks)
+            yield Scene(caption, nodes, edges, messages(turns, transcript.agents), sheets=(sheet,))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.authoring.scenes import brief, count, ring, verdict
+from harness.authoring.scenes import agents_at, brief, count, ring, verdict
 from harness.replies.reading import read
 from harness.view_api import Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
@@ -132,13 +132,11 @@ class _Tally:
     def scene(self, caption: str, flights: tuple[Flight, ...], turns: Sequence[RecordedTurn] = ()) -> Scene:
         """The picture now."""
         acting = {turn.agent for turn in turns if turn.move is not None}
-        nodes = []
+        marks = dict.fromkeys(acting, ("active",))
         for i, agent in enumerate(self.agents):
-            marks = ("active",) if agent in acting else ()
             if agent in self.answers:
-                marks = ("right",) if self._right(i, self.answers[agent]) else ("wrong",)
-            x, y = self.where[agent]
-            nodes.append(Node(agent, x=x, y=y, text=brief(self.answers.get(agent), 12), marks=marks))
+                marks[agent] = ("right",) if self._right(i, self.answers[agent]) else ("wrong",)
+        nodes = list(agents_at(self.where, texts=self.answers, marks=marks))
         if self.stores:
             nodes.append(Node(_STORE, x=0.5, y=0.5, kind="thing", text=str(len(self.files))))
         width = len(next(iter(self.rows.values())))

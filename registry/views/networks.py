@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.api import Case, Outcome, Protocol, Task, plugin
 from harness.authoring.networks import Honest, NetworkTask, honest
-from harness.authoring.scenes import brief, count, edges_of, messages, places, verdict
+from harness.authoring.scenes import agents_at, brief, count, edges_of, messages, places, verdict
 from harness.view_api import Bars, Edge, Node, RecordedTurn, Scene, Transcript, View
 
 
@@ -28,10 +28,7 @@ class Networks(View):
         case = transcript.case
         assert isinstance(task, NetworkTask) and case is not None
         edges, where = edges_of(transcript), places(transcript)
-        nodes = tuple(
-            Node(agent, x=where[agent][0], y=where[agent][1], marks=("byzantine",) if agent in case.unscored else ())
-            for agent in transcript.agents
-        )
+        nodes = agents_at(where, marks=dict.fromkeys(case.unscored, ("byzantine",)))
         problem = task.problem.replace("_", " ")
         size = f"{count(len(nodes), 'agent')}, {count(len(edges), 'edge')}"
         yield Scene(f"{problem.capitalize()} on a network of {size}.", nodes, edges)
