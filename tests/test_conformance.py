@@ -79,6 +79,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "mas/failure": {"modes": ["timeout"]},
     "dataset_qa": {"data_files": str(ROOT / "tests" / "data" / "dataset_qa.jsonl"), "doc_to_text": "{{q}}",
                    "doc_to_target": "a", "answer": {"form": "text"}},
+    "sharded": {"problem": "sum", "draw": {"data": "[randint(1, 9999) for _ in range(agents * per_agent)]"},
+                "question": "What is the sum?", "truth": "sum(data)"},
     **{name: {"data_files": str(ROOT / "tests" / "data" / f"{name}.jsonl")}
        for name in ("math", "gpqa", "finqa", "legalbench", "humaneval", "mmlu_pro")},
     "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},

@@ -52,7 +52,7 @@ class ShardedTask(_Problem):
     Class attributes:
         problem: its id.
         level: I, II or III (Section 3.2).
-        question: the description for agents; a format string over `n`, `items` and the public facts of `draw`.
+        question: the description for agents; a format string over `n`, `items` and the public facts of `draw_input`.
         question_alone: the same for N = 1; None if `question` fits too.
         form: the form of an answer, an `AnswerForm`.
         digits: the decimals that the task asks for; None if answers are exact.
@@ -86,7 +86,7 @@ class ShardedTask(_Problem):
     # ------------------------------------------------------------------------------- for each task
 
     @abstractmethod
-    def draw(self, rng: random.Random, n: int) -> tuple[Sequence[Any], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[Sequence[Any], Facts]:
         """Draw a new input in n shards (JSON values: lists, texts, or mappings of lists), and facts for all agents.
 
         Raises:
@@ -97,7 +97,7 @@ class ShardedTask(_Problem):
     def solve(self, shards: Sequence[Any], public: Facts) -> Any:
         """Return the right answer, unrounded; with `segments` a list with one per shard. A pure function."""
 
-    def needs(self, agent: int, shards: Sequence[Any], public: Facts) -> Sequence[int]:
+    def needed_agents(self, agent: int, shards: Sequence[Any], public: Facts) -> Sequence[int]:
         """Return the agents whose data decide this agent's answer, as bits by number; by default all.
 
         Of several sets any one is enough.
@@ -120,6 +120,12 @@ class ShardedTask(_Problem):
         form: AnswerForm = self.form
         return form
 
+    def form_words(self, agent: int) -> str:
+        """Return the form of an agent's answer in words."""
+        digits = self.digits
+        precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
+        return f"{self.answer_form(agent).words}{precision}"
+
     def answers_count(self, agent: int) -> bool:
         """Return whether an agent's answer is graded, unless the agent is byzantine."""
         return True
@@ -128,13 +134,17 @@ class ShardedTask(_Problem):
         """Return the input that was cut into these shards."""
         return joined(shards)
 
-    def is_right(self, case: Case, answer: Action, truth: Any) -> bool:
-        """Return whether an answer in normal form is right."""
-        return same(answer, truth, self.digits)
+    def whole_answer(self, answers: Sequence[Any], public: Facts) -> Any:
+        """Return the right answer of a single agent with the whole input, from those of agents with a shard."""
+        return joined(answers) if self.segmented(public) else answers[0]
 
-    def credit_of(self, case: Case, answer: Action, truth: Any) -> float:
-        """Return the credit for a wrong answer, from 0 to 1."""
-        return credit_for(self.credit, answer, truth, self.digits)
+    def is_right(self, case: Case, agent: int, answer: Action) -> bool:
+        """Return whether an agent's answer, in normal form, is right."""
+        return same(answer, case.target[agent], self.digits)
+
+    def credit_of(self, case: Case, agent: int, answer: Action) -> float:
+        """Return the credit for an agent's wrong answer, from 0 to 1."""
+        return credit_for(self.credit, answer, case.target[agent], self.digits)
 
     # -------------------------------------------------------------------------------------- shared
 
@@ -167,10 +177,10 @@ class ShardedTask(_Problem):
     def _case(self, sample: int, seed: int) -> Case:
         n = self.agents
         rng = random.Random(derive_seed(*self.source(), seed, sample))
-        shards, public = self.draw(rng, n)
+        shards, public = self.draw_input(rng, n)
         answers = self.right_answers(shards, public)
         if self.whole:
-            answers = [joined(answers) if self.segmented(public) else answers[0]]
+            answers = [self.whole_answer(answers, public)]
             shards = [self.whole_input(shards)]
         agents = tuple(f"Agent-{i}" for i in range(len(shards)))
         return Case(
@@ -186,16 +196,14 @@ class ShardedTask(_Problem):
         """The agent's `name` and `id`, `n` agents, the `task` in words, the agent's `shard` as JSON text, the `problem`
         (the name of its file), its `module` (for scripted agents, which solve it) and the facts `known` to all, which
         prompts mention in the task."""
-        public, number, digits = case.public["known"], int(agent.rpartition("-")[2]), self.digits
-        words = self.answer_form(number).words
-        precision = "" if digits is None else f", every number with a fraction rounded to {digits} decimals"
+        public, number = case.public["known"], int(agent.rpartition("-")[2])
         return {
             "name": agent,
             "id": number,
             "n": len(case.agents),
             "problem": type(self).__module__.rpartition(".")[2],
             "module": type(self).__module__,
-            "task": f"{self.asked(public)}\nForm of the answer: {words}{precision}.",
+            "task": f"{self.asked(public)}\nForm of the answer: {self.form_words(number)}.",
             "shard": shard_text(case.private[agent]["shard"]),
             "known": public,
         }
@@ -229,9 +237,9 @@ class ShardedTask(_Problem):
             i for i, agent in enumerate(case.agents) if self.answers_count(i) and agent not in case.unscored
         ]  # whose answers count
         answers = {i: outcome.group if alone else outcome.answers.get(case.agents[i]) for i in seats}
-        right = {i: a is not None and self.is_right(case, a, case.target[i]) for i, a in answers.items()}
+        right = {i: a is not None and self.is_right(case, i, a) for i, a in answers.items()}
         partial = [
-            1.0 if right[i] else 0.0 if answer is None else self.credit_of(case, answer, case.target[i])
+            1.0 if right[i] else 0.0 if answer is None else self.credit_of(case, i, answer)
             for i, answer in answers.items()
         ]
         texts = [len(shard_text(case.private[agent]["shard"])) for agent in case.agents]
@@ -244,14 +252,13 @@ class ShardedTask(_Problem):
         }
 
     def _panel(self, case: Case, outcome: Outcome) -> dict[str, float | None]:
-        [truth] = case.target
-        return panel_grades(outcome, lambda answer: self.is_right(case, answer, truth))
+        return panel_grades(outcome, lambda answer: self.is_right(case, 0, answer))
 
     def informed(self, case: Case, knew: Mapping[str, str]) -> dict[int, bool]:
         """Return agent → whether it could know all it needed when it submitted (`knew`: agent → bits, hexadecimal)."""
         public, shards = case.public["known"], [case.private[agent]["shard"] for agent in case.agents]
         return {
-            i: any(need & ~int(knew[agent], 16) == 0 for need in self.needs(i, shards, public))
+            i: any(need & ~int(knew[agent], 16) == 0 for need in self.needed_agents(i, shards, public))
             for i, agent in enumerate(case.agents)
             if agent in knew
         }

@@ -213,8 +213,8 @@ def test_every_task_has_an_example() -> None:
 def test_a_match_needs_one_holder_and_no_match_needs_all() -> None:
     result = task("any_match", agents=3)
     none, two = [["a"], ["b"], ["c"]], [["ERROR"], ["b"], ["x ERROR"]]
-    assert [list(result.needs(i, none, {})) for i in range(3)] == [[0b111]] * 3
-    assert [set(result.needs(i, two, {})) for i in range(3)] == [{0b001, 0b100}] * 3
+    assert [list(result.needed_agents(i, none, {})) for i in range(3)] == [[0b111]] * 3
+    assert [set(result.needed_agents(i, two, {})) for i in range(3)] == [{0b001, 0b100}] * 3
 
 
 @pytest.mark.parametrize(("k", "steps", "masks"), [
@@ -223,7 +223,7 @@ def test_a_match_needs_one_holder_and_no_match_needs_all() -> None:
 ])  # fmt: skip
 def test_life_needs_the_agents_within_reach(k: int, steps: int, masks: list[int]) -> None:
     result = task("life_game_1d", agents=4)
-    assert [result.needs(i, [[0] * k] * 4, {"steps": steps}) for i in range(4)] == [[mask] for mask in masks]
+    assert [result.needed_agents(i, [[0] * k] * 4, {"steps": steps}) for i in range(4)] == [[mask] for mask in masks]
 
 
 def test_life_is_decided_by_what_it_needs_and_by_nothing_else() -> None:
@@ -234,13 +234,14 @@ def test_life_is_decided_by_what_it_needs_and_by_nothing_else() -> None:
         changed = [[1 - cell for cell in drawn[0]], *drawn[1:]]
         pairs = zip(result.solve(drawn, names), result.solve(changed, names), strict=True)
         reached |= {i for i, (before, after) in enumerate(pairs) if before != after}
-    assert reached == {i for i in range(5) if result.needs(i, drawn, names)[0] & 1} == set(range(ceil(5 / 3) + 1))
+    needing = {i for i in range(5) if result.needed_agents(i, drawn, names)[0] & 1}
+    assert reached == needing == set(range(ceil(5 / 3) + 1))
 
 
 @pytest.mark.parametrize("name", sorted(set(SIZES) - {"any_match", "life_game_1d"}))
 def test_all_other_tasks_need_every_agent(name: str) -> None:
     drawn, names = inputs(name, agents=4)
-    assert list(task(name, agents=4).needs(2, drawn, names)) == [0b1111]
+    assert list(task(name, agents=4).needed_agents(2, drawn, names)) == [0b1111]
 
 
 # ---------------------------------------------------------------------------------------- spellings

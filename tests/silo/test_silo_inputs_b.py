@@ -278,7 +278,7 @@ def test_every_problem_is_worked_by_hand() -> None:
 def test_all_data_are_needed_but_for_hashes_only_those_before(name: str) -> None:
     result = task(name, agents=4)
     parts, names = drawn(name, agents=4)
-    needs = [result.needs(i, parts, names) for i in range(4)]
+    needs = [result.needed_agents(i, parts, names) for i in range(4)]
     assert needs == ([[0b1], [0b11], [0b111], [0b1111]] if name == "pipeline_hash" else [[0b1111]] * 4)
 
 

@@ -19,19 +19,21 @@ Call = dict[str, str]
 
 
 @lru_cache(maxsize=64)
-def problem(module: str) -> ShardedTask:
-    """Return the sharded task of a plugin file, with default parameters."""
+def problem(module: str, declared: str) -> ShardedTask:
+    """Return the sharded task of a plugin file: as declared in YAML (JSON), or with default parameters."""
     classes = (value for value in vars(importlib.import_module(module)).values() if isinstance(value, type))
     task: ShardedTask = next(
-        value() for value in classes if issubclass(value, ShardedTask) and value.__module__ == module
+        value(**json.loads(declared))
+        for value in classes
+        if issubclass(value, ShardedTask) and value.__module__ == module
     )
     return task
 
 
 @lru_cache(maxsize=4)
-def _solutions(module: str, shards: tuple[str, ...], public: str) -> Sequence[str]:
+def _solutions(module: str, declared: str, shards: tuple[str, ...], public: str) -> Sequence[str]:
     """Return all agents' answers as text. Cached, because all agents of an episode ask for the same."""
-    task = problem(module)
+    task = problem(module, declared)
     answers = task.right_answers([_value(shard) for shard in shards], json.loads(public))
     if task.segmented(json.loads(public)):
         return [task.answer_text(answer) for answer in answers]
@@ -58,12 +60,14 @@ class Agent(Policy):
 
     Attributes:
         id, n: the agent's number, and the number of agents.
+        task: the task that the agent solves; its size is not that of the case.
         shards: number → shard as text, as far as known.
         answers: number → answer to submit, as far as known.
     """
 
     id: int
     n: int
+    task: ShardedTask
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Return the calls of this round; or the answer itself, if one agent has the whole input."""
@@ -78,6 +82,8 @@ class Agent(Policy):
             self.shards = {self.id: turn.context["shard"]}
             self.answers: dict[int, str] = {}
             self.context = turn.context
+            self._declared = json.dumps(turn.context.get("declared", {}))
+            self.task = problem(self.context["module"], self._declared)
             if not alone:
                 self.start()
         if alone:
@@ -108,21 +114,22 @@ class Agent(Policy):
         """Return every agent's answer, from all shards (or from `shards`, as if there were only these agents)."""
         inputs = self.shards if shards is None else shards
         public = json.dumps(self.context["known"])
-        return _solutions(self.context["module"], tuple(inputs[i] for i in sorted(inputs)), public)
+        texts = tuple(inputs[i] for i in sorted(inputs))
+        return _solutions(self.context["module"], self._declared, texts, public)
 
     def local(self) -> str:
         """Return the answer for the agent's own shard, as if that were the whole input."""
         try:
             return self.solve({0: self.shards[self.id]})[0]
-        except (LookupError, ValueError, ArithmeticError):  # some problems have no answer for a single shard
-            form = problem(self.context["module"]).form
-            texts = ("0", "[]", "{}", "false", *form.schema.get("enum", ()))
+        except (LookupError, ValueError, ArithmeticError, PluginError):  # not every problem has one for a single shard
+            form = self.task.answer_form(self.id)
+            texts = ("0", "[]", "{}", "false", "none", *form.schema.get("enum", ()))
             return str(next(text for text in texts if form.fits(normalise(text))))
 
     @property
     def segmented(self) -> bool:
         """Whether every agent has an answer of its own."""
-        return problem(self.context["module"]).segmented(self.context["known"])
+        return self.task.segmented(self.context["known"])
 
     def _texts(self, observation: Facts) -> list[str]:
         """Return the texts of others that the agent has just received, through any channel."""

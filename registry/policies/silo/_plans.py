@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ._agent import Call, message, problem, submit
+from ._agent import Call, message, submit
 
 if TYPE_CHECKING:
     from .oracle import Oracle
@@ -183,7 +183,7 @@ class Flag(Plan):
         if self.received_answer():
             return self.received_answer()
         answer = me.local()
-        if answer != problem(me.context["module"]).answer_text(True):
+        if answer != me.task.answer_text(True):
             return []
         return [*(send(i, message(answer=answer)) for i in range(me.n) if i != me.id), submit(answer)]
 

@@ -10,7 +10,7 @@ from harness.errors import PluginError
 from harness.replies import AnswerForm
 
 from . import _plans
-from ._agent import Agent, Call, problem, submit
+from ._agent import Agent, Call, submit
 from ._plans import PLANS
 
 
@@ -57,7 +57,7 @@ class Oracle(Agent):
         calls = list(self._steps.step(turn.observation["round"]))
         done = bool(calls) and calls[-1]["call"] == "submit_result"
         if done and (self.mistake == "all" or (self.mistake == "one" and self.id == self.n - 1)):
-            calls[-1] = submit(wrong(calls[-1]["answer"], problem(self.context["module"]).form))
+            calls[-1] = submit(wrong(calls[-1]["answer"], self.task.answer_form(self.id)))
         if self.pull and not done:
             calls.append({"call": "receive_messages"})
         return calls

@@ -61,7 +61,7 @@ class MasTask(ShardedTask):
         """The input family, and the problem's coupling between agents (Appendix G.3)."""
         return {"family": self.family, "coupling": self.level}
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Draw n·K different integers below 10·n·K, in the family's order."""
         k, total = self.items, n * self.items
         values = sorted(rng.sample(range(10 * total), total), reverse=self.family in ("desc", "near_desc"))

@@ -40,6 +40,6 @@ class PrefixSum(MasTask):
         ends = list(accumulate(len(shard) for shard in shards))
         return [sums[end - len(shard) : end] for end, shard in zip(ends, shards, strict=True)]
 
-    def needs(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
+    def needed_agents(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
         """The agent's own shard and those before it."""
         return [(2 << agent) - 1]

@@ -31,7 +31,7 @@ class AnyMatch(ShardedTask):
     )
     form = TRUTH
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
         """Log lines of three levels; with probability 1/2 one has the level ERROR."""
 
         def line(level: str) -> str:
@@ -46,9 +46,9 @@ class AnyMatch(ShardedTask):
         """True if there is a match."""
         return bool(_holders(shards))
 
-    def needs(self, agent: int, shards: Sequence[Sequence[str]], public: Facts) -> Sequence[int]:
+    def needed_agents(self, agent: int, shards: Sequence[Sequence[str]], public: Facts) -> Sequence[int]:
         """Any agent with a match, possibly itself; all agents if there is no match."""
-        return [1 << i for i in _holders(shards)] or super().needs(agent, shards, public)
+        return [1 << i for i in _holders(shards)] or super().needed_agents(agent, shards, public)
 
 
 def _holders(shards: Sequence[Sequence[str]]) -> list[int]:

@@ -28,7 +28,7 @@ class AverageValue(ShardedTask):
     digits = 2
     credit = "number"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[float]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[float]], Facts]:
         """Numbers from 0 to 100 with two decimals."""
         return [[rng.randint(0, 10_000) / 100 for _ in range(self.items)] for _ in range(n)], {}
 

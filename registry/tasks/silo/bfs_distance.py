@@ -34,7 +34,7 @@ class BfsDistance(ShardedTask):
     form = AnswerForm("a JSON object from the number of each node to its distance, an integer", TABLE.schema)
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:
         """Uniform pairs, every edge once."""
         return edge_shards(rng, n, self.items, 8 * n, "undirected"), {"nodes": 8 * n}
 

@@ -29,7 +29,7 @@ class ChecksumXor(ShardedTask):
     form = INTEGER
     credit = "number"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Bytes."""
         return [[rng.randrange(256) for _ in range(self.items)] for _ in range(n)], {}
 

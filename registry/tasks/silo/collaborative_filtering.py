@@ -38,7 +38,7 @@ class CollaborativeFiltering(ShardedTask):
     digits = 4
     credit = "sequence"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[dict[str, Any]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[dict[str, Any]], Facts]:
         """Uniform vectors, drawn again while the third and the fourth score are equal."""
         users, items = (self.items + 1) // 2, self.items // 2
         if not items:

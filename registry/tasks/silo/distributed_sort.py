@@ -39,7 +39,7 @@ class DistributedSort(ShardedTask):
     form = INTEGERS
     credit = "sequence"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Uniform integers."""
         return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {"output": self.sort_output}
 

@@ -34,7 +34,7 @@ class DistributedVote(ShardedTask):
     )
     form = one_of(NAMES)
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
         """Votes, drawn again until the winner has more than half of them."""
         winner, misled = rng.choice(NAMES), set[int]()
         others = [name for name in NAMES if name != winner]

@@ -30,7 +30,7 @@ class GlobalDistinct(ShardedTask):
     form = INTEGER
     credit = "exact"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Uniform integers; a single item is 0."""
         values = max(1, n * self.items // 2)
         return [[rng.randrange(values) for _ in range(self.items)] for _ in range(n)], {}

@@ -29,7 +29,7 @@ class GlobalMaximum(ShardedTask):
     form = INTEGER
     credit = "number"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Uniform integers."""
         bound = 1000 if self.domain == "paper" else 10**6
         return [[rng.randint(-bound, bound) for _ in range(self.items)] for _ in range(n)], {}

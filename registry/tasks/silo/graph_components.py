@@ -34,7 +34,7 @@ class GraphComponents(ShardedTask):
     form = INTEGER
     credit = "exact"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:
         """Uniform pairs."""
         return edge_shards(rng, n, self.items, 10 * n), {"nodes": 10 * n}
 

@@ -36,7 +36,7 @@ class KMeansIteration(ShardedTask):
     digits = 2
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[list[float]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[list[float]]], Facts]:
         """Uniform points."""
 
         def points(count: int) -> list[list[float]]:

@@ -30,7 +30,7 @@ class LifeGame1D(ShardedTask):
     segments = True
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Uniform bits; five steps."""
         return [[rng.randrange(2) for _ in range(self.items)] for _ in range(n)], {"steps": 5}
 
@@ -42,7 +42,7 @@ class LifeGame1D(ShardedTask):
             cells = [int(sum(row[j : j + 3]) == 1) for j in range(len(cells))]
         return [cells[i : i + k] for i in range(0, len(cells), k)]
 
-    def needs(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
+    def needed_agents(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
         """Agents with cells at most `steps` away: those within ⌈steps / k⌉ of this one."""
         reach = -(-public["steps"] // len(shards[agent]))
         return [sum(1 << i for i in range(len(shards)) if abs(i - agent) <= reach)]

@@ -32,7 +32,7 @@ class ListRanking(ShardedTask):
     form = AnswerForm("a JSON object from the id of each node to its rank, an integer", TABLE.schema)
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:
         """A random list, distributed at random."""
         size = n * self.items
         order = rng.sample(range(size), size)

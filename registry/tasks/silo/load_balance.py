@@ -37,7 +37,7 @@ class LoadBalance(ShardedTask):
     digits = 2
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[dict[str, int]]], Facts]:
         """Uniform durations; heavy tasks to agent 0."""
         size = n * self.items
         tasks = [{"id": i, "dur": rng.randint(1, 10) if i % 10 else rng.randint(50, 100)} for i in range(size)]

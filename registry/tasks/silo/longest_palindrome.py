@@ -33,7 +33,7 @@ class LongestPalindrome(ShardedTask):
     )
     form = INTEGER
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[str], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[str], Facts]:
         """Lower-case letters with one planted palindrome, cut to the length of the text."""
         k, hardened = self.items, self.domain == "hardened"
         size = min(rng.randint(5, 15) if hardened else 7, n * k)

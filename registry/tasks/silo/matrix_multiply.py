@@ -32,7 +32,7 @@ class MatrixMultiply(ShardedTask):
     form = ROWS
     credit = "cells"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[dict[str, list[list[int]]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[dict[str, list[list[int]]]], Facts]:
         """Uniform integers."""
         dim = n * self.items
 

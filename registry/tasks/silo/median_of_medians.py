@@ -32,7 +32,7 @@ class MedianOfMedians(ShardedTask):
     form = INTEGER
     credit = "exact"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Uniform integers."""
         return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {}
 

@@ -33,7 +33,7 @@ class MergeNeighbors(ShardedTask):
     form = INTEGERS
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Uniform integers, sorted, in consecutive shards."""
         size, bound = n * self.items, 50 if self.domain == "paper" else 10 * n
         ordered = sorted(rng.randint(1, bound) for _ in range(size))

@@ -30,7 +30,7 @@ class MovingAverage(ShardedTask):
     digits = 2
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Integers from 1 to 100."""
         return [[rng.randint(1, 100) for _ in range(self.items)] for _ in range(n)], {}
 

@@ -41,7 +41,7 @@ class PagerankStep(ShardedTask):
     digits = 6
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[list[int]]], Facts]:
         """Uniform pairs, every edge once."""
         return edge_shards(rng, n, self.items, 8 * n, "directed"), {"nodes": 8 * n, "damping": _DAMPING}
 

@@ -29,7 +29,7 @@ class PatternSearch(ShardedTask):
     )
     form = INTEGER
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[str], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[str], Facts]:
         """Uniform letters of A, B, C, D, X, Y and Z."""
         return ["".join(rng.choices("ABCDXYZ", k=self.items)) for _ in range(n)], {}
 

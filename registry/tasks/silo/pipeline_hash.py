@@ -37,7 +37,7 @@ class PipelineHash(ShardedTask):
     segments = True
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
         """Random texts."""
         return [["".join(rng.choices(_CHARACTERS, k=rng.randint(12, 40))) for _ in range(self.items)]
                 for _ in range(n)], {}  # fmt: skip
@@ -53,6 +53,6 @@ class PipelineHash(ShardedTask):
                 hashes[-1].append(previous)
         return hashes
 
-    def needs(self, agent: int, shards: Sequence[Sequence[str]], public: Facts) -> Sequence[int]:
+    def needed_agents(self, agent: int, shards: Sequence[Sequence[str]], public: Facts) -> Sequence[int]:
         """The agent's own shard and those before it."""
         return [(2 << agent) - 1]

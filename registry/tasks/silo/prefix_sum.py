@@ -29,7 +29,7 @@ class PrefixSum(ShardedTask):
     segments = True
     credit = "entries"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Integers from 1 to 50."""
         return [[rng.randint(1, 50) for _ in range(self.items)] for _ in range(n)], {}
 
@@ -41,6 +41,6 @@ class PrefixSum(ShardedTask):
             before += sum(shard)
         return sums
 
-    def needs(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
+    def needed_agents(self, agent: int, shards: Sequence[Sequence[int]], public: Facts) -> Sequence[int]:
         """The agent's own shard and those before it."""
         return [(2 << agent) - 1]

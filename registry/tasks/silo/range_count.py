@@ -27,7 +27,7 @@ class RangeCount(ShardedTask):
     form = INTEGER
     credit = "number"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Integers from 0 to 1,000; the bounds are 100 and 500."""
         return [[rng.randint(0, 1000) for _ in range(self.items)] for _ in range(n)], {"low": 100, "high": 500}
 

@@ -27,7 +27,7 @@ class SetUnionSize(ShardedTask):
     form = INTEGER
     credit = "number"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """L draws from 0 to ⌊L/2⌋ − 1, L = n · items (a single draw is 0)."""
         size = max(1, n * self.items // 2)
         return [[rng.randrange(size) for _ in range(self.items)] for _ in range(n)], {}

@@ -27,7 +27,7 @@ class TopKSelection(ShardedTask):
     )
     form = INTEGERS
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """Integers from 1 to 1,000."""
         return [[rng.randint(1, 1000) for _ in range(self.items)] for _ in range(n)], {"top": 10}
 

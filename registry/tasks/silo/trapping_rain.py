@@ -32,7 +32,7 @@ class TrappingRain(ShardedTask):
     )
     form = INTEGER
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[int]], Facts]:
         """A peak with probability 1/3, else a low column."""
         heights = [rng.randint(6, 10) if rng.random() < 1 / 3 else rng.randint(0, 5) for _ in range(n * self.items)]
         return [heights[i : i + self.items] for i in range(0, len(heights), self.items)], {}

@@ -33,7 +33,7 @@ class WordFrequency(ShardedTask):
     form = INTEGER
     credit = "number"
 
-    def draw(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
+    def draw_input(self, rng: random.Random, n: int) -> tuple[list[list[str]], Facts]:
         """Uniform words of seven; in the paper's domain every tenth word of a shard is an apple."""
         paper = self.domain == "paper"
         fruits = FRUITS[:7] if paper else rng.sample(FRUITS, 7)
