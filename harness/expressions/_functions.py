@@ -355,7 +355,7 @@ def group(steps: Supply, values: Any, key: Any) -> dict[Any, list[Any]]:
 @_function
 def keys(steps: Supply, mapping: Mapping[Any, Any]) -> list[Any]:
     """The keys of a mapping."""
-    return list(_items(steps, mapping.keys() if isinstance(mapping, Mapping) else _no_mapping(mapping)))
+    return list(_items(steps, mapping if isinstance(mapping, Mapping) else _no_mapping(mapping)))
 
 
 @_function
@@ -368,6 +368,19 @@ def values(steps: Supply, mapping: Mapping[Any, Any]) -> list[Any]:
 def items(steps: Supply, mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     """Pairs of key and value of a mapping."""
     return [(key, mapping[key]) for key in keys(steps, mapping)]
+
+
+@_function
+def put(steps: Supply, values: Any, key: Any, value: Any) -> Any:
+    """The same mapping, or list, with another entry at a key, or position."""
+    take(steps, len(values))
+    if isinstance(values, Mapping):
+        return {**values, key: value}
+    if not isinstance(values, (list, tuple)):
+        raise UnfitValueError(f"it takes a mapping or a list, not {values!r:.40}")
+    many = list(values)
+    many[key] = value
+    return many
 
 
 @_function
