@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -17,6 +18,7 @@ class Calls(Metric):
             failed or never ran.
     """
 
+    bounds = (0, math.inf)
     over: Literal["episode", "run"] = "episode"
 
     def measure(self, episode: Episode) -> float | None:

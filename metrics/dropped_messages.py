@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from harness.api import Episode, Metric, plugin
 
 from ._numbers import fact_of_all
@@ -9,6 +11,7 @@ from ._numbers import fact_of_all
 class DroppedMessages(Metric):
     """Messages in the episode's replies that were not sent: a later one replaced them, or the receiver is unknown."""
 
+    bounds = (0, math.inf)
     needs = ("dropped",)
 
     def measure(self, episode: Episode) -> float | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from harness.api import Episode, Metric, plugin
@@ -17,6 +18,7 @@ class Latency(Metric):
         unit: "seconds" or "milliseconds".
     """
 
+    bounds = (0, math.inf)
     kind: Literal["mean", "total"] = "mean"
     unit: Literal["seconds", "milliseconds"] = "seconds"
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from harness.api import Episode, Metric, plugin
 
 from ._numbers import fact_of_all
@@ -9,6 +11,7 @@ from ._numbers import fact_of_all
 class Messages(Metric):
     """Messages sent per episode, as the protocol counts them."""
 
+    bounds = (0, math.inf)
     needs = ("messages",)
 
     def measure(self, episode: Episode) -> float | None:

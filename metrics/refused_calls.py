@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from harness.api import Episode, Metric, plugin
 
 from ._numbers import fact_of_all
@@ -9,6 +11,7 @@ from ._numbers import fact_of_all
 class RefusedCalls(Metric):
     """Calls per episode that the environment answered with an error: unknown, malformed, too many, or not allowed."""
 
+    bounds = (0, math.inf)
     needs = ("refused",)
 
     def measure(self, episode: Episode) -> float | None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from harness.api import Episode, Metric, plugin
 
 from ._numbers import fact
@@ -9,6 +11,7 @@ from ._numbers import fact
 class Timesteps(Metric):
     """Timesteps per episode, as the protocol counts them. In sequential order every action is one."""
 
+    bounds = (0, math.inf)
     needs = ("timesteps",)
 
     def measure(self, episode: Episode) -> float | None:

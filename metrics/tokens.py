@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -20,6 +21,7 @@ class Tokens(Metric):
             out episodes that failed, never ran or have no count.
     """
 
+    bounds = (0, math.inf)
     kind: Literal["input", "output", "total", "reasoning", "cached"] = "total"
     over: Literal["episode", "run"] = "episode"
 

@@ -386,7 +386,8 @@ def most_different(a: Side, b: Side, pairs: Pairs, headline: HeadlineSpec) -> Ta
         for x, y, *numbers in found[:MOST]
     ]
     notes = [f"{len(found)} of {len(both)} pairs differ in {headline.table.title}; these differ most."]
-    notes += [f"Look at them: `harness view {side.folder}` ({letter})." for letter, side in (("A", a), ("B", b))]
+    folders = {"A": a.folder, "B": b.folder} if a.folder != b.folder else {"A and B": a.folder}
+    notes += [f"Look at them: `harness view {folder}` ({sides})." for sides, folder in folders.items()]
     return Table(
         title="Cases that differ most",
         row_labels=("a",) if one_id else ("a", "b"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import warnings
 from pathlib import Path
 from xml.etree import ElementTree
@@ -99,6 +100,21 @@ def test_what_is_lacking_is_said_in_a_line(
     assert code == 2
     assert error in err and hint in err and "Traceback" not in err
     assert not (tmp_path / "f.svg").exists()
+
+
+def test_a_damaged_journal_is_shown_with_its_line(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(runs / "small", folder)
+    journal = folder / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"k"', b'"K"', 1)
+    journal.write_bytes(b"".join(lines))
+    code, _, err = invoke(capsys, "plot", str(folder), "--kind", "failures", "-o", str(tmp_path / "f.svg"))
+    assert code != 0
+    assert f"error: {journal}:3:1: the line is not as it was written" in err
+    assert "The kinds that have data" not in err
 
 
 def test_a_figure_has_a_form_and_a_place(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

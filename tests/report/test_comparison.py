@@ -57,6 +57,8 @@ def test_two_players_of_the_same_cases(runs: Path, capsys: Capsys) -> None:
     assert headline.split()[3:5] == ["0.500", "1.000"] and headline.split()[-1] == "6"
     assert "6 of 6 pairs differ in Success rate; these differ most." in out
     assert f"Look at them: `harness view {runs / 'oracle'}` (B)." in out
+    counts = next(line for line in out.splitlines() if line.startswith("parse failures"))
+    assert counts.split()[2:] == ["0.000", "0.000", "0.000", "–", "–", "–", "6"]  # no share of 0: it has no interval
     assert "protocol=P2P,agents=2,problem=prefix_sum/II-11-n2-0/0" in out
 
 

@@ -45,7 +45,7 @@ def chart(kind: str, material: Material, choice: ChartOptions) -> Chart:
     try:
         return KINDS[kind](material.only(choice.condition), choice)
     except DataError as error:
-        if choice != ChartOptions():
+        if error.place or choice != ChartOptions():
             raise
         possible = ", ".join(other for other in KINDS if other != kind and _possible(other, material))
         hint = f"{error.hint} " if error.hint else ""
