@@ -18,6 +18,9 @@ _ENTRY = 10
 """Characters that an entry of a list counts for."""
 
 
+_FLAT = frozenset({str, int, float, bool, type(None)})
+
+
 class LimitError(Exception):
     """Something takes more steps, time or space than it may."""
 
@@ -59,6 +62,12 @@ def weight(value: Any, most: int) -> int:
     """
     if isinstance(value, (str, bytes)):
         return len(value)
+    parts: tuple[Iterable[Any], ...] = (value.keys(), value.values()) if type(value) is dict else (value,)
+    if type(value) in (dict, list, tuple) and all(map(_FLAT.issuperset, (map(type, part) for part in parts))):
+        total = _ENTRY * (1 + len(value) * len(parts))
+        total += sum(len(one) for part in parts for one in part if type(one) is str)
+        room(total, most)
+        return total
     total, waiting = 0, [value]
     while waiting:
         one = waiting.pop()

@@ -163,11 +163,16 @@ class _Guard(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        node.left, *node.comparators = [self.sized(operand) for operand in (node.left, *node.comparators)]
+        last = isinstance(node.ops[-1], (ast.In, ast.NotIn))
+        node.left, *node.comparators = [self.sized(operand) for operand in (node.left, *node.comparators[:-1])] + [
+            self.sized(node.comparators[-1], "_searched" if last else "_sized")
+        ]
         return node
 
-    def sized(self, operand: ast.expr) -> ast.expr:
-        return operand if isinstance(operand, ast.Constant) else self.guard("_sized", operand, operand)
+    def sized(self, operand: ast.expr, guard: str = "_sized") -> ast.expr:
+        if isinstance(operand, ast.Constant) or _has_scalars(operand):
+            return operand
+        return self.guard(guard, operand, operand)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -215,6 +220,11 @@ class _Guard(ast.NodeTransformer):
         return node  # type: ignore[no-any-return]
 
     visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = repeated  # noqa: N815
+
+
+def _has_scalars(operand: ast.expr) -> bool:
+    """Whether an operand is a list of a few words or numbers: `x in ['a', 'b']`."""
+    return isinstance(operand, (ast.List, ast.Set)) and all(isinstance(one, ast.Constant) for one in operand.elts)
 
 
 def _price(node: ast.AST) -> int:

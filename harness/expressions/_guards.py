@@ -16,7 +16,9 @@ MAX_DEPTH: Final = 40
 _LARGE: Final = 2**MAX_BITS
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
 _SCALAR: Final = _PLAIN | {str}
+_HASHED: Final = frozenset({dict, set, frozenset})
 _SIZED: Final = (str, list, tuple, dict, set, frozenset)
+_MEASURED: Final = (list, tuple, set, frozenset, Mapping)
 
 
 class UnfitValueError(Exception):
@@ -79,9 +81,14 @@ def _sized(steps: Supply, value: Any) -> Any:
     if type(value) is str:
         if len(value) > 100:
             take(steps, len(value) // 16)
-    elif isinstance(value, (list, tuple, Mapping, set, frozenset)):
+    elif isinstance(value, _MEASURED):
         take(steps, 1 + weight(value, MAX_SIZE) // 16)
     return value
+
+
+def _searched(steps: Supply, value: Any) -> Any:
+    """What stands behind `in`: a mapping or a set finds an entry at once."""
+    return value if type(value) in _HASHED else _sized(steps, value)
 
 
 def _tuple(steps: Supply, *entries: Any) -> tuple[Any, ...]:
@@ -103,7 +110,7 @@ def _slice(steps: Supply, value: Any, start: Any, end: Any, step: Any) -> Any:
 
 
 def _field(steps: Supply, value: Any, name: str) -> Any:
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise UnfitValueError(f"no value has the field {name!r} here: it is {_kind(value)}")
     return value[name]
 
@@ -147,7 +154,9 @@ def whole(value: Any, depth: int = 0) -> Any:
         return value
     if depth > MAX_DEPTH:
         raise LimitError(f"a value of lists in lists, more than {MAX_DEPTH} deep")
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
+        if _SCALAR.issuperset(map(type, value.values())):
+            return dict(value)
         return {key: whole(one, depth + 1) for key, one in value.items()}
     if isinstance(value, (set, frozenset)):
         value = ordered(value)
@@ -157,5 +166,6 @@ def whole(value: Any, depth: int = 0) -> Any:
 
 
 GUARDS: Final = {
-    guard.__name__: guard for guard in (_add, _sub, _mult, _pow, _mod, _sized, _tuple, _tick, _slice, _field, _counted)
+    guard.__name__: guard
+    for guard in (_add, _sub, _mult, _pow, _mod, _sized, _searched, _tuple, _tick, _slice, _field, _counted)
 }
