@@ -181,6 +181,7 @@ class _Viewer:
 
     def _recording(self, run: FoundRun, request: Request) -> tuple[Recording, dict[str, Any]]:
         """(where the episode stands that is asked for, entries to add to its transcript)."""
+        start = run.standing()[2].get("start")  # before the rest: a page with an old start asks again
         name = request.query_params.get("episode", "")
         there = run.index().episode(name, _query(request))
         if there is None:
@@ -189,7 +190,7 @@ class _Viewer:
         stamp = f"{_stamp(run)} {self._reader.project_state()}"
         recording = Recording(run.folder, stamp, name, there.journals, there.places, there.ending, scores)
         more = {key: there.row[key] for key in ("limited", "calls", "input_tokens", "output_tokens", "latency")}
-        more |= {"result": there.row["outcome"], "words": run.words()}
+        more |= {"result": there.row["outcome"], "words": run.words(), "start": start}
         return recording, {**more, "previous": there.previous, "next": there.next}
 
     def _play(self, run: FoundRun, job: str, recording: Recording, *more: Any) -> Any:

@@ -120,7 +120,7 @@ class Console:
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
 
     def _said(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
+        if kind in ("error", "warning") and "status of 503" not in text:  # a journal is being read: the page asks again
             self.complaints.append(f"{kind}: {text}")
 
     def forget(self, matches: Callable[[str], bool]) -> None:

@@ -108,3 +108,5 @@ def test_pages_notice_that_a_run_starts_again(page: Page, browser: Browser, url:
         expect(page.locator("h1")).to_contain_text("finished")
     expect(other.locator(".message.assistant").first).to_contain_text("The answer is 8")
     expect(other.locator("output")).to_have_text("round 2 of 3")
+    # Between its old files and its new ones a run cannot be read: the page asks again.
+    page.console.forget(lambda text: "status of 400" in text)  # type: ignore[attr-defined]

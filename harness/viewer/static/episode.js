@@ -40,7 +40,8 @@ export async function episodePage(main, { run, query, signal }) {
     }
   };
   const stop = watch(run, null, (news, again) => {
-    if (again || !page.data.finished) refresh(again);
+    const other = again || news.start !== page.data.start; // it may have started again before the first look
+    if (other || !page.data.finished) refresh(other);
   });
   return {
     leave: () => {
