@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from harness.api import Case, Facts, OpenChannel, Outcome, Task, derive_seed
+from harness.api import Action, Case, Facts, OpenChannel, Outcome, Task, derive_seed
 from harness.errors import DataError
 
 from ._names import NAMES
@@ -202,14 +202,14 @@ def disconnected(what: str, pieces: Iterable[Collection[str]]) -> str:
 class NetworkTask(Task):
     """A task whose agents talk to their neighbors in a network only.
 
-    Class attributes:
+    What every task says, as constants of the class or as parameters:
         problem: the problem's name, in a word.
         is_global: whether every agent must be able to know of every other; then networks must be connected.
         agent_names: the names from which agents' names are drawn; `parsing: reference` of messages accepts all of them.
     """
 
-    problem: ClassVar[str]
-    is_global: ClassVar[bool] = False
+    problem: str
+    is_global: bool = False
     agent_names: ClassVar[tuple[str, ...]] = NAMES
 
     @abstractmethod
@@ -258,6 +258,13 @@ class NetworkTask(Task):
         neighbors = list(topology_of(case)[agent])
         return {"problem": self.problem, "n": len(case.agents), "name": agent, "neighbors": neighbors}
 
+    def conflicts(self, case: Case, outcome: Outcome) -> Collection[tuple[str, ...]] | None:
+        """Return which answers break a rule, for views: agents as (agent,), and pairs of agents.
+
+        None, the default: views know the rules of AgentsNet's problems, and no others.
+        """
+        return None
+
 
 def topology_of(case: Case) -> Adjacency:
     """The network of a `NetworkTask`'s case. Raises `ValueError` for a case without one."""
@@ -276,16 +283,16 @@ class Honest:
     Attributes:
         agents: the scored agents.
         edges: each edge between scored agents once.
-        answers: scored agent → its answer if the reply's form allows it, else None.
+        answers: scored agent → its answer if the reply's form allows it, else None. AgentsNet's are texts.
     """
 
     agents: tuple[str, ...]
     edges: tuple[tuple[str, str], ...]
-    answers: Mapping[str, str | None]
+    answers: Mapping[str, Action]
 
     @property
     def all_valid(self) -> bool:
-        """Whether every agent gave one of the options."""
+        """Whether every agent gave an answer that the reply's form allows."""
         return None not in self.answers.values()
 
     def neighbors(self) -> dict[str, list[str]]:
@@ -306,10 +313,10 @@ def honest(task: Task, case: Case, outcome: Outcome) -> Honest:
     return Honest(agents, once, {agent: valid(task, case, outcome, agent) for agent in agents})
 
 
-def valid(task: Task, case: Case, outcome: Outcome, agent: str) -> str | None:
-    """Return the agent's answer if it is one of its options, else None."""
+def valid(task: Task, case: Case, outcome: Outcome, agent: str) -> Action:
+    """Return the agent's answer if the reply's form allows it, else None."""
     answer = outcome.answers.get(agent)
-    return answer if isinstance(answer, str) and answer in (task.reply(case, agent).options or ()) else None
+    return answer if answer is not None and task.reply(case, agent).allows(answer) else None
 
 
 class NeighborChannel(OpenChannel):

@@ -1,0 +1,275 @@
+"""Answers as a spec declares them: the form of reply, its words for prompts, and the value that expressions read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from harness.api import Action, Parsed, Range, Reply
+from harness.errors import PluginError
+from harness.expressions import Compiled, Expression, ExpressionError, Names, compiled
+from harness.replies import Answer, AnswerForm, Choice, FreeText, Number
+from harness.replies.wrapped import WrappedReply
+
+FINAL_ANSWER = "### Final Answer ###"
+MOST_OPTIONS = 1_000
+"""Whole numbers that are listed as options, so that random policies can draw one."""
+MOST_CHARACTERS = 2_000
+"""Of an answer in free text or JSON: expressions go through it."""
+_TYPES = ("array", "object", "string", "boolean", "integer", "number")
+_FORMS = ("choice", "integer", "number", "text", "json")
+
+
+class Bounds(TypedDict):
+    """The smallest and the largest number allowed: numbers, or expressions over what the agent knows."""
+
+    min: NotRequired[Expression]
+    max: NotRequired[Expression]
+
+
+class TextAnswer(TypedDict):
+    """A text behind the marker."""
+
+    max_chars: NotRequired[Annotated[int, Range(ge=1, le=MOST_CHARACTERS)]]
+
+
+class AnswerEntry(TypedDict, total=False):
+    """The form of an answer: one of choice, integer, number, text and json."""
+
+    choice: Annotated[
+        Annotated[list[str | int | float | bool], "options"] | Expression,
+        "one of these options: a list, or an expression that gives one, such as neighbors[agent] + ['None']",
+    ]
+    integer: Annotated[Bounds, "a whole number"]
+    number: Annotated[Bounds, "a number"]
+    text: Annotated[TextAnswer, "a text"]
+    json: Annotated[dict[str, Any], "a JSON value: a JSON Schema of type, items, additionalProperties and enum"]
+    marker: Annotated[str, "what announces the answer in a reply"]
+    words: Annotated[str, "how to write the answer, for prompts"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedNumber(Reply):
+    """A number behind a marker, or in a reply without it.
+
+    Attributes:
+        marker: what announces it, in any case; the last one counts.
+        low, high: the bounds, both included; None for none.
+        whole: whether it must be a whole number.
+    """
+
+    marker: str
+    low: float | None
+    high: float | None
+    whole: bool
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """The whole numbers within the bounds, unless they are many."""
+        if not self.whole or self.low is None or self.high is None or self.high - self.low >= MOST_OPTIONS:
+            return None
+        return tuple(range(int(self.low), int(self.high) + 1))
+
+    def allows(self, action: Action) -> bool:
+        """Whether it is a number of the right kind within the bounds."""
+        if isinstance(action, bool) or not isinstance(action, int if self.whole else (int, float)):
+            return False
+        return (self.low is None or action >= self.low) and (self.high is None or action <= self.high)
+
+    def parse(self, text: str) -> Parsed:
+        """The number that `text` states."""
+        parsed = Number().parse(_behind(self.marker, text))
+        if parsed.error is None and not self.allows(parsed.action):
+            return Parsed(error=f"the answer must be {self.words}; {parsed.action} is not")
+        return parsed if parsed.error is None else Parsed(error=f"no number was found behind {self.marker!r}")
+
+    @property
+    def words(self) -> str:
+        """The form in words."""
+        kind = "a whole number" if self.whole else "a number"
+        if self.low is not None and self.high is not None:
+            return f"{kind} from {self.low} to {self.high}"
+        bound = f" of at least {self.low}" if self.low is not None else ""
+        return kind + (f" of at most {self.high}" if self.high is not None else bound)
+
+    def constraint(self) -> Mapping[str, Any]:
+        """The marker and a number."""
+        if self.options is not None:
+            return {"choice": [f"{self.marker} {option}" for option in self.options]}
+        digits = "-?[0-9]{1,15}" if self.whole else r"-?[0-9]{1,15}(\.[0-9]{1,12})?"
+        return {"regex": f"{re.escape(self.marker)} {digits}"}
+
+
+@dataclass(frozen=True, slots=True)
+class ShortReply(WrappedReply):
+    """A form whose answers are not long.
+
+    Attributes:
+        most: the most characters of an answer, as JSON.
+    """
+
+    most: int = MOST_CHARACTERS
+
+    def allows(self, action: Action) -> bool:
+        """Whether the form allows it, and it is short."""
+        fits = not isinstance(self.inner, Answer) or self.inner.form.fits(action)
+        fits = fits and (not isinstance(self.inner, FreeText) or isinstance(action, str))
+        return fits and action is not None and len(json.dumps(action)) <= self.most + 2
+
+    def parse(self, text: str) -> Parsed:
+        """What the form reads, unless it is long."""
+        parsed = self.inner.parse(text)
+        if parsed.error is None and not self.allows(parsed.action):
+            return Parsed(error=f"the answer is too long; at most {self.most:,} characters are read")
+        return parsed
+
+
+class AnswerRule:
+    """What `answer:` declares.
+
+    Args:
+        entry: the declaration.
+        known: the names that its expressions may use, besides the argument `agent`.
+
+    Raises:
+        PluginError, ExpressionError: if it is wrong.
+    """
+
+    def __init__(self, entry: AnswerEntry, known: Sequence[str]) -> None:
+        forms = [form for form in _FORMS if form in entry]
+        if len(forms) != 1:
+            what = f"answer has {' and '.join(forms)}; give one" if forms else "answer has no form"
+            raise PluginError(what, hint=f"It takes one of {', '.join(_FORMS)}.", at=("answer",))
+        self.form = forms[0]
+        self.marker = entry.get("marker", FINAL_ANSWER)
+        if not self.marker.strip():
+            raise PluginError("the marker is empty", at=("answer", "marker"))
+        self._words = entry.get("words")
+        self._bounds: dict[str, Compiled] = {}
+        self._choice: Compiled | None = None
+        self._facts: Mapping[str, Any] = {}
+        if self.form == "choice":
+            choice: Any = entry["choice"]
+            if isinstance(choice, list):
+                self._facts = _options(choice)
+            else:
+                self._choice = compiled(choice, known, ("agent",))
+        elif self.form in ("integer", "number"):
+            bounds: Any = entry[self.form]  # type: ignore[literal-required]
+            self._bounds = {key: compiled(text, known, ("agent",)) for key, text in bounds.items()}
+        elif self.form == "text":
+            self._most = entry["text"].get("max_chars", MOST_CHARACTERS)
+        else:
+            self._json = entry["json"]
+            _check_schema(self._json, ("answer", "json"))
+            if self._words is None:
+                raise PluginError("a JSON answer needs `words:`, which tell agents its form", at=("answer",))
+
+    @property
+    def free(self) -> bool:
+        """Whether agents may answer what expressions cannot foresee."""
+        return self.form in ("text", "json")
+
+    def on(self, values: Names) -> Callable[[str], Mapping[str, Any]]:
+        """Return a function: agent → what decides its form, as facts of the case. It raises `PluginError`."""
+        if self._choice is not None:
+            options, text, seen = self._choice.on(values), self._choice.text, dict[Any, Mapping[str, Any]]()
+
+            def choice(agent: str) -> Mapping[str, Any]:
+                made = options(agent)
+                if not isinstance(made, list) or not made:
+                    raise _unfit(text, f"the options of {agent} must be a list that is not empty, found {made!r:.80}")
+                key = tuple(map(repr, made))
+                if key not in seen:  # mostly the same ones for all agents
+                    seen[key] = _options(made)
+                return seen[key]
+
+            return choice
+        bounds = {key: (one.on(values), one.text) for key, one in self._bounds.items()}
+
+        def bounded(agent: str) -> dict[str, Any]:
+            return {key: _number(bound(agent), text, self.form) for key, (bound, text) in bounds.items()}
+
+        return bounded
+
+    def reply(self, facts: Mapping[str, Any]) -> Reply:
+        """The form of reply for the facts that `on` gave."""
+        if self.form == "choice":
+            return _choice_of(tuple((facts or self._facts)["options"]), self.marker)
+        if self.form in ("integer", "number"):
+            return BoundedNumber(self.marker, facts.get("min"), facts.get("max"), self.form == "integer")
+        if self.form == "text":
+            return ShortReply(FreeText(self.marker), self._most)
+        return ShortReply(Answer(AnswerForm(str(self._words), self._json), self.marker))
+
+    def words(self, reply: Reply) -> str:
+        """How to write the answer, for prompts."""
+        if self._words is not None:
+            return self._words
+        if isinstance(reply, BoundedNumber):
+            return reply.words
+        return "one of these: " + ", ".join(map(str, reply.options)) if reply.options else "a short text"
+
+    def value(self, facts: Mapping[str, Any], action: Action) -> Any:
+        """What expressions read: the option as the spec has it, not as text."""
+        facts = facts or self._facts
+        if "values" not in facts or action is None:
+            return action
+        return _values(tuple(facts["options"]), tuple(facts["values"]))[action]
+
+
+@lru_cache(maxsize=4096)
+def _choice_of(options: tuple[str, ...], marker: str) -> Choice:
+    return Choice(options, marker)
+
+
+@lru_cache(maxsize=4096)
+def _values(options: tuple[str, ...], values: tuple[Any, ...]) -> Mapping[str, Any]:
+    return dict(zip(options, values, strict=True))
+
+
+def _options(options: Sequence[Any]) -> Mapping[str, Any]:
+    """Options as texts, in which agents write them, and their values where these are others."""
+    at = ("answer", "choice")
+    for i, option in enumerate(options):
+        if isinstance(option, bool):
+            word = "Yes" if option else "No"
+            hint = f"YAML takes {word} without quotes for a truth value: write '{word}'."
+            raise PluginError(f"option {i + 1} is the truth value {str(option).lower()}", hint=hint, at=at)
+        if not isinstance(option, (str, int, float)) or not str(option).strip():
+            raise PluginError(f"an option is a text or a number, found {option!r:.80}", at=at)
+    texts = [str(option) for option in options]
+    if not texts or len(set(texts)) < len(texts):
+        raise PluginError("there are no options" if not texts else "two options look the same", at=at)
+    return {"options": tuple(texts), **({} if texts == [*options] else {"values": tuple(options)})}
+
+
+def _check_schema(schema: Any, at: tuple[str, ...]) -> None:
+    if not isinstance(schema, dict) or ("enum" not in schema and schema.get("type") not in _TYPES):
+        raise PluginError(f"a JSON form has `enum:`, or `type:` one of {', '.join(_TYPES)}", at=at)
+    for key in schema:
+        if key not in ("type", "items", "additionalProperties", "enum"):
+            raise PluginError(f"{key!r} is no key of JSON forms: type, items, additionalProperties, enum", at=at)
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            _check_schema(schema[key], (*at, key))
+
+
+def _number(value: Any, text: str, form: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int if form == "integer" else (int, float)):
+        kind = "a whole number" if form == "integer" else "a number"
+        raise _unfit(text, f"a bound must be {kind}, found {value!r:.60}")
+    return value
+
+
+def _unfit(text: str, what: str) -> ExpressionError:
+    return ExpressionError(what, place=text.place if isinstance(text, Expression) else None)
+
+
+def _behind(marker: str, text: str) -> str:
+    markers = list(re.finditer(re.escape(marker), text, re.IGNORECASE))
+    return text[markers[-1].end() :] if markers else text
