@@ -62,6 +62,7 @@ def mistake(text: str, values: dict[str, Any] = VALUES) -> str:
         ("get({'a': 1}, 'b', 0) + get([1], 5, 2)", 2),
         ("\n  1\n  + 2\n", 3),
         ("merge({'a': 1}, {'a': 2})", {"a": 2}),
+        ("keys({'a': 1, 'b': 2}) + values({'a': 1}) + items({'b': 2})", ["a", "b", 1, ["b", 2]]),
         ("join('-', sorted(split('b a')))", "a-b"),
         ("chunks([1, 2, 3], 2) + windows('abc', 2)", [[1, 2], [3], "ab", "bc"]),
         ("len(pairs(xs))", 4950),
