@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
@@ -57,9 +58,9 @@ class DeclaredNetwork(NetworkTask):
     """A problem on networks, declared in YAML: what agents know, what they are asked, what must hold.
 
     Expressions know the network: `agents`, `edges` (pairs of neighbors, each once), `neighbors[a]`, `degree[a]` and `n`
-    (the number of agents), and every fact: one of `shared` by its name, one of `known` as fact[a]. In constraints,
+    (the number of agents), and every fact: one of `known` as fact[a], the others by their name. In constraints,
     `answer[a]` is the answer of an agent, None if there is none that the form allows; there the network is that of the
-    scored agents, while `answer` has the byzantine ones too.
+    scored agents, while facts and `answer` have the byzantine ones too.
 
     Grades: `solved` (1 if all agents have answers and all constraints hold, else 0), `score`, `answered` (the share of
     agents with an answer), for every constraint, soft ones included, the share that holds (none where nothing counts),
@@ -83,8 +84,9 @@ class DeclaredNetwork(NetworkTask):
             connected, and another network in several parts is refused.
         budget: the rounds of messages under `rounds: paper`, an expression over `n`, `max_degree`, `diameter` and
             shared facts.
-        shared: name → a fact for all agents: an expression over the network and earlier facts; may draw.
+        shared: name → a fact for all agents: an expression over the network and other facts; may draw.
         known: name → a fact that each agent has of its own, an expression over `agent` as well; may draw.
+        hidden: name → a fact that no agent has, such as the right answer, for constraints; may draw.
         optimum: what a named algorithm of networkx finds, to compare solved cases with: `gap` is (value - best) / best.
     """
 
@@ -102,6 +104,7 @@ class DeclaredNetwork(NetworkTask):
     budget: Expression = Expression("2 * diameter + 1")
     shared: dict[str, Expression] = field(default_factory=dict)
     known: dict[str, Expression] = field(default_factory=dict)
+    hidden: dict[str, Expression] = field(default_factory=dict)
     optimum: Optimum | None = None
 
     def __post_init__(self) -> None:
@@ -110,9 +113,9 @@ class DeclaredNetwork(NetworkTask):
             raise PluginError(f"problem is {self.problem!r:.80}", hint=hint, at=("problem",))
         self._source = Source(self.graphs, self.size, self.connected)
         self._check_names()
-        self._facts = dict(self._compiled_facts())
-        known = (*NETWORK, *self.shared, *self.known)
-        self._answers = AnswerRule(self.answer, known)
+        self._facts = self._compiled_facts()
+        self._answers = AnswerRule(self.answer, (*NETWORK, *self.shared, *self.known))
+        known = (*NETWORK, *self._facts)
         self._rules = {
             name: Rule.of(name, entry, (*known, "answer"), self._answers.free, (key, name))
             for key in ("constraints", "soft")
@@ -142,7 +145,7 @@ class DeclaredNetwork(NetworkTask):
 
     def _check_names(self) -> None:
         seen: dict[str, str] = {}
-        for key in ("shared", "known", "constraints", "soft"):
+        for key in ("shared", "known", "hidden", "constraints", "soft"):
             for name in getattr(self, key):
                 if name in TAKEN or name in seen:
                     what = f"is the name of one of {seen[name]} already" if name in seen else "has a meaning of its own"
@@ -155,18 +158,26 @@ class DeclaredNetwork(NetworkTask):
         if not self.constraints and not self.soft:
             raise PluginError("there are no constraints, and nothing soft to score", at=("constraints",))
 
-    def _compiled_facts(self) -> Iterator[tuple[str, Compiled]]:
-        before = [*NETWORK]
-        for facts, arguments in ((self.shared, ()), (self.known, ("agent",))):
-            for name, text in facts.items():
-                yield name, compiled(text, before, arguments, RANDOM)
-                before.append(name)
+    def _compiled_facts(self) -> dict[str, Compiled]:
+        """The facts, each after those that it needs."""
+        texts = {**self.shared, **self.known, **self.hidden}
+        facts = {
+            name: compiled(text, (*NETWORK, *texts), ("agent",) if name in self.known else (), RANDOM)
+            for name, text in texts.items()
+        }
+        needed = {name: sorted(fact.uses & facts.keys()) for name, fact in facts.items()}
+        try:
+            return {name: facts[name] for name in TopologicalSorter(needed).static_order()}
+        except CycleError as error:
+            circle = error.args[1]
+            key = next(key for key in ("shared", "known", "hidden") if circle[0] in getattr(self, key))
+            raise PluginError(f"facts need each other: {' ← '.join(circle)}", at=(key, circle[0])) from None
 
     # ----------------------------------------------------------------------------------------- cases
 
     def networks(self, seed: int) -> Iterable[Network]:
         """Yield the networks. Raises `DataError` for files, `PluginError` for parameters that do not fit together."""
-        drawn = any(_DRAWS.search(text) for text in (*self.shared.values(), *self.known.values()))
+        drawn = any(_DRAWS.search(fact.text) for fact in self._facts.values())
         return self._source.networks(self.samples if drawn or not self._source.fixed else 1, seed)
 
     def inputs(self, seed: int) -> tuple[str, ...]:
@@ -184,22 +195,22 @@ class DeclaredNetwork(NetworkTask):
         for name, fact in self._facts.items():
             rng = random.Random(derive_seed("network", self.problem, seed, network.id, name))
             value = fact.on({**names(values), **random_functions(rng)})
-            values[name] = value() if name in self.shared else {agent: value(agent) for agent in case.agents}
+            values[name] = {agent: value(agent) for agent in case.agents} if name in self.known else value()
         form = self._answers.on(names(values))
         shared = {name: values[name] for name in self.shared}
         private = {
             agent: {"known": {name: values[name][agent] for name in self.known}, "answer": form(agent)}
             for agent in case.agents
         }
-        best = None
+        target: dict[str, Any] = {name: values[name] for name in self.hidden}
         if self.optimum is not None:
             values["found"] = found(self.optimum["algorithm"], network.adjacency)
-            best = _finite(self._best.value(names(values)), self._best.text)
+            target["gap"] = _finite(self._best.value(names(values)), self._best.text)
         return replace(
             case,
             public={**case.public, "shared": shared},
             private=private,
-            target=best,
+            target=target or None,
             labels={"problem": self.problem, **case.labels},
         )
 
@@ -281,7 +292,8 @@ class DeclaredNetwork(NetworkTask):
             for agent in case.agents
         }
         meant = {agent: self._answers.value(case.private[agent]["answer"], one) for agent, one in answers.items()}
-        return names({**values, **case.public["shared"], **facts, "answer": meant})
+        hidden = {name: case.target[name] for name in self.hidden}
+        return names({**values, **case.public["shared"], **facts, **hidden, "answer": meant})
 
     def _scored(self, team: Honest, graded: Names, shares: Mapping[str, float | None]) -> float:
         if self._score is None:
@@ -300,7 +312,7 @@ class DeclaredNetwork(NetworkTask):
         """How far the answers are from what the algorithm found on the whole network, relative to it."""
         if case.unscored:
             return None
-        value, best = _finite(self._value.value(values), self._value.text), case.target
+        value, best = _finite(self._value.value(values), self._value.text), case.target["gap"]
         if best == 0:
             return 0.0 if value == 0 else None
         return float((value - best) / abs(best))
