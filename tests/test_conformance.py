@@ -83,6 +83,9 @@ NEEDED: dict[str, dict[str, Any]] = {
                 "question": "What is the sum?", "truth": "sum(data)"},
     **{name: {"data_files": str(ROOT / "tests" / "data" / f"{name}.jsonl")}
        for name in ("math", "gpqa", "finqa", "legalbench", "humaneval", "mmlu_pro")},
+    "network": {"problem": "toy", "goal": "Differ from your neighbors. Your mark: {{ mark }}.", "question": "Which?",
+                "answer": {"choice": "['None'] + neighbors[agent]"}, "known": {"mark": "randint(1, 9)"},
+                "constraints": {"differ": {"every": "edge", "holds": "answer[u] != answer[v]"}}},
     "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},
 }  # fmt: skip
 """Parameters without a default."""

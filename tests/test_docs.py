@@ -182,7 +182,10 @@ def test_every_recipe_is_validated_fitted_and_played(
 
 
 SAYS = "The answer is (A). #### 1"
-BASES = {"graph_of_agents.md": "arithmetic", "scaling.md": "agentsnet_quick", "specs.md": "agentsnet_quick"}
+BASES = {
+    "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "scaling.md": "agentsnet_quick",
+    "specs.md": "agentsnet_quick",
+}  # fmt: skip
 """What parts of specs are parts of, by page."""
 
 
