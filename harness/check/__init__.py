@@ -13,10 +13,12 @@ from .conformance import (
     drive,
     examine,
 )
+from .proof import Proof, prove
 from .views import check_view
 
 __all__ = [
     "Drive",
+    "Proof",
     "check_channel",
     "check_metric",
     "check_policy",
@@ -27,4 +29,5 @@ __all__ = [
     "check_world",
     "drive",
     "examine",
+    "prove",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness import check
 from harness.api import Action, Case, Turn
+from harness.authoring.declared import DeclaredTask
 from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
@@ -69,6 +70,9 @@ def _problems(
         return [str(error)], []
     problems = list(map(str, check.examine(plans[0])))
     plan = plans[0]
+    if not problems:
+        failed, lines = _proofs(plan)
+        problems, inputs = problems + failed, [*inputs, *lines]
     if not problems:  # where an example fails there are no labels to check against
         labels = _labels(plan)
         for i, table in enumerate(loaded.tables):
@@ -88,6 +92,24 @@ def _problems(
             wrong = check_headline(headline, labels, plan.metrics)
             problems += [str(SpecError(f"headline: {problem}", place=place)) for problem in wrong]
     return problems, inputs
+
+
+def _proofs(plan: Plan) -> tuple[list[str], list[str]]:
+    """What is wrong with tasks that the spec declares, and what their proofs say: (problems, lines)."""
+    problems, lines, seen = [], [], set()
+    for condition in plan.conditions:
+        if isinstance(condition.task, DeclaredTask) and (key := repr(condition.task)) not in seen:
+            seen.add(key)
+            proof = check.prove(condition, plan.spec.place("task"))
+            problems += proof.problems
+            lines += [f"{condition.id}: {line}" for line in proof.lines()] if not proof.problems else []
+        if len(seen) == MAX_PROOFS:
+            break
+    return problems, lines
+
+
+MAX_PROOFS = 4
+"""Tasks of a spec that `validate` proves: a matrix of sizes declares one task many times."""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,207 @@
+"""Proof of a task that a spec declares: its cases can be drawn, graded and played, and it gives nothing away.
+
+Expressions are the spec author's own code, and no test suite reads them. So `harness validate` draws cases with several
+seeds and tries them on answers of every kind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import statistics
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.api import Action, Case, Outcome, Task, Turn, derive_seed
+from harness.authoring.declared import DeclaredTask
+from harness.authoring.worlds import SteppedTask
+from harness.config.plan import Condition
+from harness.errors import Place, SpecError, UserError
+from harness.storage.plugin_errors import describe
+
+from .conformance import check_task, drive
+
+CASES = 20
+SECONDS = 2.0
+"""What one task may take, in CPU time; fewer cases are drawn of one that takes longer."""
+MAX_SEARCH = 3_000
+"""Answer vectors that are graded in search of a solution."""
+_JUNK: tuple[Any, ...] = ("", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}, 10**30)
+
+Grades = Mapping[str, float | None]
+
+
+@dataclass
+class Proof:
+    """What was tried, and what came of it.
+
+    Attributes:
+        cases: how many cases were drawn, each with a seed of its own.
+        problems: what is wrong, each once.
+        floor: grade → its mean over the cases when random agents play.
+        ceiling: grade → its value for the best outcome of the first case; None where none was looked for.
+        found: how that outcome was found.
+    """
+
+    cases: int = 0
+    problems: list[str] = field(default_factory=list)
+    floor: dict[str, float] = field(default_factory=dict)
+    ceiling: dict[str, float] | None = None
+    found: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """The result in words."""
+        yield f"{self.cases} cases drawn and graded; random agents: {_shown(self.floor)}"
+        if self.ceiling is not None:
+            yield f"best outcome {self.found}: {_shown(self.ceiling)}"
+
+
+def _shown(grades: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3g}" for name, value in grades.items()) or "no grades"
+
+
+def prove(condition: Condition, place: Place | None = None) -> Proof:
+    """Draw cases of the condition's task and try them.
+
+    Args:
+        condition: its task is a `DeclaredTask`.
+        place: where the task stands; problems that know no better place point there.
+    """
+    proof, task, deadline = Proof(), condition.task, time.process_time() + SECONDS
+    floors: list[Grades] = []
+    plain: list[str] = []
+    for seed in range(CASES):
+        try:
+            case = next(iter(task.cases(1, seed)))
+            if not seed:
+                plain += check_task(task)
+                plain += _leaks(condition, case)
+            for outcome in _outcomes(task, case, random.Random(seed)):
+                plain += _wrong(task.grade(case, outcome))
+            played = drive(condition.protocol, task, case, _player(seed), seed)
+            floors.append(task.grade(case, played.outcome))
+            plain += _wrong(floors[-1])
+            if not seed:
+                plain += _solve(proof, task, case)
+        except UserError as error:
+            where = error.place or place
+            proof.problems.append(str(type(error)(error.message, place=where, hint=error.hint)))
+            break
+        except Exception as error:
+            plain.append(f"seed {seed}: {describe(error)}")
+        proof.cases += 1
+        if plain or proof.problems or time.process_time() > deadline:
+            break
+    proof.problems += [str(SpecError(f"{condition.id}: {one}", place=place)) for one in dict.fromkeys(plain)]
+    for name in task.grades:
+        numbers = [grade[name] for grade in floors if grade.get(name) is not None]
+        if numbers:
+            proof.floor[name] = statistics.fmean(number for number in numbers if number is not None)
+    return proof
+
+
+def _player(seed: int) -> Any:
+    """Random agents: each draws from its options, and does nothing where there are none."""
+    rng = random.Random(derive_seed("proof", seed))
+
+    def choose(turn: Turn) -> Action:
+        return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
+
+    return choose
+
+
+def _outcomes(task: Task, case: Case, rng: random.Random) -> Iterator[Outcome]:
+    """Outcomes of every kind: nothing, nonsense, all the same, random, and random with one answer missing."""
+    yield Outcome()
+    if isinstance(task, SteppedTask):
+        return  # grades come from the world's facts, which random play gives
+    for junk in _JUNK:
+        yield Outcome(dict.fromkeys(case.agents, junk), group=junk)
+    options = {agent: task.reply(case, agent).options or _JUNK for agent in case.agents}
+    for option in {json.dumps(o, default=str): o for agent in case.agents[:1] for o in options[agent][:20]}.values():
+        yield Outcome(dict.fromkeys(case.agents, option), group=option)
+    for _ in range(10):
+        answers = {agent: rng.choice(options[agent]) for agent in case.agents}
+        yield Outcome(answers)
+        missing = dict(answers)
+        missing[rng.choice(case.agents)] = rng.choice((None, "no such answer"))
+        yield Outcome(missing)
+
+
+def _wrong(grades: Grades) -> Iterator[str]:
+    for name, value in grades.items():
+        if value is not None and not math.isfinite(value):
+            yield f"grade {name!r} is {value}, which is no number"
+    score = grades.get("score")
+    if score is not None and not -1e-9 <= score <= 1 + 1e-9:
+        yield f"grade 'score' is {score:.4g}; a score lies between 0 and 1"
+
+
+def _leaks(condition: Condition, case: Case) -> Iterator[str]:
+    """Where the right answer stands in the first prompt of an agent."""
+    targets = case.target if isinstance(case.target, (list, tuple)) else [case.target]
+    texts = {json.dumps(one, ensure_ascii=False) for one in targets}
+    prompts = condition.groups[0].prompts
+    if "system" not in prompts.files:
+        return
+    for turn in itertools.islice(drive(condition.protocol, condition.task, case).turns(), len(case.agents)):
+        shown = prompts.render("system", turn.context) + prompts.render(turn.name, {**turn.context, **turn.observation})
+        for text in texts:
+            if len(text) >= 8 and text in shown:
+                yield f"the first prompt of {turn.agent} holds the right answer: {text:.40}"
+                return
+
+
+# ---------------------------------------------------------------------------------------- solutions
+
+
+def _solve(proof: Proof, task: Task, case: Case) -> Iterator[str]:
+    """Note the best outcome of a case: the task's own solution, which must solve it, or what a search finds."""
+    known = task.solution(case) if isinstance(task, DeclaredTask) else None
+    if known is not None:
+        best, proof.found = task.grade(case, known), "by its own solution"
+        if best.get("solved", best.get("success", 1.0)) != 1.0:
+            yield f"its own solution does not solve {case.id}: {_shown(_numbers(best))}"
+    elif not {"solved", "score"} & set(task.grades) or not all(task.reply(case, a).options for a in case.agents):
+        return
+    else:
+        best, proof.found = _search(task, case)
+    proof.ceiling = _numbers(best)
+
+
+def _numbers(grades: Grades) -> dict[str, float]:
+    return {name: value for name, value in grades.items() if value is not None}
+
+
+def _search(task: Task, case: Case) -> tuple[Grades, str]:
+    """All answer vectors where they are few, else agents that improve their answers by turns, from random starts."""
+    options = {agent: tuple(task.reply(case, agent).options or ()) for agent in case.agents}
+
+    def value(grades: Grades) -> tuple[float, float]:
+        return grades.get("solved") or 0.0, grades.get("score") or 0.0
+
+    def graded(answers: Mapping[str, Action]) -> Grades:
+        return task.grade(case, Outcome(dict(answers)))
+
+    if math.prod(map(len, options.values())) <= MAX_SEARCH:
+        vectors: Iterable[tuple[Action, ...]] = itertools.product(*options.values())
+        grades = (graded(dict(zip(options, vector, strict=True))) for vector in vectors)
+        return max(grades, key=value), f"of all of {case.id}"
+    rng, left, deadline = random.Random(0), MAX_SEARCH, time.process_time() + SECONDS
+    best: Grades = {}
+    while left > 0 and value(best) < (1.0, 1.0) and time.process_time() < deadline:
+        answers = {agent: rng.choice(many) for agent, many in options.items()}
+        here, better = graded(answers), True
+        while better and left > 0 and time.process_time() < deadline:
+            better = False
+            for agent in rng.sample(list(options), len(options)):
+                for option in options[agent]:
+                    there, left = graded({**answers, agent: option}), left - 1
+                    if value(there) > value(here):
+                        answers, here, better = {**answers, agent: option}, there, True
+        best = max(best, here, key=value)
+    return best, f"that a search found for {case.id}"
