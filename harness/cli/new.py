@@ -1,19 +1,36 @@
-"""`harness new`: a project of one's own that works at once."""
+"""`harness new`: a project of one's own that works at once, and a new task in YAML in it."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from pathlib import Path
 
-from harness.errors import DataError
+from harness.config.project import MARKER
+from harness.errors import DataError, near
 
-SCAFFOLD = Path(__file__).parent.parent / "scaffold"
+PACKAGE = Path(__file__).parent.parent
+SCAFFOLD = PACKAGE / "scaffold"
+STARTERS = PACKAGE / "starters"
+"""A folder a kind of task; in names and texts of its files `__NAME__` stands for the task's name."""
+COMMANDS = ("validate", "show --case 0 --spec", "eval --spec")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def new(options: argparse.Namespace) -> int:
-    """Copy the scaffold and say what to do next."""
-    folder = Path(options.folder)
+    """Copy the scaffold, or the starter of a task, and say what to do next."""
+    if options.names[0] == "task":
+        return _task(options.names[1:], options.kind)
+    if len(options.names) > 1 or options.kind:
+        raise DataError(
+            f"harness new takes one folder, found {' '.join(options.names)}",
+            hint="A task in the project here: harness new task NAME --kind network.",
+        )
+    return _project(Path(options.names[0]))
+
+
+def _project(folder: Path) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} exists and is not empty", hint="Choose a folder that does not exist yet.")
     try:
@@ -23,4 +40,39 @@ def new(options: argparse.Namespace) -> int:
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
         print(f"  {file}")
     print(f"\nTry it:\n  cd {folder}\n  harness validate\n  harness eval --spec specs/meeting.yaml")
+    return 0
+
+
+def _task(names: list[str], kind: str | None) -> int:
+    kinds = sorted(folder.name for folder in STARTERS.iterdir() if folder.is_dir())
+    name, count = " ".join(names), len(names)
+    if kind not in kinds:
+        found = "no --kind" if kind is None else f"--kind {kind}"
+        raise DataError(f"a new task needs a kind, found {found}", hint=near(kind or "", kinds))
+    if count != 1 or not _NAME.fullmatch(name):
+        hint = "For example: harness new task seating --kind network."
+        raise DataError(f"a task's name is one word of small letters, digits and _, found {name!r}", hint=hint)
+    root = next((folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / MARKER).is_file()), None)
+    if root is None:
+        hint = "Start a project first: harness new my_project; cd my_project."
+        raise DataError(f"there is no {MARKER} here or above", hint=hint)
+    starter = STARTERS / str(kind)
+    texts = {
+        root / str(file.relative_to(starter)).replace("__NAME__", name): file.read_text("utf-8")
+        for file in sorted(starter.rglob("*"))
+        if file.is_file()
+    }
+    taken = [path for path in texts if path.exists()]
+    if taken:
+        raise DataError(f"{taken[0]} exists already", hint="Choose another name.")
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace("__NAME__", name), "utf-8")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from None
+    here = [path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path for path in texts]
+    spec = next(path for path in here if path.suffix == ".yaml" and path.parent.name == "specs")
+    print("\n".join(f"  {path}" for path in here))
+    print("\nTry it:", *(f"harness {command} {spec}" for command in COMMANDS), sep="\n  ")
     return 0

@@ -165,8 +165,11 @@ def parser() -> argparse.ArgumentParser:
     export.add_argument("--repo", metavar="USER/NAME", help="hub: upload it as this data set")
     export.add_argument("--public", action="store_true", help="hub: let everyone read a data set that is created")
 
-    new = _command(commands, "new", "new:new", "start a project with a working spec, task, prompt and metric", "FOLDER")
-    new.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet, or is empty")
+    new = _command(commands, "new", "new:new", "start a project that works at once, or a task in YAML in it", "FOLDER")
+    new.add_argument(
+        "names", nargs="+", metavar="FOLDER", help="a folder that does not exist yet, or is empty; or: task NAME"
+    )
+    new.add_argument("--kind", metavar="KIND", help="of a task: network, sharded, world or questions")
     return top
 
 
