@@ -222,8 +222,8 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
             context = task.context(case, agent)
             if not _plain(context):
                 broken.append(f"{case.id}: the context of {agent} is not JSON")
-            target = json.dumps(case.target, default=str)
-            if len(target) >= LONG_TARGET and target in json.dumps(context, default=str):
+            texts = [json.dumps(target, default=str) for target in _targets_of(case)]
+            if any(len(text) >= LONG_TARGET and text in json.dumps(context, default=str) for text in texts):
                 broken.append(f"{case.id}: the context of {agent} holds the target")
             broken += check_reply(task.reply(case, agent))
         junk: list[Any] = [None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}]
@@ -246,15 +246,22 @@ def _short_targets(task: Task, seed: int) -> list[str]:
     places: set[str] | None = None
     targets = set()
     for case in task.cases(12, seed):
-        target = json.dumps(case.target, default=str)
-        if case.target is None or len(target) >= LONG_TARGET or not case.agents:
+        own = _targets_of(case)[-1]
+        text = json.dumps(own, default=str)
+        if own is None or len(text) >= LONG_TARGET or not case.agents:
             continue
-        targets.add(target)
-        holding = {place for place, leaf in _leaves(task.context(case, case.agents[0])) if leaf == case.target}
+        targets.add(text)
+        holding = {place for place, leaf in _leaves(task.context(case, case.agents[0])) if leaf == own}
         places = holding if places is None else places & holding
     if len(targets) < 3:  # too few to know
         return []
     return [f"the context holds the target, as {place}" for place in sorted(places or ())]
+
+
+def _targets_of(case: Case) -> list[Any]:
+    """The target, and where it is a list with an entry an agent, the first agent's."""
+    per_agent = isinstance(case.target, (list, tuple)) and len(case.target) == len(case.agents) > 0
+    return [case.target, case.target[0]] if per_agent else [case.target]
 
 
 def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Annotated, Any, Literal, TypedDict
 
-from harness.api import Action, Case, Facts, Range, plugin
+from harness.api import Action, Case, Facts, Outcome, Range, plugin
 from harness.authoring import cuts
+from harness.authoring.declared import DeclaredTask
 from harness.authoring.sharded import Items, ShardedTask, credit_for
 from harness.authoring.wordings import Wording
 from harness.errors import PluginError, near
@@ -67,7 +68,7 @@ class Overlap(TypedDict):
 
 
 @plugin
-class Sharded(ShardedTask):
+class Sharded(DeclaredTask, ShardedTask):
     """A question about data that is cut into shards, one per agent. Expressions say what is drawn and what is right.
 
     An instance depends on `problem`, `agents`, `items`, the seed and its own number, and on what is drawn. The right
@@ -327,6 +328,11 @@ class Sharded(ShardedTask):
     def answers_count(self, agent: int) -> bool:
         """Agents that are not asked are not graded."""
         return self.answers != "one" or agent == 0
+
+    def solution(self, case: Case) -> Outcome:
+        """The right answer of every agent."""
+        right = dict(zip(case.agents, case.target, strict=True))
+        return Outcome(right, group=case.target[0])
 
     def context(self, case: Case, agent: str) -> Facts:
         """The context of sharded tasks, with the declaration, from which scripted agents make the task again."""
