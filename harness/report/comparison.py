@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from harness.api import Metric
 from harness.config.spec import SHOWN, Spec
 from harness.errors import DataError, near
 from harness.printable import cut
@@ -425,8 +424,3 @@ def part(scores: Iterable[EpisodeScore], where: Mapping[str, str], name: str) ->
         if not kept:
             raise DataError(f"no episode of {name} has {label} {value!r}", hint=near(value, there))
     return kept
-
-
-def common_metrics(a: Mapping[str, Metric], b: Mapping[str, Metric], names: Sequence[str]) -> list[str]:
-    """The metrics of `names` that both sides have, in order, each once."""
-    return [name for name in dict.fromkeys(names) if name in a and name in b]
