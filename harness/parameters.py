@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import itertools
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
@@ -118,11 +120,27 @@ def json_schema(cls: Any) -> Schema:
     """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`."""
     shapes = {name: shape for name, field in fields(cls).items() if (shape := _shape(field.hint)) is not None}
     writable = {name: field for name, field in fields(cls).items() if name in shapes}
+    explained = {} if typing.is_typeddict(cls) else explanations(cls)
     for name, field in writable.items():
         if field.default is not dataclasses.MISSING:
             shapes[name] = {**shapes[name], "default": field.default}
+        if name in explained:
+            shapes[name] = {**shapes[name], "description": explained[name]}
     required = [name for name, field in writable.items() if field.required]
     return {"type": "object", "properties": shapes, "required": required, "additionalProperties": False}
+
+
+_ATTRIBUTE: Final = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def explanations(cls: type) -> dict[str, str]:
+    """Parameter → what the docstring of the class, or of one of its bases, says of it under "Attributes:"."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        attributes = inspect.cleandoc(base.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        for names, text in _ATTRIBUTE.findall(attributes):
+            found |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    return found
 
 
 def _shape(hint: Any) -> Schema | None:
