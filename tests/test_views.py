@@ -21,6 +21,7 @@ from harness.viewer.views import Views, as_json
 SPECS = [
     "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",
     "dpbench_release02",
+    "networks/matching", "networks/shared_rooms",
     "silo_quick", "silo_silence", "silo_rcc", "silo_panel", "mas_quick", "darkforest_quick", "arithmetic",
 ]  # fmt: skip
 
@@ -76,6 +77,23 @@ def test_the_table_is_stepped_as_it_was_played(changes: list[str], tmp_path: Pat
         played = transcript.outcome.facts["deadlocks"]
         # Where agents act one after another, a deadlock that one of them resolves within the turn does not count.
         assert len(deadlocks) == len(played) or ("seq" in transcript.condition and len(deadlocks) > len(played))
+
+
+@pytest.mark.parametrize("name", ["coloring", "dominating_set", "matching", "shared_rooms", "two_hop_coloring"])
+def test_declared_networks_show_which_constraints_fail(name: str, tmp_path: Path) -> None:
+    harness.evaluate(f"networks/{name}", output_path=tmp_path / "run", overrides=["matrix.size=[4, 6]"])
+    drawn_solved = set()
+    for transcript, scenes, view in drawn(tmp_path / "run"):
+        assert type(view).__name__ == "Networks"
+        last = scenes[-1]
+        marks = {mark for node in last.nodes for mark in node.marks} | {edge.state for edge in last.edges}
+        assert ("conflict" in marks) == (transcript.grade["solved"] == 0), transcript.id
+        drawn_solved.add(transcript.grade["solved"])
+        if name == "matching":
+            chosen = sum(edge.state == "chosen" for edge in last.edges)
+            answers = transcript.outcome.answers
+            assert chosen == sum(answers.get(answers[agent]) == agent for agent in answers) / 2
+    assert 0 in drawn_solved
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from harness.errors import UserError
+
 from .files import no_link
 
 MOUNT = "_harness_project_"
@@ -24,8 +26,13 @@ _LONGEST_TRACEBACK = 20_000
 
 
 def describe(error: BaseException, plugin: object = None) -> str:
-    """One line for the author of a plugin: kind, message, and in brackets the place (see `place`)."""
+    """One line for the author of a plugin: kind, message, and in brackets the place (see `place`).
+
+    A mistake of a spec, such as an expression's, has its place in the message.
+    """
     text, where = f"{type(error).__name__}: {_message(error)}", place(error, plugin)
+    if isinstance(error, UserError) and error.place is not None:
+        return text
     return text if where is None else f"{text} ({where})"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.api import Case, Outcome, Protocol, Task, plugin
-from harness.authoring.networks import Honest, NetworkTask, honest
+from harness.authoring.networks import Honest, NetworkTask, honest, valid
 from harness.authoring.scenes import agents_at, brief, count, edges_of, messages, places, verdict
 from harness.view_api import Bars, Edge, Node, RecordedTurn, Scene, Transcript, View
 
@@ -32,7 +32,7 @@ class Networks(View):
         problem = task.problem.replace("_", " ")
         size = f"{count(len(nodes), 'agent')}, {count(len(edges), 'edge')}"
         yield Scene(f"{problem.capitalize()} on a network of {size}.", nodes, edges)
-        stated: dict[str, str] = {}
+        stated: dict[str, object] = {}
         for number, turns in enumerate(transcript.rounds):
             if turns[0].name == "answer":
                 yield self._answers(transcript, task, case, turns, nodes, edges)
@@ -69,28 +69,30 @@ class Networks(View):
     ) -> Scene:
         """The network with the answers of a pass."""
         actions = {turn.agent: turn.move.action for turn in turns if turn.move is not None}
-        team = honest(task, case, Outcome(answers=actions))
+        outcome = Outcome(answers=actions)
+        team = honest(task, case, outcome)
         options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
-        states, marks = _judged(task.problem, team)
-        if task.problem == "matching":
-            states, marks = _paired(actions, team, edges)
+        pairs = any(option in actions for options_of_one in options.values() for option in options_of_one)
+        if (broken := task.conflicts(case, outcome)) is not None:
+            states, marks = _declared(broken, actions, edges)
+        else:
+            states, marks = _paired(actions, team, edges) if pairs else _judged(task.problem, team)
         drawn = []
         for node in nodes:
-            answer = actions.get(node.id)
-            valid = answer in options[node.id]
-            odd = () if valid or node.id not in actions else ("no answer",)
-            pairs = task.problem == "matching"
-            color = None if pairs or not valid else _index(answer, options[node.id])
-            text = "" if pairs and answer != "None" else _short(answer) if valid else "?"
+            answer = valid(task, case, outcome, node.id)
+            odd = () if answer is not None or node.id not in actions else ("no answer",)
+            color = None if pairs else _index(answer, options[node.id])
+            text = "" if isinstance(answer, str) and answer in actions else "?" if answer is None else _short(answer)
             drawn.append(replace(node, color=color, text=text, marks=(*node.marks, *marks.get(node.id, ()), *odd)))
         lines = tuple(replace(e, state=states.get(frozenset((e.source, e.target)), "")) for e in edges)
         tally: dict[str, float] = {}
-        for answer in sorted(map(str, filter(None, team.answers.values())), key=lambda text: (len(text), text)):
+        texts = [_text(answer) for answer in team.answers.values() if answer is not None]
+        for answer in sorted(texts, key=lambda text: (len(text), text)):
             tally[answer] = tally.get(answer, 0.0) + 1
         conflicts = sum(line.state == "conflict" for line in lines)
         caption = f"The agents answer. {verdict(transcript)}".strip()
         caption += f" {count(conflicts, 'edge')} in conflict." if conflicts else ""
-        bars = (Bars("Answers", tally),) if 0 < len(tally) <= 12 and task.problem != "matching" else ()
+        bars = (Bars("Answers", tally),) if 0 < len(tally) <= 12 and not pairs else ()
         facts = {name: brief(value) for name, value in transcript.grade.items() if value is not None}
         return Scene(caption, tuple(drawn), lines, bars=bars, facts=facts)
 
@@ -119,6 +121,17 @@ def _judged(problem: str, team: Honest) -> Judged:
     return states, marks
 
 
+def _declared(broken: Collection[tuple[str, ...]], actions: Mapping[str, object], edges: Sequence[Edge]) -> Judged:
+    """What breaks a task's own rules; neighbors that name each other are a pair."""
+    drawn = {frozenset((edge.source, edge.target)) for edge in edges}
+    conflicts = {frozenset(agents) for agents in broken}
+    states = dict.fromkeys(drawn & conflicts, "conflict")
+    for edge in drawn - conflicts:
+        one, other = edge
+        states[edge] = "chosen" if actions.get(one) == other and actions.get(other) == one else ""
+    return states, {agent: ("conflict",) for agents in conflicts - drawn for agent in agents}
+
+
 def _paired(actions: Mapping[str, object], team: Honest, edges: Sequence[Edge]) -> Judged:
     """Pairs, byzantine partners included; two neighbors without partner, and whose partner names another one."""
     states = {}
@@ -131,22 +144,26 @@ def _paired(actions: Mapping[str, object], team: Honest, edges: Sequence[Edge]) 
     return states, {agent: ("conflict",) for agent, answer in chosen if actions.get(str(answer)) != agent}
 
 
-def _stated(said: Iterable[str], options: Sequence[str]) -> str | None:
+def _stated(said: Iterable[str], options: Sequence[object]) -> object:
     """The option that an agent's messages mention: "Group 2", or a bare 2; None without one or with several."""
-    numbers = {option.rpartition(" ")[2]: option for option in options}
+    numbers = {str(option).rpartition(" ")[2]: option for option in options}
     if not all(map(str.isdecimal, numbers)):
         return None
     found = {match for text in said for match in re.findall(r"(?<![\w.])\d{1,4}(?![\w.]*\d)", text)}
     return numbers.get(found.pop()) if len(found) == 1 else None
 
 
-def _index(answer: object, options: Sequence[str]) -> int | None:
+def _index(answer: object, options: Sequence[object]) -> int | None:
     if set(options) == {"Yes", "No"}:
         return 0 if answer == "Yes" else None
-    return options.index(str(answer)) if answer in options else None
+    return options.index(answer) if answer in options else None
 
 
 def _short(answer: object) -> str:
     """An option in the circle of its agent."""
-    text = str(answer or "").removeprefix("Group ")
+    text = _text(answer).removeprefix("Group ")
     return {"Yes": "✓", "No": "", "None": "–"}.get(text, brief(text, 4))
+
+
+def _text(answer: object) -> str:
+    return "" if answer is None else answer if isinstance(answer, str) else brief(answer, 60)

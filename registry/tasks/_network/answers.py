@@ -192,7 +192,10 @@ class AnswerRule:
         bounds = {key: (one.on(values), one.text) for key, one in self._bounds.items()}
 
         def bounded(agent: str) -> dict[str, Any]:
-            return {key: _number(bound(agent), text, self.form) for key, (bound, text) in bounds.items()}
+            facts = {key: _number(bound(agent), text, self.form) for key, (bound, text) in bounds.items()}
+            if len(facts) == 2 and facts["min"] > facts["max"]:
+                raise _unfit(bounds["max"][1], f"no number is from {facts['min']} to {facts['max']}")
+            return facts
 
         return bounded
 

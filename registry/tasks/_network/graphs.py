@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, NotRequired, Required, TypedDict
 
 from harness.api import derive_seed
 from harness.authoring.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
-from harness.errors import DataError, PluginError, near
+from harness.errors import DataError, Place, PluginError, near
 from harness.expressions import Compiled, Expression, compiled, names
 
 from ..agentsnet import _edges
@@ -149,6 +149,12 @@ class Source:
 
     # ----------------------------------------------------------------------------------- networkx
 
+    @property
+    def _place(self) -> Place | None:
+        """Where the spec has the first parameter that is an expression."""
+        texts = (value.text for value in self._parameters.values() if isinstance(value, Compiled))
+        return next((text.place for text in texts if isinstance(text, Expression)), None)
+
     def _check_random(self, entry: Any) -> None:
         name, parameters = entry["random"], entry.get("parameters", {})
         generator = GENERATORS.get(name)
@@ -185,7 +191,7 @@ class Source:
                 graph = getattr(nx, name)(**given, seed=rng.randrange(2**31))
             except (nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError) as error:
                 listed = ", ".join(f"{key}={value}" for key, value in given.items())
-                raise PluginError(f"{name}({listed}) fails: {error}", at=("graphs",)) from None
+                raise PluginError(f"{name}({listed}) fails: {error}", place=self._place, at=("graphs",)) from None
             order = {node: i for i, node in enumerate(graph)}
             edges = [(order[u], order[v]) for u, v in graph.edges if u != v]
             network = Network(
@@ -198,6 +204,7 @@ class Source:
                 return network
         raise DataError(
             f"{TRIES} draws of {name} gave no connected network of {self.size} agents",
+            place=self._place,
             hint="Choose parameters that make more edges, or set `connected: false` and rounds without the diameter.",
         )
 
