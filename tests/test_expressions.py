@@ -66,6 +66,7 @@ def mistake(text: str, values: dict[str, Any] = VALUES) -> str:
         ("join('-', sorted(split('b a')))", "a-b"),
         ("chunks([1, 2, 3], 2) + windows('abc', 2)", [[1, 2], [3], "ab", "bc"]),
         ("len(pairs(xs))", 4950),
+        ("keys(answer) + values({'a': 1}) + items({'b': 2})", ["Ann", "Bob", "Cid", 1, ["b", 2]]),
         ("distances([[1, 2], [3, 2], [4, 5]], 1)", {1: 0, 2: 1, 3: 2}),
         ("components([[1, 2], [3, 2], [5, 4]], range(1, 7))", [[1, 2, 3], [4, 5], [6]]),
         ("keys(answer)[:2] + values(answer)[2:] + items(rows[0])", ["Ann", "Bob", None, ["x", 1], ["tag", "a"]]),
