@@ -364,6 +364,7 @@ def test_moves_of_a_drive_are_in_order() -> None:
 SECOND = {
     "agentsnet": ("agentsnet/coloring", {"use": "local_rounds", "channel": "neighbors", "rounds": 1}),
     "silo": ("silo/prefix_sum", {"use": "action_rounds", "channel": "mailbox", "max_rounds": 1}),
+    "sharded": ("silo/prefix_sum", {"use": "action_rounds", "channel": "mailbox", "max_rounds": 1}),
     "mas": ("mas/sorting", {"use": "command_rounds", "channel": "mas/p2p", "max_rounds": 1}),
 }
 

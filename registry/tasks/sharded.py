@@ -37,7 +37,7 @@ FormName = Literal["integer", "number", "text", "truth", "integers", "numbers", 
 CREDITS = ("number", "exact", "entries", "cells", "sequence")
 MAX_DRAWS = 1_000
 """How often an input is drawn again until `until` holds."""
-DONE = one_of(["done"])
+DONE = AnswerForm("the word done", one_of(["done"]).schema)
 """The answer of agents that are not asked."""
 RESERVED = ("agents", "per_agent", "answer", "truth", "agent", "item", "place")
 
