@@ -69,7 +69,8 @@ class Compiled:
 
         def call(*arguments: Any) -> Any:
             try:
-                return _guards.whole(function(*arguments))
+                value = function(*arguments)
+                return value if type(value) in _guards.SCALAR else _guards.whole(value)
             except Exception as error:
                 raise self._explained(error, dict(zip(self.arguments, arguments, strict=True)), values) from None
 
@@ -163,6 +164,8 @@ class _Guard(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
+        if all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in node.ops):
+            return node
         last = isinstance(node.ops[-1], (ast.In, ast.NotIn))
         node.left, *node.comparators = [self.sized(operand) for operand in (node.left, *node.comparators[:-1])] + [
             self.sized(node.comparators[-1], "_searched" if last else "_sized")

@@ -15,7 +15,7 @@ MAX_TUPLE: Final = 100_000
 MAX_DEPTH: Final = 40
 _LARGE: Final = 2**MAX_BITS
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
-_SCALAR: Final = _PLAIN | {str}
+SCALAR: Final = _PLAIN | {str}
 _HASHED: Final = frozenset({dict, set, frozenset})
 _SIZED: Final = (str, list, tuple, dict, set, frozenset)
 _MEASURED: Final = (list, tuple, set, frozenset, Mapping)
@@ -76,23 +76,24 @@ def _mod(steps: Supply, a: Any, b: Any) -> Any:
 
 def _sized(steps: Supply, value: Any) -> Any:
     """An operand of a comparison, which takes as many steps as it is large."""
-    if type(value) in _PLAIN:
-        return value
-    if type(value) is str:
+    kind = type(value)
+    if kind is str:
         if len(value) > 100:
             take(steps, len(value) // 16)
-    elif isinstance(value, _MEASURED):
+    elif kind not in _PLAIN and isinstance(value, _MEASURED):
         take(steps, 1 + weight(value, MAX_SIZE) // 16)
     return value
 
 
 def _searched(steps: Supply, value: Any) -> Any:
-    """What stands behind `in`: a mapping or a set finds an entry at once."""
-    return value if type(value) in _HASHED else _sized(steps, value)
+    """What stands behind `in`: a mapping or a set finds an entry at once, and a few words take no longer."""
+    if type(value) in _HASHED or (type(value) is list and len(value) <= 16 and SCALAR.issuperset(map(type, value))):
+        return value
+    return _sized(steps, value)
 
 
 def _tuple(steps: Supply, *entries: Any) -> tuple[Any, ...]:
-    if not _SCALAR.issuperset(map(type, entries)):
+    if not SCALAR.issuperset(map(type, entries)):
         take(steps, 1 + weight(entries, MAX_TUPLE) // 16)
     return entries
 
@@ -150,17 +151,17 @@ def _counted(steps: Supply, values: Any, price: int) -> Iterator[Any]:
 
 def whole(value: Any, depth: int = 0) -> Any:
     """The value of an expression as a JSON value: lists for what has entries in an order."""
-    if type(value) in _SCALAR:
+    if type(value) in SCALAR:
         return value
     if depth > MAX_DEPTH:
         raise LimitError(f"a value of lists in lists, more than {MAX_DEPTH} deep")
     if type(value) is dict or isinstance(value, Mapping):
-        if _SCALAR.issuperset(map(type, value.values())):
+        if SCALAR.issuperset(map(type, value.values())):
             return dict(value)
         return {key: whole(one, depth + 1) for key, one in value.items()}
     if isinstance(value, (set, frozenset)):
         value = ordered(value)
-    if isinstance(value, list) and _SCALAR.issuperset(map(type, value)):
+    if isinstance(value, list) and SCALAR.issuperset(map(type, value)):
         return value
     return [whole(one, depth + 1) for one in value]
 
