@@ -11,6 +11,7 @@ that should be JSON. `math_canonical` and `math_equal` compare mathematical answ
 """
 
 from ._text import Parsing, says_nothing, unquoted
+from .actions import ActionForm, ActionParameter, Actions, action_text
 from .answer import Answer, AnswerForm, Integers, normalise, same
 from .boxed import Boxed
 from .calls import Calls, Verb
@@ -31,7 +32,10 @@ from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply
 
 __all__ = [
+    "ActionForm",
+    "ActionParameter",
     "ActionWithMessage",
+    "Actions",
     "Answer",
     "AnswerForm",
     "AnswerWithConfidence",
@@ -52,6 +56,7 @@ __all__ = [
     "Pattern",
     "Verb",
     "WrappedReply",
+    "action_text",
     "assemble",
     "canonical_label",
     "confidence",

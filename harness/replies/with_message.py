@@ -11,6 +11,7 @@ from harness.api import Action, Parsed, Reply
 
 from ._options import marker_pattern
 from ._text import BLANK, WRAPPING, Parsing, end_of, literal, valid
+from .actions import Actions
 from .choice import Labelled
 
 _NOTHING = frozenset({"", "none", "n/a", "na", "-", "–", "—", "null", "no message", "nothing"})
@@ -139,7 +140,7 @@ class ActionWithMessage(Reply):
         else:
             rest = f"{text[:start]}\n{text[end:]}"
             act = self.act.parse(rest)
-            single = isinstance(self.act, Labelled) and not marker_pattern(f"{self.act.label}:").search(rest)
+            single = isinstance(self.act, Labelled | Actions) and not marker_pattern(f"{self.act.label}:").search(rest)
             if act.error is not None and single:
                 end = self.line.line_end(text, start, start)
                 act = self.act.parse(text[end:])
@@ -151,11 +152,10 @@ class ActionWithMessage(Reply):
         return Parsed({"act": act.action, "message": message})
 
     def constraint(self) -> Mapping[str, Any] | None:
-        """The message's line, then one of the act's own texts; None if these are not finitely many."""
-        texts = (self.act.constraint() or {}).get("choice")
-        if texts is None:
-            return None
-        return {"regex": f"{self.line.pattern()}\\n({'|'.join(map(literal, texts))})"}
+        """The message's line, then one of the act's own texts; None if the act has no such form."""
+        allowed = self.act.constraint() or {}
+        texts = [*map(literal, allowed.get("choice", ())), *(allowed[key] for key in ("regex",) if key in allowed)]
+        return {"regex": f"{self.line.pattern()}\\n({'|'.join(texts)})"} if texts else None
 
 
 def _line_end(text: str, start: int) -> int:

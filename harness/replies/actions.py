@@ -1,0 +1,294 @@
+"""An action with parameters, announced by a label: `ACTION: HARVEST amount=3`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from harness.api import Action, Parsed, Reply
+
+from ._options import MARKS, another_follows, marker_pattern, options_of, read_option
+from ._statements import last_line
+from ._text import BLANK, WRAPPING, end_of, literal, unquoted, valid
+from .fields import json_fields
+
+MAX_OPTIONS = 10_000
+_CONSTRAINED = 500
+"""Options that constrained decoding gets as a list."""
+_WINDOW = 2_000
+"""Characters around an action in which its parameters may stand."""
+_TAIL = 50_000
+_NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,_]{0,20}(?:\.\d{1,20})?(?![\w])")
+_RANGE = re.compile(r"[ \t]*(?:\bor\b|\bto\b|\band\b|[-–/])[ \t]*\d", re.IGNORECASE)
+_ARGUMENTS = ("parameters", "arguments", "args")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionParameter:
+    """What an action takes.
+
+    Attributes:
+        name: its name.
+        kind: "integer" or "number" from `low` to `high`, "one_of" the `values`, or a "text" of at most `chars`
+            characters, which is one line.
+        means: what it is, for the prompt.
+    """
+
+    name: str
+    kind: Literal["integer", "number", "one_of", "text"]
+    low: float = 0
+    high: float = 0
+    values: tuple[Any, ...] = ()
+    chars: int = 200
+    means: str = ""
+
+    @property
+    def options(self) -> tuple[Any, ...] | range | None:
+        """All its values; None if they are not finitely many."""
+        if self.kind == "integer":
+            return range(math.ceil(self.low), math.floor(self.high) + 1)
+        return self.values if self.kind == "one_of" else None
+
+    @property
+    def words(self) -> str:
+        """What it can be, in words."""
+        if self.kind == "one_of":
+            return f"one of: {', '.join(map(str, self.values))}"
+        if self.kind == "text":
+            return f"a text of at most {self.chars} characters"
+        low, high = (f"{end:g}" if isinstance(end, float) else str(end) for end in (self.low, self.high))
+        return f"a {'whole ' if self.kind == 'integer' else ''}number from {low} to {high}"
+
+    def allows(self, value: Any) -> bool:
+        """Whether it can be this value."""
+        if self.kind == "one_of":
+            return any(value == one and type(value) is type(one) for one in self.values)
+        if self.kind == "text":
+            return isinstance(value, str) and len(value) <= self.chars
+        if isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
+            return False
+        return self.low <= value <= self.high
+
+    def read(self, text: str) -> Any:
+        """The value that a text states; None if it states none. It may lie beyond the bounds."""
+        if self.kind == "text":
+            bare = text.strip()
+            bare = bare[1:-1] if bare[:1] + bare[-1:] == "()" else bare.lstrip(" :=,–—")
+            line = " ".join("".join(c if c.isprintable() else " " for c in valid(unquoted(bare))).split())
+            return line[: self.chars] or None
+        if self.kind == "one_of":
+            finder = options_of(tuple(dict.fromkeys(map(str, self.values))))
+            name = finder.exactly(text) or finder.after(text, 0)
+            return next((one for one in self.values if str(one) == name), None)
+        many = list(itertools.islice(_NUMBER.finditer(text), 3))
+        if not many or (len(many) > 1 and text[: many[0].start()].strip(WRAPPING + "$€£:=,")):
+            return None
+        if _RANGE.match(text, many[0].end()):
+            return None
+        number = float(many[0][0].replace(",", "").replace("_", "").replace("−", "-"))
+        if self.kind == "integer" or number.is_integer():
+            return int(number) if number.is_integer() else None
+        return number
+
+    def taken(self, value: Any) -> Any:
+        """The value that JSON states; None if it states none."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return value if self.allows(value) else self.read(str(value)) if isinstance(value, (str, int, float)) else None
+
+    def pattern(self) -> str:
+        """A regular expression for its values, without their bounds."""
+        if self.kind == "one_of":
+            return f"({'|'.join(literal(str(value)) for value in self.values)})"
+        return {"integer": "-?[0-9]{1,9}", "number": "-?[0-9]{1,9}(\\.[0-9]{1,6})?"}.get(
+            self.kind, f"[^\\n]{{1,{self.chars}}}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ActionForm:
+    """An action by name, with its parameters in order, and what it `means`."""
+
+    name: str
+    parameters: tuple[ActionParameter, ...] = ()
+    means: str = ""
+
+    @property
+    def usage(self) -> str:
+        """How it is written: `HARVEST amount=<amount>`."""
+        return " ".join([self.name, *(f"{parameter.name}=<{parameter.name}>" for parameter in self.parameters)])
+
+
+@dataclass(frozen=True, slots=True)
+class Actions(Reply):
+    """One of several actions with parameters. The action is a mapping {"action": name, parameter: value, …}.
+
+    The last label counts that an action's name follows (in any case and with marks between, as `Labelled` reads it).
+    Its parameters stand behind it, by name or in order (`HARVEST amount=3`, `HARVEST 3`, `HARVEST(3)`), or by name on
+    lines of their own. A JSON object with the action and its parameters, and a last line that begins with an action,
+    count where no label does.
+
+    Attributes:
+        forms: the actions that are possible now.
+        label: what announces the action.
+        noop: the action of an agent that does nothing.
+    """
+
+    forms: tuple[ActionForm, ...]
+    label: str = "ACTION"
+    noop: Mapping[str, Any] | None = None
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """All actions with all their values, unless they are infinitely many, or more than `MAX_OPTIONS`."""
+        total, many = 0, []
+        for form in self.forms:
+            values = [parameter.options for parameter in form.parameters]
+            if None in values:
+                return None
+            known = [value for value in values if value is not None]
+            total += math.prod(map(len, known))
+            if total > MAX_OPTIONS:
+                return None
+            names = [parameter.name for parameter in form.parameters]
+            many += [{"action": form.name, **dict(zip(names, one, strict=True))} for one in itertools.product(*known)]
+        return tuple(many)
+
+    def allows(self, action: Action) -> bool:
+        """Whether it is one of the actions, with all its parameters and nothing else, within their bounds."""
+        form = self._form(action.get("action")) if isinstance(action, Mapping) else None
+        return (
+            form is not None
+            and set(action) == {"action", *(parameter.name for parameter in form.parameters)}
+            and all(parameter.allows(action[parameter.name]) for parameter in form.parameters)
+        )
+
+    def parse(self, text: str) -> Parsed:
+        """The action that `text` states."""
+        text = text[-_TAIL:]
+        form, error = None, ""
+        for form, found in self._stated(text):
+            values: dict[str, Any] = {}
+            for parameter in form.parameters:
+                raw = found.get(parameter.name)
+                value = None if raw is None else parameter.read(raw) if isinstance(raw, str) else parameter.taken(raw)
+                if value is None or not parameter.allows(value):
+                    error = error or self._complaint(form, parameter, raw if value is None else value)
+                    break
+                values[parameter.name] = value
+            else:
+                return Parsed({"action": form.name, **values})
+        if form is None:
+            listed = ", ".join(form.usage for form in self.forms[:20])
+            error = f"no valid action was found after '{self.label}:'; the actions are: {listed}"
+        return Parsed(error=error)
+
+    def constraint(self) -> Mapping[str, Any]:
+        """Exactly the label and an action with its parameters."""
+        options = self.options
+        if options is not None and len(options) <= _CONSTRAINED:
+            return {"choice": [f"{self.label}: {action_text(option)}" for option in options]}
+        return {"regex": f"{literal(self.label)}: ({'|'.join(map(_pattern, self.forms))})"}
+
+    def _form(self, name: Any) -> ActionForm | None:
+        return next((form for form in self.forms if form.name == name), None)
+
+    def _complaint(self, form: ActionForm, parameter: ActionParameter, value: Any) -> str:
+        what = "is missing" if value is None else f"is {str(value)[:60]!r}"
+        return f"{parameter.name} {what}; it must be {parameter.words}. Write '{self.label}: {form.usage}'"
+
+    def _stated(self, text: str) -> Iterator[tuple[ActionForm, dict[str, Any]]]:
+        """The action behind the last label, else in JSON, else on the last line: (form, parameter → what stands)."""
+        finder = options_of(tuple(form.name for form in self.forms))
+        last = None
+        for label in marker_pattern(f"{self.label}:").finditer(text):
+            for marks in (MARKS, BLANK):
+                match = finder.pattern.match(text, end_of(marks, text, label.end()))
+                if match:
+                    last = None if another_follows(text, match.end(), finder.pattern) else match
+                    break
+        if last is not None:
+            form = self._named(finder.named(last))
+            yield form, _arguments(form, text, last.end())
+            return
+        if "{" in text:
+            keys = [parameter.name for form in self.forms for parameter in form.parameters]
+            fields = json_fields(text, tuple(dict.fromkeys(["action", self.label.lower(), *_ARGUMENTS, *keys])))
+            stated = fields.get("action", fields.get(self.label.lower()))
+            if isinstance(stated, Mapping):  # {"action": {"name": "HARVEST", "amount": 3}}
+                fields, stated = {**fields, **stated}, stated.get("name", stated.get("action"))
+            name = finder.exactly(stated) if isinstance(stated, str) else None
+            if name is not None:
+                inner: Mapping[str, Any] = next(
+                    (fields[key] for key in _ARGUMENTS if isinstance(fields.get(key), Mapping)), {}
+                )
+                yield self._named(name), {**fields, **inner}
+                return
+        line = last_line(text)
+        match = finder.pattern.match(line, end_of(MARKS, line, 0))
+        if match and not another_follows(line, match.end(), finder.pattern):
+            form = self._named(finder.named(match))
+            if form.parameters or not line[match.end() :].strip(WRAPPING):
+                yield form, _arguments(form, line, match.end())
+                return
+        bare = tuple(form.name for form in self.forms if not form.parameters)
+        if option := read_option(text, bare, None):
+            yield self._named(option), {}
+
+    def _named(self, name: str) -> ActionForm:
+        return next(form for form in self.forms if form.name == name)
+
+
+def action_text(action: Action) -> str:
+    """An action with parameters in words: `HARVEST amount=3`."""
+    rest = [f"{name}={value}" for name, value in action.items() if name != "action"]
+    return " ".join([str(action["action"]), *rest])
+
+
+def _pattern(form: ActionForm) -> str:
+    return " ".join([literal(form.name), *(f"{literal(p.name)}={p.pattern()}" for p in form.parameters)])
+
+
+@lru_cache(maxsize=512)
+def _names(names: tuple[str, ...]) -> re.Pattern[str]:
+    """What finds the name of a parameter and the sign behind it; group 1 is the name."""
+    any_of = "|".join(re.escape(name).replace("_", "[ _-]?") for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)({any_of})[\"'”’*_`\]]{{0,4}}[ \t]{{0,4}}[:：=][ \t*_`]{{0,6}}", re.IGNORECASE)
+
+
+def _arguments(form: ActionForm, text: str, end: int) -> dict[str, str]:
+    """What stands behind an action that ends at `end`: parameter → text."""
+    if not form.parameters:
+        return {}
+    finder = _names(tuple(parameter.name for parameter in form.parameters))
+    folded = {_folded(parameter.name): parameter.name for parameter in form.parameters}
+    stop = text.find("\n", end)
+    line = text[end : min(len(text) if stop < 0 else stop, end + _WINDOW)]
+    matches = list(finder.finditer(line))
+    found: dict[str, str] = {}
+    for match, after in itertools.zip_longest(matches, matches[1:]):
+        value = line[match.end() : after.start() if after else len(line)]
+        found.setdefault(folded[_folded(match[1])], value.strip(" \t,;"))
+    head = line[: matches[0].start()] if matches else line
+    left = [parameter.name for parameter in form.parameters if parameter.name not in found]
+    if len(left) == 1 and head.strip(WRAPPING + ":=,-–—"):
+        found[left[0]] = head
+    elif left and (bare := head.strip(WRAPPING + ":=,-–—")):
+        parts = bare.split(",", len(left) - 1) if "," in bare else bare.split(None, len(left) - 1)
+        found |= dict(zip(left, parts, strict=False))
+    if len(found) < len(form.parameters):  # on lines of their own, below or above
+        begin = max(0, end - _WINDOW)
+        around = list(finder.finditer(text[begin : end + _WINDOW]))
+        for match in sorted(around, key=lambda one: begin + one.start() < end):
+            value = match.string[match.end() :].partition("\n")[0]
+            found.setdefault(folded[_folded(match[1])], value)
+    return found
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[ _-]", "", name).casefold()
