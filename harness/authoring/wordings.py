@@ -23,6 +23,9 @@ class Wording:
         facts: the names that it may use.
         at: where the parameter stands, if it is part of another one.
 
+    Attributes:
+        uses: the names that it does use.
+
     Raises:
         PluginError: if it does not compile, or uses other names.
     """
@@ -30,7 +33,7 @@ class Wording:
     def __init__(self, parameter: str, source: str, facts: Collection[str], at: tuple[str | int, ...] = ()) -> None:
         self.parameter, self.source, self._at = parameter, source, at or (parameter,)
         try:
-            used = meta.find_undeclared_variables(_environment().parse(source))
+            self.uses = used = meta.find_undeclared_variables(_environment().parse(source))
             self._template = _environment().from_string(source)
         except jinja2.TemplateSyntaxError as error:
             raise PluginError(f"{parameter}, line {error.lineno}: {error.message}", at=self._at) from None

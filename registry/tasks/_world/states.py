@@ -1,0 +1,186 @@
+"""The states of a world that a spec declares. The task is `world.py`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness.api import Action, Facts, Reply
+from harness.authoring.worlds import World
+from harness.errors import PluginError
+from harness.expressions import Names, names, random_functions
+
+from .rules import ActionRules, Rules, described
+
+
+class DeclaredState(World):
+    """A state: the values of all variables by name, and what was worked out from them so far.
+
+    Args:
+        rules: those of its task.
+        values: what expressions run on. Nothing changes it from here on.
+    """
+
+    __slots__ = ("_backoffs", "_deadlock", "_observations", "_own", "_sees", "_waiting", "rules", "values")
+
+    def __init__(self, rules: Rules, values: Names) -> None:
+        self.rules, self.values = rules, values
+        self._own: dict[str, tuple[Any, ...]] = {}
+        self._observations: dict[str, Facts] = {}
+        self._backoffs: dict[str, Action] = {}
+        self._waiting: list[tuple[Callable[..., Any], str]] | None = None
+        self._deadlock: bool | None = None
+        self._sees: Callable[..., dict[str, Any]] | None = None
+
+    @classmethod
+    def start(cls, rules: Rules, fixed: Mapping[str, Any], rng: random.Random) -> DeclaredState:
+        """The first state; `fixed` has the agents and what was drawn."""
+        values = names({**fixed, "step": 0, "actions": {}, **(random_functions(rng) if rules.compiler.chance else {})})
+        for name, expression in rules.state.items():
+            values[name] = expression.value(values)
+        agents: list[str] = values["agents"]
+        for name, expression in rules.own_start.items():
+            value = expression.on(values)
+            values[name] = {agent: value(agent, i) for i, agent in enumerate(agents)}
+        return cls(rules, values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeclaredState) and self._variables() == other._variables()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _variables(self) -> dict[str, Any]:
+        return {name: self.values[name] for name in self.rules.names}
+
+    def _of(self, agent: str) -> tuple[Any, ...]:
+        """What expressions about an agent take."""
+        if agent not in self._own:
+            number = self.values["agents"].index(agent)
+            self._own[agent] = (agent, number, {name: self.values[name][agent] for name in self.rules.own})
+        return self._own[agent]
+
+    def observation(self, agent: str) -> Facts:
+        """What `sees` names, once more together as `view`, and the actions that are `available`."""
+        if agent not in self._observations:
+            if self._sees is None:
+                self._sees = self.rules.sees.on(self.values)
+            view = self._sees(*self._of(agent))
+            self._observations[agent] = {**view, "view": view, "available": self._available(agent)}
+        return self._observations[agent]
+
+    def _available(self, agent: str) -> list[dict[str, Any]]:
+        if self.rules.reply is not None:
+            return self.rules.available
+        return described(self._forms(agent))
+
+    def reply(self, agent: str) -> Reply | None:
+        """The possible actions: `Labelled` words, or `Actions` where any action of the world has parameters."""
+        rules = self.rules
+        if rules.turn is not None and not rules.turn.value(self.values, *self._of(agent)):
+            return None
+        if rules.reply is not None:
+            return rules.reply
+        forms = self._forms(agent)
+        return rules.reply_of(forms) if forms else None
+
+    def step(self, actions: Mapping[str, Action], rng: random.Random) -> DeclaredState:
+        """The lines of `before`, the actions' effects one agent after another, and the lines of `after`.
+
+        An action that is no longer possible when its agent's turn comes has no effect.
+        """
+        rules = self.rules
+        done = {agent: actions[agent] for agent in self.values["agents"] if actions.get(agent) is not None}
+        values = names(
+            {**self._variables(), "actions": done, **(random_functions(rng) if rules.compiler.chance else {})}
+        )
+        state = DeclaredState(rules, values)
+        rules.before.run(values, rules.own)
+        order = list(done)
+        if rules.random_order:
+            rng.shuffle(order)
+        for agent in order:
+            state._act(agent, done[agent])
+        rules.after.run(values, rules.own)
+        values["step"] += 1
+        state._own.clear()
+        return state
+
+    def facts(self) -> Facts:
+        """Return `state`, all variables, and what `reports` names."""
+        state = {name: self.values[name] for name in self.rules.changeable}
+        for name, value in state.items():
+            if (key := _strange(value)) is not None:
+                hint = "Keys of mappings are texts in results: write {str(i): …}."
+                raise PluginError(f"{name} is a mapping with the key {key!r}", hint=hint, at=("state",))
+        return {"state": state, **{name: one.value(self.values) for name, one in self.rules.reports.items()}}
+
+    @property
+    def over(self) -> bool:
+        """What `end` says."""
+        return self.rules.end is not None and bool(self.rules.end.value(self.values))
+
+    @property
+    def deadlock(self) -> bool:
+        """What `deadlock` says."""
+        if self._deadlock is None:
+            self._deadlock = self.rules.deadlock is not None and bool(self.rules.deadlock.value(self.values))
+        return self._deadlock
+
+    def break_deadlock(self) -> DeclaredState:
+        """The state after the lines of `break_deadlock`."""
+        if self.rules.break_deadlock is None:
+            raise PluginError(
+                "a deadlock is to be broken, and the world does not say how",
+                hint="Declare it: break_deadlock: {forks: …}; or let the protocol end there, deadlock: terminal.",
+            )
+        values = names(self._variables())
+        self.rules.break_deadlock.run(values, self.rules.own)
+        return DeclaredState(self.rules, values)
+
+    def backoff(self, agent: str) -> Action:
+        """The first action whose `backoff` holds for the agent."""
+        if not self.rules.backoffs:
+            return None
+        if agent not in self._backoffs:
+            if self._waiting is None:
+                self._waiting = [(condition.on(self.values), name) for condition, name in self.rules.backoffs]
+            self._backoffs[agent] = None
+            for holds, name in self._waiting:
+                if holds(*self._of(agent)):
+                    self._backoffs[agent] = self.rules.written(name)
+                    break
+        return self._backoffs[agent]
+
+    def _forms(self, agent: str) -> tuple[Any, ...]:
+        of_agent = self._of(agent)
+        forms = (action.now(self.values, of_agent) for action in self.rules.actions.values())
+        return tuple(form for form in forms if form is not None)
+
+    def _act(self, agent: str, action: Action) -> None:
+        """Change the values of a state that is not finished yet."""
+        rules, values = self.rules, self.values
+        chosen: ActionRules = rules.actions[action if rules.plain else action["action"]]
+        if not chosen.fixed:
+            self._own.clear()
+            form = chosen.now(values, self._of(agent))
+            if form is None or not all(parameter.allows(action[parameter.name]) for parameter in form.parameters):
+                return
+        if chosen.effects.lines:
+            arguments = [action[parameter.name] for parameter in chosen.parameters]
+            chosen.effects.act(values, agent, values["agents"].index(agent), rules.own, arguments)
+
+
+def _strange(value: Any) -> Any:
+    """A key of a mapping in the value that is no text; None if there is none."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                return key
+            if (found := _strange(inner)) is not None:
+                return found
+    elif isinstance(value, list):
+        for inner in value:
+            if (found := _strange(inner)) is not None:
+                return found
+    return None

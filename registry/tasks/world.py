@@ -1,0 +1,177 @@
+"""Small stepped worlds that a spec declares."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Annotated, Any, Literal
+
+from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
+from harness.authoring.wordings import Wording
+from harness.authoring.worlds import SteppedTask
+from harness.errors import PluginError
+from harness.expressions import Expression, ExpressionError, names, random_functions
+
+from ._world.rules import ActionEntry, Rules
+from ._world.states import DeclaredState
+
+
+@plugin
+class DeclaredWorld(SteppedTask):
+    """A small stepped world in YAML: state, what agents see, actions with effects, and scores, as expressions.
+
+    Names in expressions: `agents` (their names), `n` (how many), what `draw` and `state` name, each variable of `own`
+    as a mapping agent → value, `step` (the steps so far) and `actions` (agent → action of the step under way, or else
+    of the last one; agents that did nothing are left out). In what concerns one agent also `me` (its name), `number`
+    (its position, from 0) and `mine` (its own variables: `mine.catch`). An action is its name, or
+    {"action": name, parameter: value} in a world where any action has parameters.
+
+    A step: the lines of `before`, then the effects of the actions, one agent after another, then the lines of `after`.
+    Lines are carried out in order, and each sees what the ones before have changed. Draws (`randint`, `choice` …) may
+    stand in `draw`, `state`, `own`, `before`, `after` and `effects`.
+
+    Attributes:
+        agents: how many (Agent-0, Agent-1 …), or their names.
+        samples: the number of cases; each draws anew.
+        rules: what all agents read first: a Jinja template over `name`, `number`, `agents` and what `knows` names.
+        draw: what is drawn once a case, in order.
+        knows: what an agent knows from the start, for its prompts.
+        neighbors: the names of those that an agent's messages reach; by default all others.
+        state: the variables of the world at the start of an episode, in order.
+        own: the variables of each agent at the start.
+        sees: what the acting agent observes.
+        turn: whether an agent has a turn now; by default always.
+        actions: what agents can do.
+        noop: the action, without parameters, of an agent whose turn fails; by default it does nothing.
+        conflict: whose effects come first in a simultaneous step: "order", that of `agents`, or "random". An action
+            that is no longer possible when its turn comes has no effect. What all actions do together stands in
+            `before` or `after`, over `actions`.
+        before, after: what changes by itself before and after the actions of each step. A line `mine.x` is carried out
+            for every agent, on the same values.
+        end: whether the game is over; the protocol's `max_timesteps` ends it too.
+        deadlock: whether no agent can continue.
+        break_deadlock: what changes when a deadlock is broken from outside.
+        reports: further facts for metrics, from the final state.
+        scores: the grades, numbers from the final state and `end` ("over", "limit" or "deadlock"), `timesteps`,
+            `honest` (the scored agents), and the scores before (a variable of the same name comes first).
+    """
+
+    agents: Annotated[int, Range(ge=1, le=10_000)] | list[str] = 3
+    samples: Annotated[int, Range(ge=1)] = 1
+    rules: str = ""
+    draw: dict[str, Expression] = field(default_factory=dict)
+    knows: dict[str, Expression] = field(default_factory=dict)
+    neighbors: Expression | None = None
+    state: dict[str, Expression] = field(default_factory=dict)
+    own: dict[str, Expression] = field(default_factory=dict)
+    sees: dict[str, Expression] = field(default_factory=dict)
+    turn: Expression | None = None
+    actions: dict[str, ActionEntry | None]
+    noop: str | None = None
+    conflict: Literal["order", "random"] = "order"
+    before: dict[str, Expression] = field(default_factory=dict)
+    after: dict[str, Expression] = field(default_factory=dict)
+    end: Expression | None = None
+    deadlock: Expression | None = None
+    break_deadlock: dict[str, Expression] = field(default_factory=dict)
+    reports: dict[str, Expression] = field(default_factory=dict)
+    scores: dict[str, Expression] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._names = [f"Agent-{i}" for i in range(self.agents)] if isinstance(self.agents, int) else self.agents
+        if not self._names or len(set(self._names)) < len(self._names):
+            raise PluginError("agents: names must be there, and differ", at=("agents",))
+        if not self.actions:
+            raise PluginError("actions: a world needs at least one", at=("actions",))
+        self._rules = Rules(vars(self))
+        self._text = Wording("rules", self.rules, {"name", "number", "agents", *self.knows})
+
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """The names of the scores."""
+        return tuple(self.scores)
+
+    @property
+    def facts(self) -> tuple[str, ...]:  # type: ignore[override]
+        """`state`: all variables at the end; and the names of `reports`."""
+        return ("state", *self.reports)
+
+    def cases(self, limit: int | None, seed: int) -> Iterable[Case]:
+        """Yield the cases; what was drawn is their target, of which agents know what `knows` and `sees` say."""
+        agents = self._names
+        for sample in range(self.samples if limit is None else min(limit, self.samples)):
+            rng = random.Random(derive_seed("world", len(agents), seed, sample))
+            values = names({"agents": agents, "n": len(agents), **random_functions(rng)})
+            for name, expression in self._rules.draws.items():
+                values[name] = expression.value(values)
+            private = {}
+            for i, agent in enumerate(agents if self.knows else ()):
+                private[agent] = {name: one.value(values, agent, i) for name, one in self._rules.knows.items()}
+            neighbors = None
+            if self._rules.neighbors is not None:
+                neighbors = {agent: self._neighbors(values, agent, i) for i, agent in enumerate(agents)}
+            yield Case(
+                id=f"n{len(agents)}s{sample}",
+                agents=tuple(agents),
+                private=private,
+                topology=neighbors,
+                target={name: values[name] for name in self._rules.draws},
+                labels={"agents": len(agents)},
+            )
+
+    def _neighbors(self, values: dict[str, Any], agent: str, number: int) -> tuple[str, ...]:
+        assert self._rules.neighbors is not None
+        named = self._rules.neighbors.value(values, agent, number)
+        others = dict.fromkeys(named if isinstance(named, list) else ())
+        if not isinstance(named, list) or any(other not in self._names or other == agent for other in others):
+            what = f"neighbors of {agent}: it must be a list of other agents, found {named!r:.80}"
+            raise ExpressionError(what, place=getattr(self.neighbors, "place", None))
+        return tuple(others)
+
+    def context(self, case: Case, agent: str) -> Facts:
+        """`name`, `number`, `agents`, what `knows` names, `rules`, `known` and `actions`.
+
+        `known` has what `knows` names and `rules` does not mention; `actions` each action's name, usage, meaning and
+        parameters.
+        """
+        knows = case.private.get(agent, {})
+        facts = {"name": agent, "number": case.agents.index(agent), "agents": list(case.agents), **knows}
+        known = {name: value for name, value in knows.items() if name not in self._text.uses}
+        return {**facts, "rules": self._text(facts), "known": known, "actions": self._rules.described_all()}
+
+    def world(self, case: Case, rng: random.Random) -> DeclaredState:
+        """The first state."""
+        fixed = {"agents": list(case.agents), "n": len(case.agents), **case.target}
+        return DeclaredState.start(self._rules, fixed, rng)
+
+    def reply(self, case: Case, agent: str) -> Reply:
+        """The form of the agent's action in the first state; all fixed actions where it has no turn then."""
+        return self.world(case, random.Random(0)).reply(agent) or self._rules.reply_of(self._rules.ready)
+
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
+        """Return the scores; all None for an outcome of another protocol."""
+        state = outcome.facts.get("state")
+        if not isinstance(state, Mapping):
+            return dict.fromkeys(self.scores)
+        honest = [agent for agent in case.agents if agent not in case.unscored]
+        values = names(
+            {
+                "agents": list(case.agents),
+                "n": len(case.agents),
+                **case.target,
+                **state,
+                "end": outcome.facts.get("end"),
+                "timesteps": outcome.facts.get("timesteps"),
+                "honest": honest,
+            }
+        )
+        grades: dict[str, float | None] = {}
+        for name, expression in self._rules.scores.items():
+            value = expression.value(values)
+            values.setdefault(name, value)
+            if value is not None and not isinstance(value, (int, float)):
+                message = f"scores: {name} must be a number, found {value!r:.80}"
+                raise ExpressionError(message, place=getattr(self.scores[name], "place", None))
+            grades[name] = None if value is None else float(value)
+        return grades
