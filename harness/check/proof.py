@@ -30,6 +30,8 @@ SECONDS = 2.0
 """What one task may take, in CPU time; fewer cases are drawn of one that takes longer."""
 MAX_SEARCH = 3_000
 """Answer vectors that are graded in search of a solution."""
+MOST_GRADES = 4
+ALL = "of all"
 _JUNK: tuple[Any, ...] = ("", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}, 10**30)
 
 Grades = Mapping[str, float | None]
@@ -53,15 +55,16 @@ class Proof:
     ceiling: dict[str, float] | None = None
     found: str = ""
 
-    def lines(self) -> Iterator[str]:
+    def line(self) -> str:
         """The result in words."""
-        yield f"{self.cases} cases drawn and graded; random agents: {_shown(self.floor)}"
-        if self.ceiling is not None:
-            yield f"best outcome {self.found}: {_shown(self.ceiling)}"
+        best = "" if self.ceiling is None else f"; best outcome {self.found}: {_shown(self.ceiling)}"
+        if self.ceiling is not None and self.found == ALL and not self.ceiling.get("solved", 1.0):
+            best += " (no answers solve it)"
+        return f"{self.cases} cases; random agents: {_shown(self.floor)}{best}"
 
 
 def _shown(grades: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3g}" for name, value in grades.items()) or "no grades"
+    return ", ".join(f"{name} {value:.3g}" for name, value in [*grades.items()][:MOST_GRADES]) or "no grades"
 
 
 def prove(condition: Condition, place: Place | None = None) -> Proof:
@@ -163,7 +166,7 @@ def _solve(proof: Proof, task: Task, case: Case) -> Iterator[str]:
     """Note the best outcome of a case: the task's own solution, which must solve it, or what a search finds."""
     known = task.solution(case) if isinstance(task, DeclaredTask) else None
     if known is not None:
-        best, proof.found = task.grade(case, known), "by its own solution"
+        best, proof.found = task.grade(case, known), "by the solution"
         if best.get("solved", best.get("success", 1.0)) != 1.0:
             yield f"its own solution does not solve {case.id}: {_shown(_numbers(best))}"
     elif not {"solved", "score"} & set(task.grades) or not all(task.reply(case, a).options for a in case.agents):
@@ -190,11 +193,14 @@ def _search(task: Task, case: Case) -> tuple[Grades, str]:
     if math.prod(map(len, options.values())) <= MAX_SEARCH:
         vectors: Iterable[tuple[Action, ...]] = itertools.product(*options.values())
         grades = (graded(dict(zip(options, vector, strict=True))) for vector in vectors)
-        return max(grades, key=value), f"of all of {case.id}"
-    rng, left, deadline = random.Random(0), MAX_SEARCH, time.process_time() + SECONDS
-    best: Grades = {}
-    while left > 0 and value(best) < (1.0, 1.0) and time.process_time() < deadline:
-        answers = {agent: rng.choice(many) for agent, many in options.items()}
+        return max(grades, key=value), ALL
+    rng, deadline = random.Random(0), time.process_time() + SECONDS
+    some = [option for many in itertools.islice(options.values(), 1) for option in many[:3]]
+    same = [{a: option if option in many else many[0] for a, many in options.items()} for option in some]
+    drawn = ({a: rng.choice(many) for a, many in options.items()} for _ in itertools.count())
+    best: Grades = graded(same[0])
+    left = MAX_SEARCH
+    for answers in itertools.chain(same, drawn):
         here, better = graded(answers), True
         while better and left > 0 and time.process_time() < deadline:
             better = False
@@ -204,4 +210,6 @@ def _search(task: Task, case: Case) -> tuple[Grades, str]:
                     if value(there) > value(here):
                         answers, here, better = {**answers, agent: option}, there, True
         best = max(best, here, key=value)
-    return best, f"that a search found for {case.id}"
+        if left <= 0 or value(best) == (1.0, 1.0) or time.process_time() > deadline:
+            break
+    return best, "of a search"

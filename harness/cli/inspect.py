@@ -102,7 +102,7 @@ def _proofs(plan: Plan) -> tuple[list[str], list[str]]:
             seen.add(key)
             proof = check.prove(condition, plan.spec.place("task"))
             problems += proof.problems
-            lines += [f"{condition.id}: {line}" for line in proof.lines()] if not proof.problems else []
+            lines += [f"{condition.id}: {proof.line()}"] if not proof.problems else []
         if len(seen) == MAX_PROOFS:
             break
     return problems, lines

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
+from harness.authoring.declared import DeclaredTask
 from harness.authoring.networks import (
     Adjacency,
     Honest,
@@ -54,7 +55,7 @@ _PROBLEM = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @plugin
-class DeclaredNetwork(NetworkTask):
+class DeclaredNetwork(DeclaredTask, NetworkTask):
     """A problem on networks, declared in YAML: what agents know, what they are asked, what must hold.
 
     Expressions know the network: `agents`, `edges` (pairs of neighbors, each once), `neighbors[a]`, `degree[a]` and `n`

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Case, Facts, Outcome, Range, Reply, derive_seed, plugin
+from harness.authoring.declared import DeclaredTask
 from harness.authoring.wordings import Wording
 from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
@@ -18,7 +19,7 @@ from ._world.states import DeclaredState
 
 
 @plugin
-class DeclaredWorld(SteppedTask):
+class DeclaredWorld(DeclaredTask, SteppedTask):
     """A small stepped world in YAML: state, what agents see, actions with effects, and scores, as expressions.
 
     Names in expressions: `agents` (their names), `n` (how many), what `draw` and `state` name, each variable of `own`
