@@ -199,18 +199,36 @@ def disconnected(what: str, pieces: Iterable[Collection[str]]) -> str:
 # ------------------------------------------------------------------------------------------- tasks
 
 
-class NetworkTask(Task):
-    """A task whose agents talk to their neighbors in a network only.
+class LocalTask(Task):
+    """A task whose agents can talk to their neighbors in a network only, in rounds. Its cases have a topology.
+
+    Class attributes:
+        agent_names: the names that agents may have; `parsing: reference` of messages accepts all of them.
+    """
+
+    agent_names: ClassVar[tuple[str, ...]] = NAMES
+
+    def rounds(self, case: Case) -> int:
+        """Return the round budget: 2D + 1 messages to each neighbor in a network of diameter D.
+
+        So every agent can ask every other and get an answer (AgentsNet, Section 5.1).
+
+        Raises:
+            DataError: if the network is not connected.
+        """
+        return 2 * diameter(topology_of(case)) + 1
+
+
+class NetworkTask(LocalTask):
+    """A task about the network of its agents, who talk to their neighbors only.
 
     What every task says, as constants of the class or as parameters:
         problem: the problem's name, in a word.
         is_global: whether every agent must be able to know of every other; then networks must be connected.
-        agent_names: the names from which agents' names are drawn; `parsing: reference` of messages accepts all of them.
     """
 
     problem: str
     is_global: bool = False
-    agent_names: ClassVar[tuple[str, ...]] = NAMES
 
     @abstractmethod
     def networks(self, seed: int) -> Iterable[Network]:
@@ -242,16 +260,6 @@ class NetworkTask(Task):
         """A triangle with a tail, one of AgentsNet's three networks of four agents."""
         agents = ("Emma", "Alan", "Bob", "Evelyn")
         return self.case(Network("example", "example", 0, adjacency_of(agents, [(0, 1), (0, 2), (0, 3), (1, 3)])), 0)
-
-    def rounds(self, case: Case) -> int:
-        """Return the round budget: 2D + 1 messages to each neighbor in a network of diameter D.
-
-        So every agent can ask every other and get an answer (AgentsNet, Section 5.1).
-
-        Raises:
-            DataError: if the network is not connected.
-        """
-        return 2 * diameter(topology_of(case)) + 1
 
     def context(self, case: Case, agent: str) -> Facts:
         """The problem's name, the number of agents, the agent's own name and those of its neighbors."""

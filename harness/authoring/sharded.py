@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive_seed
+from harness.authoring.networks import FAMILIES, Family, LocalTask, adjacency_of
 from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.replies import Answer, AnswerForm, normalise, same
 
@@ -22,7 +23,7 @@ Items = Annotated[int, Range(ge=1, le=1_000_000)]
 Credit = Literal["number", "exact", "entries", "cells", "sequence"]
 
 
-class _Problem(QuestionTask):
+class _Problem(QuestionTask, LocalTask):
     """What a sharded task asks: class attributes of a task in Python, parameters of one in YAML."""
 
     problem: str
@@ -48,6 +49,8 @@ class ShardedTask(_Problem):
         domain: "paper" draws as the paper's release does. "hardened" makes problems that can be guessed without
             communication harder to guess; for other problems both are the same.
         whole: a single agent has the whole input: the baseline of the relative coordination cost (Section 4.1).
+        topology: the agents are the nodes of a network of this family and talk to their neighbors only, by a protocol
+            such as local_rounds. Inputs are the same as without.
 
     Class attributes:
         problem: its id.
@@ -65,6 +68,7 @@ class ShardedTask(_Problem):
     samples: Annotated[int, Range(ge=1)] = 1
     domain: Literal["paper", "hardened"] = "paper"
     whole: bool = False
+    topology: Family | None = None
 
     @property
     def alone(self) -> bool:
@@ -78,9 +82,14 @@ class ShardedTask(_Problem):
         return ("success", "partial", *failures, "data_characters", *(GRADES if self.alone else ()))
 
     def misfit(self, needed: type[Task]) -> str | None:
-        """An input in several shards is not a question for one agent."""
+        """An input in several shards is not a question for one agent, and not all are in a network."""
         if needed is QuestionTask and not self.alone:
             return f"its input is cut into {self.agents} shards; `whole: true` gives all of it to one agent"
+        local = issubclass(needed, LocalTask)
+        if local and (self.topology is None or self.alone):
+            return "its agents are in no network; `topology: ring` or another family connects several of them"
+        if self.topology is not None and not local:
+            return f"its agents talk to their neighbors only (topology: {self.topology})"
         return super().misfit(needed)
 
     # ------------------------------------------------------------------------------- for each task
@@ -189,13 +198,20 @@ class ShardedTask(_Problem):
             public={"known": public},
             private={agent: {"shard": shard} for agent, shard in zip(agents, shards, strict=True)},
             target=answers,
+            topology=self._network(agents, sample, seed),
             labels={**self.labels(shards), "agents": n, "sample": sample, "alone": self.whole},
         )
 
+    def _network(self, agents: Sequence[str], sample: int, seed: int) -> Mapping[str, tuple[str, ...]] | None:
+        if self.topology is None or len(agents) == 1:
+            return None
+        drawn = derive_seed("topology", self.topology, len(agents), seed, sample)
+        return adjacency_of(agents, FAMILIES[self.topology](len(agents), drawn % 2**31))
+
     def context(self, case: Case, agent: str) -> Facts:
         """The agent's `name` and `id`, `n` agents, the `task` in words, the agent's `shard` as JSON text, the `problem`
-        (the name of its file), its `module` (for scripted agents, which solve it) and the facts `known` to all, which
-        prompts mention in the task."""
+        (the name of its file), its `module` (for scripted agents, which solve it), the facts `known` to all, which
+        prompts mention in the task, and in a network its `neighbors`."""
         public, number = case.public["known"], int(agent.rpartition("-")[2])
         return {
             "name": agent,
@@ -206,11 +222,14 @@ class ShardedTask(_Problem):
             "task": f"{self.asked(public)}\nForm of the answer: {self.form_words(number)}.",
             "shard": shard_text(case.private[agent]["shard"]),
             "known": public,
+            **({} if case.topology is None else {"neighbors": list(case.topology[agent])}),
         }
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """A value of the problem's form. An agent that answers alone may reason first, and announces its answer."""
-        return Answer(self.answer_form(case.agents.index(agent)), "Final answer:" if self.alone else None)
+        """A value of the problem's form. An agent that is alone or in a network may reason first in the same reply, and
+        announces its answer."""
+        announced = self.alone or case.topology is not None
+        return Answer(self.answer_form(case.agents.index(agent)), "Final answer:" if announced else None)
 
     def question_of(self, case: Case) -> Question:
         """The task in words, and the first agent's input, which is the whole input if the agent is `alone`."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.authoring.networks import NeighborChannel, NetworkTask
+from harness.authoring.networks import LocalTask, NeighborChannel
 from harness.authoring.traffic import Traffic
 from harness.authoring.two_pass import TwoPassProtocol
 from harness.errors import PluginError
@@ -40,7 +40,7 @@ class LocalRounds(TwoPassProtocol):
     parsing: Parsing = "tolerant"
     max_chars: Annotated[int, Range(ge=1)] | None = None
 
-    needs = NetworkTask
+    needs = LocalTask
     needs_channel = NeighborChannel
     facts = ("rounds", "messages", "characters", "sent", "dropped", *TwoPassProtocol.facts)
 
@@ -51,7 +51,7 @@ class LocalRounds(TwoPassProtocol):
     def one_pass(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Yield T batches of messages and one of answers; every batch has one turn for every agent."""
         channel = self.channel.open(case, rng)
-        assert isinstance(task, NetworkTask)
+        assert isinstance(task, LocalTask)
         total = task.rounds(case) if self.rounds == "paper" else self.rounds
         neighbors = case.topology or {}
         contexts = {agent: {**task.context(case, agent), "rounds": total} for agent in agents}

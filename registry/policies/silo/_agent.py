@@ -46,7 +46,7 @@ def _value(text: str) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _letter(text: str) -> Mapping[str, Any]:
+def letter_in(text: str) -> Mapping[str, Any]:
     """Return the content of another scripted agent's message; {} for any other message, such as a model's."""
     try:
         value = json.loads(text)
@@ -78,23 +78,26 @@ class Agent(Policy):
                 hint="Use it with a task such as silo/* and the protocol action_rounds.",
             )
         if not hasattr(self, "id"):
-            self.id, self.n = turn.context["id"], turn.context["n"]
-            self.shards = {self.id: turn.context["shard"]}
-            self.answers: dict[int, str] = {}
-            self.context = turn.context
-            self._declared = json.dumps(turn.context.get("declared", {}))
-            self.task = problem(self.context["module"], self._declared)
+            self.begin(turn.context)
             if not alone:
                 self.start()
         if alone:
             answer = normalise(self.local())
             return answer if turn.reply.allows(answer) else turn.reply.noop
         for text in self._texts(turn.observation):
-            self.learn(_letter(text))
+            self.learn(letter_in(text))
         if turn.name == "plan":
             return [{"call": "wait"}]
         calls = self.act(turn)
         return calls or [{"call": "wait"}]
+
+    def begin(self, context: Facts) -> None:
+        """Note what the agent knows at the start."""
+        self.id, self.n, self.context = context["id"], context["n"], context
+        self.shards = {self.id: context["shard"]}
+        self.answers: dict[int, str] = {}
+        self._declared = json.dumps(context.get("declared", {}))
+        self.task = problem(context["module"], self._declared)
 
     def start(self) -> None:
         """Prepare for the episode. Called once, before the first decision."""
