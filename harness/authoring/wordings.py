@@ -19,7 +19,7 @@ class Wording:
 
     Args:
         parameter: the parameter that has the text, for messages.
-        source: the text, a Jinja template. Line ends around it are left out.
+        source: the text, a Jinja template. Blanks around it are left out.
         facts: the names that it may use.
         at: where the parameter stands, if it is part of another one.
 
@@ -47,7 +47,7 @@ class Wording:
     def __call__(self, facts: Mapping[str, Any]) -> str:
         """Return the text for an agent with these facts. Raises `PluginError` where an expression in it fails."""
         try:
-            return self._template.render(facts).strip("\n")
+            return self._template.render(facts).strip()
         except LimitError as error:
             raise PluginError(f"{self.parameter}: {error}", hint=HINT, at=self._at) from None
         except Exception as error:  # an expression can raise anything: a division by 0, a security error …

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 import random
 import re
@@ -25,6 +26,7 @@ from harness.authoring.networks import (
 from harness.authoring.wordings import Wording
 from harness.errors import PluginError
 from harness.expressions import (
+    FUNCTIONS,
     RANDOM,
     Compiled,
     Expression,
@@ -51,6 +53,7 @@ TAKEN = frozenset({
 })  # fmt: skip
 """Names that prompts, expressions or grades use, and no fact or constraint may have."""
 _DRAWS = re.compile(rf"\b(?:{'|'.join(RANDOM)})\s*\(")
+_WORD = re.compile(r"[A-Za-z]\w*")
 _PROBLEM = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -148,13 +151,15 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         seen: dict[str, str] = {}
         for key in ("shared", "known", "hidden", "constraints", "soft"):
             for name in getattr(self, key):
-                if name in TAKEN or name in seen:
-                    what = f"is the name of one of {seen[name]} already" if name in seen else "has a meaning of its own"
+                what = (
+                    f"stands among {seen[name]} already" if name in seen
+                    else "has a meaning of its own" if name in TAKEN
+                    else "is a function of expressions" if name in FUNCTIONS or name in RANDOM
+                    else "is not a plain word" if not _WORD.fullmatch(name) or keyword.iskeyword(name)
+                    else None
+                )  # fmt: skip
+                if what is not None:
                     raise PluginError(f"{name!r} {what}; give it another name", at=(key, name))
-                try:
-                    compiled("0", (name,))
-                except ExpressionError as error:
-                    raise PluginError(error.message, at=(key, name)) from None
                 seen[name] = key
         if not self.constraints and not self.soft:
             raise PluginError("there are no constraints, and nothing soft to score", at=("constraints",))
