@@ -281,8 +281,9 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
             continue
         try:
             plan = resolve.plan(resolve.with_baseline(run.spec, policy), project)
-            name = policy if isinstance(policy, str) else str(policy["use"])
-            folder = project.results() / CACHE / f"{run.spec.name}-{name.replace('/', '-')}-{plan.digest[:12]}"
+            name = resolve.policy_name(policy)
+            own = "".join(char if char.isalnum() else "-" for char in name)
+            folder = project.results() / CACHE / f"{run.spec.name}-{own}-{plan.digest[:12]}"
             if not (folder / "scores.jsonl").is_file():
                 print(f"{name} plays {run.spec.name} …", file=sys.stderr)
             played = execute(plan, Options(output_path=folder, overwrite=True))

@@ -75,6 +75,12 @@ def with_baseline(spec: Spec, policy: Reference) -> Spec:
     return replace(spec, data={**spec.data, "baseline": policy}, places=places)
 
 
+def policy_name(reference: Reference) -> str:
+    """What tables call a policy: its `label`, where it has one, else its plugin's name."""
+    name, arguments = _split(reference)
+    return str(arguments.get("label") or name)
+
+
 def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
     """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
     cls, arguments = _parts("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
@@ -259,8 +265,14 @@ class _Resolver:
         simulated = [labels.pop() if len(labels) == 1 else WORD] if labels else []
         if self.model is not None:
             return " + ".join([self.model.model, *simulated])
-        names = {_split(v.data["baseline"])[0] for v in self.spec.variants() if v.data.get("baseline")}
-        real = sorted(n for n in names if not issubclass(self.project.load("policies", n), InformedPolicy))
+        policies = [v.data["baseline"] for v in self.spec.variants() if v.data.get("baseline")]
+        real = sorted(
+            {
+                policy_name(policy)
+                for policy in policies
+                if not issubclass(self.project.load("policies", _split(policy)[0]), InformedPolicy)
+            }
+        )
         return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
 
     def build(self, kind: str, reference: Reference, *path: Hashable) -> Any:

@@ -41,6 +41,7 @@ class ByExpression(Policy):
         act: the action, such as `'WAIT' if holds_left else 'GRAB_LEFT'`; None does nothing. In games with messages
             it is the action without them.
         say: the message, in turns of talk and beside an action; by default none.
+        label: what tables call it, instead of "expression".
         remember: what the agent remembers for its next turn, by name, worked out after it has chosen `action`. In the
             first turn all are None: `{mistrust: "mistrust or min(gifts) < 5"}`.
     """
@@ -48,6 +49,7 @@ class ByExpression(Policy):
     act: Expression
     say: Expression | None = None
     remember: dict[str, Expression] = field(default_factory=dict)
+    label: str = ""
 
     def __post_init__(self) -> None:
         for name in self.remember:
