@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.api import Parsed
-from harness.replies import ActionWithMessage, Choice, Labelled, MessageLine
+from harness.replies import ActionWithMessage, Choice, FreeText, Labelled, MessageLine
 
 ACTIONS = ("GRAB_LEFT", "GRAB_RIGHT", "RELEASE", "WAIT")
 ACT = Labelled(ACTIONS, "ACTION", noop="WAIT")
@@ -179,7 +179,7 @@ def test_constraints_describe_what_is_parsed() -> None:
     assert BOTH.parse(text).action == {"act": "GRAB_LEFT", "message": "I go (first)."}
     assert re.fullmatch(dict(MessageLine(max_chars=5).constraint())["regex"], "MESSAGE: hello")
     assert not re.fullmatch(dict(MessageLine(max_chars=5).constraint())["regex"], "MESSAGE: hello!")
-    assert ActionWithMessage(MessageLine(), MessageLine()).constraint() is None
+    assert ActionWithMessage(FreeText(), MessageLine()).constraint() is None
 
 
 def test_a_message_goes_with_other_forms_too() -> None:

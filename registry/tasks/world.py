@@ -23,14 +23,16 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     """A small stepped world in YAML: state, what agents see, actions with effects, and scores, as expressions.
 
     Names in expressions: `agents` (their names), `n` (how many), what `draw` and `state` name, each variable of `own`
-    as a mapping agent → value, `step` (the steps so far) and `actions` (agent → action of the step under way, or else
-    of the last one; agents that did nothing are left out). In what concerns one agent also `me` (its name), `number`
-    (its position, from 0) and `mine` (its own variables: `mine.catch`). An action is its name, or
+    as a mapping agent → value, `step` and `rounds` (how many so far), and `actions` (agent → action, of the step under
+    way or else of the last one; agents that did nothing are left out). In what concerns one agent also `me` (its name),
+    `number` (its position, from 0) and `mine` (its own variables: `mine.catch`). An action is its name, or
     {"action": name, parameter: value} in a world where any action has parameters.
 
-    A step: the lines of `before`, then the effects of the actions, one agent after another, then the lines of `after`.
+    A step: the lines of `before`, the effects of the actions, one agent after another, and the lines of `after`; then,
+    if all agents that have a turn have acted, the lines of `each_round`.
     Lines are carried out in order, and each sees what the ones before have changed. Draws (`randint`, `choice` …) may
-    stand in `draw`, `state`, `own`, `before`, `after` and `effects`.
+    stand in `draw`, `state`, `own`, `before`, `after`,
+    `each_round` and `effects`.
 
     Attributes:
         agents: how many (Agent-0, Agent-1 …), or their names.
@@ -50,6 +52,8 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
             `before` or `after`, over `actions`.
         before, after: what changes by itself before and after the actions of each step. A line `mine.x` is carried out
             for every agent, on the same values.
+        each_round: what changes by itself once all agents have acted: after every simultaneous step, and after the last
+            agent's in sequential order.
         end: whether the game is over; the protocol's `max_timesteps` ends it too.
         deadlock: whether no agent can continue.
         break_deadlock: what changes when a deadlock is broken from outside.
@@ -73,6 +77,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     conflict: Literal["order", "random"] = "order"
     before: dict[str, Expression] = field(default_factory=dict)
     after: dict[str, Expression] = field(default_factory=dict)
+    each_round: dict[str, Expression] = field(default_factory=dict)
     end: Expression | None = None
     deadlock: Expression | None = None
     break_deadlock: dict[str, Expression] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from harness.expressions import RANDOM, Compiled, ExpressionError, Names, compil
 
 AGENT = ("me", "number", "mine")
 """What an expression about one agent takes: its name, its position from 0, and its own variables."""
-RESERVED = frozenset({*AGENT, "agents", "n", "step", "actions", "end", "timesteps", "honest"})
+RESERVED = frozenset({*AGENT, "agents", "n", "step", "rounds", "actions", "end", "timesteps", "honest"})
 Evaluate = Callable[..., Any]
 
 

@@ -154,7 +154,7 @@ class Rules:
         fixed = {"agents", "n", *keys["draw"]}
         self.neighbors = compiler(keys["neighbors"], fixed, ("me", "number")) if keys["neighbors"] is not None else None
         self.knows = {name: compiler(text, fixed, ("me", "number")) for name, text in keys["knows"].items()}
-        start = {*fixed, "step", "actions"}
+        start = {*fixed, "step", "rounds", "actions"}
         self.state = self._series(keys["state"], start)
         start |= {*self.state_names}
         self.own_start = self._series(keys["own"], start, ("me", "number"))
@@ -162,6 +162,7 @@ class Rules:
         self.changeable = (*self.state_names, *self.own)
         self.before = self._block(keys, "before")
         self.after = self._block(keys, "after")
+        self.each_round = self._block(keys, "each_round")
         self.break_deadlock = self._block(keys, "break_deadlock", chance=False) if keys["break_deadlock"] else None
         self.end, self.deadlock = (
             compiler(keys[key], names) if keys[key] is not None else None for key in ("end", "deadlock")
@@ -174,7 +175,7 @@ class Rules:
         self.plain = not any(action.parameters for action in self.actions.values())
         self.noop = self._noop(keys["noop"])
         self.reports = {name: compiler(text, names) for name, text in keys["reports"].items()}
-        graded = {*names, "end", "timesteps", "honest"} - {"step", "actions"}
+        graded = {*names, "end", "timesteps", "honest"} - {"step", "rounds", "actions"}
         self.scores: dict[str, Compiled] = {}
         for name, text in keys["scores"].items():
             self.scores[name] = compiler(text, graded)

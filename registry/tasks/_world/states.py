@@ -20,12 +20,13 @@ class DeclaredState(World):
     Args:
         rules: those of its task.
         values: what expressions run on. Nothing changes it from here on.
+        acted: the agents that have acted in the round under way.
     """
 
-    __slots__ = ("_backoffs", "_deadlock", "_observations", "_own", "_sees", "_waiting", "rules", "values")
+    __slots__ = ("_backoffs", "_deadlock", "_observations", "_own", "_sees", "_waiting", "acted", "rules", "values")
 
-    def __init__(self, rules: Rules, values: Names) -> None:
-        self.rules, self.values = rules, values
+    def __init__(self, rules: Rules, values: Names, acted: frozenset[str] = frozenset()) -> None:
+        self.rules, self.values, self.acted = rules, values, acted
         self._own: dict[str, tuple[Any, ...]] = {}
         self._observations: dict[str, Facts] = {}
         self._backoffs: dict[str, Action] = {}
@@ -36,7 +37,9 @@ class DeclaredState(World):
     @classmethod
     def start(cls, rules: Rules, fixed: Mapping[str, Any], rng: random.Random) -> DeclaredState:
         """The first state; `fixed` has the agents and what was drawn."""
-        values = names({**fixed, "step": 0, "actions": {}, **(random_functions(rng) if rules.compiler.chance else {})})
+        values = names(
+            {**fixed, "step": 0, "rounds": 0, "actions": {}, **(random_functions(rng) if rules.compiler.chance else {})}
+        )
         for name, expression in rules.state.items():
             values[name] = expression.value(values)
         agents: list[str] = values["agents"]
@@ -46,9 +49,12 @@ class DeclaredState(World):
         return cls(rules, values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DeclaredState) and self._variables() == other._variables()
+        return isinstance(other, DeclaredState) and self._all() == other._all()
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _all(self) -> tuple[Any, ...]:
+        return self._variables(), self.acted
 
     def _variables(self) -> dict[str, Any]:
         return {name: self.values[name] for name in self.rules.names}
@@ -85,7 +91,7 @@ class DeclaredState(World):
         return rules.reply_of(forms) if forms else None
 
     def step(self, actions: Mapping[str, Action], rng: random.Random) -> DeclaredState:
-        """The lines of `before`, the actions' effects one agent after another, and the lines of `after`.
+        """The lines of `before`, the actions' effects one agent after another, the lines of `after` and `each_round`.
 
         An action that is no longer possible when its agent's turn comes has no effect.
         """
@@ -104,7 +110,19 @@ class DeclaredState(World):
         rules.after.run(values, rules.own)
         values["step"] += 1
         state._own.clear()
+        state.acted = state._round(self.acted.union(actions))
         return state
+
+    def _round(self, acted: frozenset[str]) -> frozenset[str]:
+        """Who has acted in the round; the lines of `each_round` where this completes it."""
+        rules, values = self.rules, self.values
+        for agent in values["agents"]:
+            if agent not in acted and (rules.turn is None or rules.turn.value(values, *self._of(agent))):
+                return acted
+        rules.each_round.run(values, rules.own)
+        values["rounds"] += 1
+        self._own.clear()
+        return frozenset()
 
     def facts(self) -> Facts:
         """Return `state`, all variables, and what `reports` names."""
@@ -136,7 +154,7 @@ class DeclaredState(World):
             )
         values = names(self._variables())
         self.rules.break_deadlock.run(values, self.rules.own)
-        return DeclaredState(self.rules, values)
+        return DeclaredState(self.rules, values, self.acted)
 
     def backoff(self, agent: str) -> Action:
         """The first action whose `backoff` holds for the agent."""
