@@ -15,6 +15,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     intervals  how often 95 % intervals of a bounded mean cover it
     paired_intervals  how often 95 % intervals of a paired difference cover it
     panels    methods that combine answers, with simulated players, from start to tables
+    networks  network tasks in YAML of 1,000 agents: drawing a case, wording all briefs, grading
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
     viewer    a run of 100,000 episodes and 2 million moves in `harness view`: index, pages, memory (extra view)
@@ -46,6 +47,7 @@ import documents
 import exports
 import intervals
 import mas
+import networks
 import panels
 import programs
 import reports
@@ -347,6 +349,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "intervals": lambda smoke: intervals.coverage(20 if smoke else 2000),
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "panels": lambda smoke: panels.methods(measured, smoke),
+    "networks": networks.gradings,
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "viewer": viewer.look,

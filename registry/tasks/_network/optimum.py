@@ -29,7 +29,7 @@ class Optimum(TypedDict):
 
 
 def found(algorithm: Algorithm, adjacency: Adjacency) -> Any:
-    """Return what an algorithm finds, as agents: a list, a list of pairs or of groups, or agent → color from 0."""
+    """Return what an algorithm finds, as agents: a list, a list of pairs, or agent → color or side, from 0."""
     import networkx as nx
 
     agents = list(adjacency)
@@ -45,7 +45,7 @@ def found(algorithm: Algorithm, adjacency: Adjacency) -> Any:
         return {agents[node]: value for node, value in sorted(result.items())}
     if all(isinstance(one, int) for one in result):
         return [agents[node] for node in sorted(result)]
-    return sorted([agents[node] for node in sorted(group)] for group in result)
+    return sorted([agents[node] for node in sorted(pair)] for pair in result)
 
 
 def _approximation(name: str) -> Callable[[nx.Graph[int]], Any]:
@@ -78,7 +78,8 @@ def _dominating_set(graph: nx.Graph[int]) -> Any:
 def _bisection(graph: nx.Graph[int]) -> Any:
     from networkx.algorithms.community import kernighan_lin_bisection
 
-    return kernighan_lin_bisection(graph, seed=0)
+    sides = kernighan_lin_bisection(graph, seed=0)
+    return {node: number for number, side in enumerate(sides) for node in side}
 
 
 def _spanning_tree(graph: nx.Graph[int]) -> Any:
