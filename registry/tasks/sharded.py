@@ -42,29 +42,19 @@ DONE = AnswerForm("the word done", one_of(["done"]).schema)
 RESERVED = ("agents", "per_agent", "answer", "truth", "agent", "item", "place")
 
 
-class OneOf(TypedDict):
-    """One of these words."""
+class FormEntry(TypedDict, total=False):
+    """A form: `one_of`, or a name with words of its own."""
 
-    one_of: Annotated[list[str], "the words"]
-
-
-class InWords(TypedDict):
-    """A form with a description of its own."""
-
+    one_of: Annotated[list[str], "the answer is one of these words"]
     form: FormName
     words: Annotated[str, "the form in words, for agents"]
 
 
-class ByKey(TypedDict):
-    """Every item to one agent, by an expression over `item` and its `place`, which gives the agent's number."""
+class CutEntry(TypedDict, total=False):
+    """How data is cut: `by` or `overlap`."""
 
-    by: Expression
-
-
-class Overlap(TypedDict):
-    """Consecutive parts, each with so many items of the next one."""
-
-    overlap: Annotated[int, Range(ge=1)]
+    by: Annotated[Expression, "the number of the agent that gets `item`, which stands at `place`"]
+    overlap: Annotated[int, Range(ge=1), "consecutive parts, each with so many items of those after it"]
 
 
 @plugin
@@ -112,13 +102,13 @@ class Sharded(DeclaredTask, ShardedTask):
     items: Items = 20
     draw: dict[str, Expression]
     until: Expression | None = None
-    cut: Literal["contiguous", "interleaved", "random"] | ByKey | Overlap = "contiguous"
+    cut: Literal["contiguous", "interleaved", "random"] | CutEntry = "contiguous"
     public: list[str] = field(default_factory=list)
     question: str
     let: dict[str, Expression] = field(default_factory=dict)
     truth: Expression
     answers: Literal["all", "one", "own"] = "all"
-    form: FormName | OneOf | InWords = "integer"
+    form: FormName | FormEntry = "integer"
     digits: Annotated[int, Range(ge=0, le=15)] | None = None
     tolerance: Annotated[float, Range(ge=0)] | None = None
     right: Expression | None = None
@@ -139,6 +129,8 @@ class Sharded(DeclaredTask, ShardedTask):
             known.append(name)
         self._until = None if self.until is None else compiled(self.until, known)
         options: Mapping[str, Any] = self.cut if isinstance(self.cut, dict) else {}
+        if isinstance(self.cut, dict) and len(options) != 1:
+            raise PluginError("cut has either by or overlap", at=("cut",))
         self._by = compiled(options["by"], known, ("item", "place")) if "by" in options else None
         self._overlap: int = options.get("overlap", 0)
         self._check_input()
@@ -152,6 +144,8 @@ class Sharded(DeclaredTask, ShardedTask):
             known.append(name)
         self._truth = self._solving(self.truth, known)
         self._right = self._judging(self.right, known)
+        if self.credit.isidentifier() and self.credit not in (*CREDITS, *known, "answer", "truth", "agent"):
+            raise PluginError(f"there is no credit {self.credit!r}", hint=near(self.credit, CREDITS), at=("credit",))
         self._credit = self._judging(None if self.credit in CREDITS else self.credit, known)
         self._needs = None if self.needs is None else self._solving(self.needs, known, ("agent",))
         solving = [self._truth, self._right, self._credit, self._needs, *(value for _, value in self._lets)]
@@ -193,14 +187,15 @@ class Sharded(DeclaredTask, ShardedTask):
         except ExpressionError as error:
             secret = [name for name in self.draw if name not in known]
             try:
-                uses = compiled(text, (*known, *secret), arguments).uses
+                fit = compiled(text, (*known, *secret), arguments, RANDOM)
             except ExpressionError:
                 raise error from None
-            names_used = ", ".join(name for name in secret if name in uses)
+            hidden = ", ".join(name for name in secret if name in fit.uses)
             raise ExpressionError(
-                f"{names_used}: drawn, but known to no agent",
+                f"{hidden}: drawn, but known to no agent" if hidden else "chance is for draw alone",
                 place=error.place,
-                hint="The right answer follows from the shards and the public facts: add it to public, or to the data.",
+                hint="The right answer follows from the shards and the public facts."
+                + (" Add it to public, or to the data." if hidden else ""),
             ) from None
 
     def _judging(self, text: str | None, known: Sequence[str]) -> Compiled | None:
@@ -210,6 +205,8 @@ class Sharded(DeclaredTask, ShardedTask):
         if isinstance(self.form, str):
             return FORMS[self.form]
         form: Mapping[str, Any] = self.form
+        if {*form} not in ({"one_of"}, {"form", "words"}):
+            raise PluginError("form has either one_of, or form and words", at=("form",))
         if "one_of" in form:
             words = [*dict.fromkeys(form["one_of"])]
             strange = next((word for word in words if normalise(word) != word), None)
@@ -225,21 +222,28 @@ class Sharded(DeclaredTask, ShardedTask):
 
     def draw_input(self, rng: random.Random, n: int) -> tuple[Sequence[Any], Facts]:
         """Draw until `until` holds, then cut. Raises `PluginError`."""
+        drawn = names({**random_functions(rng), "agents": n, "per_agent": self.items})  # all tries share its steps
         for _ in range(MAX_DRAWS):
-            drawn = names({**random_functions(rng), "agents": n, "per_agent": self.items})
             for name, value in self._draws:
                 drawn[name] = _plain(value.value(drawn))
             if self._until is None or self._until.value(drawn):
-                break
-        else:
-            raise PluginError(f"until does not hold for any of {MAX_DRAWS:,} draws", at=("until",))
-        shards = drawn["shards"] if "shards" in self.draw else cuts.cut(drawn["data"], n, self._places(drawn, n, rng))
-        if not isinstance(shards, list) or len(shards) != n:
-            count = f"{len(shards)} shards" if isinstance(shards, list) else f"{shards!r:.40}"
-            raise PluginError(
-                f"shards must list one shard for each of {n} agents; it is {count}", at=("draw", "shards")
-            )
-        return shards, {name: drawn[name] for name in self.public}
+                return self._shards(drawn, n, rng), {name: drawn[name] for name in self.public}
+        raise _mistake(self.until, f"until does not hold for any of {MAX_DRAWS:,} draws")
+
+    def _shards(self, drawn: Names, n: int, rng: random.Random) -> Sequence[Any]:
+        if "shards" in self.draw:
+            shards = drawn["shards"]
+            if not isinstance(shards, list) or len(shards) != n:
+                count = f"it has {len(shards)}" if isinstance(shards, list) else f"it is {shards!r:.40}"
+                raise _mistake(self.draw["shards"], f"shards lists one shard for each of {n} agents; {count}")
+            return shards
+        try:
+            return cuts.cut(drawn["data"], n, self._places(drawn, n, rng))
+        except ExpressionError:
+            raise
+        except PluginError as error:
+            text = self.draw["data"] if self._by is None else self._by.text
+            raise _mistake(text, error.message, error.hint) from None
 
     def _places(self, drawn: Names, n: int, rng: random.Random) -> Callable[[Any], cuts.Places]:
         if self._by is not None:
@@ -278,13 +282,11 @@ class Sharded(DeclaredTask, ShardedTask):
         truth = normalise(self._truth.value(names(self._values(shards, public))))
         own = self.answers == "own"
         if own and (not isinstance(truth, list) or len(truth) != len(shards)):
-            raise PluginError(
-                f"truth is {truth!r:.60}; with `answers: own` it lists one answer for each of {len(shards)} agents",
-                at=("truth",),
-            )
+            count = f"one answer for each of {len(shards)} agents"
+            raise _mistake(self.truth, f"truth is {truth!r:.60}; with `answers: own` it lists {count}")
         for one in truth if own else [truth]:
             if not self._form.fits(one):
-                raise PluginError(f"truth is {one!r:.60}, which is not {self._form.words}", at=("truth",))
+                raise _mistake(self.truth, f"truth is {one!r:.60}, which is not {self._form.words}")
         return [truth, *["done"] * (len(shards) - 1)] if self.answers == "one" else truth
 
     def segmented(self, public: Facts) -> bool:
@@ -293,7 +295,15 @@ class Sharded(DeclaredTask, ShardedTask):
 
     def whole_answer(self, answers: Sequence[Any], public: Facts) -> Any:
         """The answer, or the answers of all agents put together."""
-        return cuts.put_together(answers) if self.answers == "own" else answers[0]
+        if self.answers != "own":
+            return answers[0]
+        if not isinstance(answers[0], (list, dict)):
+            raise PluginError(
+                "the answers of all agents make no answer of one agent with all data",
+                hint="With `whole: true` and `answers: own` an answer is a list or a table.",
+                at=("whole",),
+            )
+        return cuts.put_together(answers)
 
     def needed_agents(self, agent: int, shards: Sequence[Any], public: Facts) -> Sequence[int]:
         """The value of `needs`, as bits by number."""
@@ -303,7 +313,7 @@ class Sharded(DeclaredTask, ShardedTask):
         sets = value if isinstance(value, list) and any(isinstance(one, list) for one in value) else [value]
         numbers = [one if isinstance(one, list) else [one] for one in sets]
         if any(type(i) is not int or not 0 <= i < len(shards) for one in numbers for i in one):
-            raise PluginError(f"needs is {value!r:.60}; it lists numbers of agents, or such lists", at=("needs",))
+            raise _mistake(self.needs, f"needs is {value!r:.60}; it lists numbers of agents, or such lists")
         return [sum(1 << i for i in {*one}) for one in numbers]
 
     # ------------------------------------------------------------------------------- prompts and grades
@@ -351,7 +361,7 @@ class Sharded(DeclaredTask, ShardedTask):
             return credit_for(self.credit, answer, case.target[agent], self.digits, self.tolerance)
         value = self._judged(self._credit, case, agent, answer)
         if not isinstance(value, (int, float)):
-            raise PluginError(f"credit is {value!r:.60}; it must be a number from 0 to 1", at=("credit",))
+            raise _mistake(self.credit, f"credit is {value!r:.60}; it must be a number from 0 to 1")
         return min(1.0, max(0.0, float(value)))
 
     def _judged(self, expression: Compiled, case: Case, agent: int, answer: Action) -> Any:
@@ -367,6 +377,12 @@ class Sharded(DeclaredTask, ShardedTask):
         except ExpressionError:
             expression.value(names(self._last[1]), truth, truth, agent)  # fails too if the mistake is the author's
             return 0
+
+
+def _mistake(expression: str | None, message: str, hint: str | None = None) -> ExpressionError:
+    """What is wrong with the value of an expression, at its place."""
+    place = expression.place if isinstance(expression, Expression) else None
+    return ExpressionError(message, place=place, hint=hint)
 
 
 def _plain(value: Any) -> Any:
