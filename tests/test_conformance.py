@@ -86,6 +86,13 @@ NEEDED: dict[str, dict[str, Any]] = {
     "network": {"problem": "toy", "goal": "Differ from your neighbors. Your mark: {{ mark }}.", "question": "Which?",
                 "answer": {"choice": "['None'] + neighbors[agent]"}, "known": {"mark": "randint(1, 9)"},
                 "constraints": {"differ": {"every": "edge", "holds": "answer[u] != answer[v]"}}},
+    "world": {"state": {"pot": 0}, "own": {"paid": "randint(0, 2)"}, "sees": {"pot": "pot", "paid": "mine.paid"},
+              "actions": {"PAY": {"parameters": {"coins": {"integer": ["1", "3 - mine.paid"]}},
+                                  "effects": {"pot": "pot + coins", "mine.paid": "mine.paid + coins"}},
+                          "LEAVE": {"when": "pot > 0", "effects": {"pot": "pot - chance(0.5)"}}, "WAIT": {}},
+              "noop": "WAIT", "conflict": "random", "end": "pot > 7", "deadlock": "pot == 5",
+              "break_deadlock": {"pot": 0}, "reports": {"by": "paid"}, "scores": {"pot": "pot", "odd": "pot % 2 == 1"}},
+    "expression": {"act": "choice(options) if options else noop", "say": "'hello'", "remember": {"last": "action"}},
     "silo/behaviour": {"kind": "strategy"}, "fact": {"of": "rounds"}, "ensembles/exit": {"ways": ["vote"]},
 }  # fmt: skip
 """Parameters without a default."""
@@ -166,7 +173,7 @@ def test_policies(name: str, task: str) -> None:
     benchmark = name.split("/")[0] if "/" in name else None
 
     def make() -> Policy:
-        result: Policy = BUILTIN.load("policies", name)()
+        result: Policy = BUILTIN.load("policies", name)(**NEEDED.get(name, {}))
         return result
 
     for protocol, arguments in fitting(task) if benchmark else share(task):
