@@ -1,6 +1,7 @@
 """The specs of `specs/networks`: each can be played, rendered, and solved."""
 
 import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import harness
 from harness.api import Case
 from harness.check import examine
+from harness.cli import main
 from harness.config import resolve
 from harness.config.spec import load
 from harness.engine_api import Request
@@ -53,10 +55,35 @@ def test_prompts_of_agentsnet_render_declared_problems(problem: str) -> None:
         assert examine(resolve.plan(load(f"networks/{problem}", BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []
 
 
+def test_prompts_of_agentsnet_take_a_template_of_the_problems_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "radio"]) == 0
+    monkeypatch.chdir(tmp_path / "radio")
+    folder = Path("prompts", "radio")
+    folder.mkdir(parents=True)
+    (folder / "prompts.yaml").write_text("base: agentsnet/step_by_step\n")
+    macros = {
+        "task1": "Choose channels, you of power {{ power }}.",
+        "task2": "Of {{ channels }}.",
+        "question": "Which?",
+    }
+    texts = [f"{{% macro {name}() %}}{text}{{% endmacro %}}\n" for name, text in macros.items()]
+    (folder / "frequency_assignment.j2").write_text("".join(texts))
+    spec = ["--spec", "networks/frequency_assignment", "--set", "prompts=radio"]
+    assert main(["show", *spec, "--condition", "graphs=ring,size=4", "--case", "0"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"so forth\. Choose channels, you of power [12]\.", shown) and "task: Of 7." in shown
+    assert "Which? Format your answer as follows" in shown and "'1', '2', '3', '4', '5', '6', '7'." in shown
+    assert main(["eval", *spec, "--limit", "1", "--quiet", "--output_path", "run"]) == 0
+
+
 @pytest.mark.parametrize("problem", ["consensus", "leader_election"])
-def test_agentsnets_algorithms_play_declared_problems(problem: str) -> None:
+def test_agentsnets_algorithms_play_declared_problems(problem: str, tmp_path: Path) -> None:
     """Flooding needs as many rounds as the diameter, so with the declared budget it always succeeds."""
-    run = harness.evaluate(f"networks/{problem}", overrides=["baseline=agentsnet/classical", "matrix.size=[4, 8]"])
+    changes = ["baseline=agentsnet/classical", "matrix.size=[4, 8]"]
+    run = harness.evaluate(f"networks/{problem}", overrides=changes, output_path=tmp_path / "run")
     assert len(run.scores) == 18 and all(score.numbers["solved"] == 1 for score in run.scores)
 
 
