@@ -113,3 +113,8 @@ def test_json_is_read_as_json(value: object) -> None:
     import json
 
     assert yamls.parse(json.dumps(value, ensure_ascii=False), "f").data == value
+
+
+def test_an_expression_inside_braces_is_said_to_need_quotes() -> None:
+    with pytest.raises(SpecError, match=r"f:1:21: broken YAML.*\n.*in quotes"):
+        yamls.parse("rule: {holds: answer[agent] == 1}", "f")

@@ -156,7 +156,9 @@ def parse(text: str, file: str) -> Document:
         data = loader.build(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:
         place = _at(error.problem_mark or error.context_mark, file)
-        raise SpecError(f"broken YAML: {error.problem or error.context}", place=place) from None
+        inside = "flow" in (error.context or "")
+        hint = "Inside { } and [ ], put a text with a comma, colon, brace or bracket in quotes." if inside else None
+        raise SpecError(f"broken YAML: {error.problem or error.context}", place=place, hint=hint) from None
     except yaml.reader.ReaderError as error:  # raised before there is a loader that could say where
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
