@@ -98,8 +98,6 @@ NEEDED: dict[str, dict[str, Any]] = {
 """Parameters without a default."""
 OWN = {"agentsnet": "local_rounds", "dpbench": "steps", "silo": "action_rounds", "mas": "command_rounds"}
 """A benchmark's own policies play its own tasks, by its own protocol."""
-ELSEWHERE = ("silo/flooding",)
-"""Policies for tasks with a parameter set: tests/silo/test_sharded_networks.py plays them."""
 ONLY = {"mas/stale_reader": "mas/shared_kv"}
 """Policies for one channel."""
 
@@ -139,7 +137,7 @@ def played() -> list[tuple[str, str]]:
         (policy, task)
         for task in names("tasks")
         for policy in names("policies")
-        if ("/" not in policy or policy.split("/")[0] == task.split("/")[0]) and policy not in ELSEWHERE
+        if "/" not in policy or policy.split("/")[0] == task.split("/")[0]
     ]
 
 

@@ -200,7 +200,7 @@ def disconnected(what: str, pieces: Iterable[Collection[str]]) -> str:
 
 
 class LocalTask(Task):
-    """A task whose agents can talk to their neighbors in a network only, in rounds. Its cases have a topology.
+    """A task whose agents can talk in rounds, each to its neighbors; where a case has no topology, all to all.
 
     Class attributes:
         agent_names: the names that agents may have; `parsing: reference` of messages accepts all of them.
@@ -216,7 +216,7 @@ class LocalTask(Task):
         Raises:
             DataError: if the network is not connected.
         """
-        return 2 * diameter(topology_of(case)) + 1
+        return 2 * diameter(links(case)) + 1
 
 
 class NetworkTask(LocalTask):
@@ -279,6 +279,13 @@ def topology_of(case: Case) -> Adjacency:
     if case.topology is None:
         raise ValueError(f"case {case.id!r} has no topology")
     return case.topology
+
+
+def links(case: Case) -> Adjacency:
+    """Who can write to whom: the case's network, or all to all where it has none."""
+    if case.topology is not None:
+        return case.topology
+    return {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
 
 
 @dataclass(frozen=True, slots=True)

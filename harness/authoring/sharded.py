@@ -17,6 +17,7 @@ from harness.api import Action, Case, Facts, Outcome, Range, Reply, Task, derive
 from harness.authoring.networks import FAMILIES, Family, LocalTask, adjacency_of
 from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.replies import Answer, AnswerForm, normalise, same
+from harness.replies.answer import MARKER
 
 Items = Annotated[int, Range(ge=1, le=1_000_000)]
 """The type of the parameter `items`; a task gives it its own default."""
@@ -49,8 +50,8 @@ class ShardedTask(_Problem):
         domain: "paper" draws as the paper's release does. "hardened" makes problems that can be guessed without
             communication harder to guess; for other problems both are the same.
         whole: a single agent has the whole input: the baseline of the relative coordination cost (Section 4.1).
-        topology: the agents are the nodes of a network of this family and talk to their neighbors only, by a protocol
-            such as local_rounds. Inputs are the same as without.
+        topology: the agents are the nodes of a network of this family and send messages to their neighbors only; None:
+            to all others. A shared store has no links: all use it. Inputs are the same as without.
 
     Class attributes:
         problem: its id.
@@ -82,14 +83,11 @@ class ShardedTask(_Problem):
         return ("success", "partial", *failures, "data_characters", *(GRADES if self.alone else ()))
 
     def misfit(self, needed: type[Task]) -> str | None:
-        """An input in several shards is not a question for one agent, and not all are in a network."""
+        """An input in several shards is not a question for one agent; one agent has no neighbors."""
         if needed is QuestionTask and not self.alone:
             return f"its input is cut into {self.agents} shards; `whole: true` gives all of it to one agent"
-        local = issubclass(needed, LocalTask)
-        if local and (self.topology is None or self.alone):
-            return "its agents are in no network; `topology: ring` or another family connects several of them"
-        if self.topology is not None and not local:
-            return f"its agents talk to their neighbors only (topology: {self.topology})"
+        if issubclass(needed, LocalTask) and self.alone:
+            return "one agent has all of its input, and no neighbors"
         return super().misfit(needed)
 
     # ------------------------------------------------------------------------------- for each task
@@ -226,10 +224,8 @@ class ShardedTask(_Problem):
         }
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """A value of the problem's form. An agent that is alone or in a network may reason first in the same reply, and
-        announces its answer."""
-        announced = self.alone or case.topology is not None
-        return Answer(self.answer_form(case.agents.index(agent)), "Final answer:" if announced else None)
+        """A value of the problem's form. An agent that answers alone may reason first, and announces its answer."""
+        return Answer(self.answer_form(case.agents.index(agent)), MARKER if self.alone else None)
 
     def question_of(self, case: Case) -> Question:
         """The task in words, and the first agent's input, which is the whole input if the agent is `alone`."""

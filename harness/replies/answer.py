@@ -170,6 +170,10 @@ ROWS = AnswerForm("a JSON list of lists of numbers", {"type": "array", "items": 
 TABLE = AnswerForm("a JSON object of numbers", {"type": "object", "additionalProperties": {"type": "number"}})
 
 
+MARKER = "Final answer:"
+"""What announces an answer in a reply that may reason first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer(Reply):
     """A final answer given as text. The action is its normal form.

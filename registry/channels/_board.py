@@ -56,6 +56,7 @@ class Board(CarriedChannel):
 
     Attributes:
         verbs: the available calls.
+        topology: who can send messages to whom; None: all to all.
         has_keys: whether the channel keeps values under keys, so that a value that was read can become `stale`.
         round: the number of the current round, from 1.
         knowledge: agent → the agents whose data it could know at its latest decision, as bits by agent number.
@@ -72,6 +73,7 @@ class Board(CarriedChannel):
 
     def __init__(self, case: Case, max_chars: int = MAX_CHARS) -> None:
         self.agents, self.max_chars, self.round = case.agents, max_chars, 1
+        self.topology = case.topology
         self.number = {agent: i for i, agent in enumerate(case.agents)}
         self._digits = {m[0]: agent for agent in case.agents if (m := re.search(r"\d+$", agent))}
         self.knowledge = {agent: 1 << i for agent, i in self.number.items()}
@@ -126,6 +128,22 @@ class Board(CarriedChannel):
         bare = number and (name[0].isalnum() or name[0] == "_")  # no agent has the number -1
         return self._digits.get(str(int(number[1]))) if number and bare else None
 
+    def others(self, agent: str) -> Sequence[str]:
+        """The agents to which this one can send messages: its neighbors, or all others."""
+        return self.topology[agent] if self.topology is not None else [one for one in self.agents if one != agent]
+
+    def receiver(self, agent: str, name: str) -> str:
+        """Return the agent that a call names. Raises `RefusedError` if this agent cannot send messages to it."""
+        receiver = self.find_agent(name)
+        if receiver is None:
+            raise RefusedError(f"there is no agent {name!r:.80}; there are {self.agents[0]} to {self.agents[-1]}")
+        if receiver == agent:
+            raise RefusedError("a message to yourself is not sent; you know its content already")
+        if self.topology is not None and receiver not in self.topology[agent]:
+            neighbors = ", ".join(self.topology[agent]) or "none"
+            raise RefusedError(f"you cannot send messages to {receiver}; your neighbors are: {neighbors}")
+        return receiver
+
     def facts(self) -> Facts:
         """Return facts for metrics: `sent`, `received`, and as hexadecimal bits `known` and `met` (contacts)."""
         return {
@@ -137,7 +155,7 @@ class Board(CarriedChannel):
 
     @property
     def description(self) -> Facts:
-        """What all agents know of the channel: `kind`, and for some channels `inbox` or `reads`."""
+        """What all agents know of the channel: `kind`, and for some channels `inbox`, `reach` or `reads`."""
         return {"kind": self.kind}
 
     # --------------------------------------------------------------------------- for each channel

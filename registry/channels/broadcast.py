@@ -14,21 +14,26 @@ from ._board import MAX_CHARS, Board, Call, Letter, RefusedError, as_lines
 
 @plugin
 class Broadcast(Channel):
-    """SILO-Bench's BP: a message reaches all other agents in the next round.
+    """SILO-Bench's BP: a message reaches all other agents in the next round; in a network, the neighbors.
 
     Attributes:
         inbox: "push": agents also see new messages at the start of a round. "pull": only `receive_messages` shows them.
+        reach: in a task with a network, messages go to "neighbors" only, or to "all".
         max_chars: longer messages are refused.
     """
 
     inbox: Literal["push", "pull"] = "push"
+    reach: Literal["neighbors", "all"] = "neighbors"
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a channel without messages."""
-        return OpenBroadcast(case, self.max_chars, self.inbox == "push")
+        board = OpenBroadcast(case, self.max_chars, self.inbox == "push")
+        if self.reach == "all":
+            board.topology = None
+        return board
 
 
 class OpenBroadcast(Board):
@@ -47,8 +52,9 @@ class OpenBroadcast(Board):
 
     @property
     def description(self) -> Facts:
-        """`inbox`: push or pull."""
-        return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
+        """`inbox`: push or pull. `reach`: all, or in a network neighbors."""
+        reach = "all" if self.topology is None else "neighbors"
+        return {"kind": self.kind, "inbox": "push" if self._push else "pull", "reach": reach}
 
     def incoming(self, agent: str) -> Sequence[Letter]:
         """Messages of others since the agent's last decision."""
@@ -71,12 +77,15 @@ class OpenBroadcast(Board):
         text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")
+        others = self.others(agent)
         lost = self.courier.lost(self.agents)
+        if self.topology is not None:
+            lost |= {*self.agents} - {*others}
         letter = Letter(agent, text, self.round, self.knowledge[agent], lost)
         self.note(agent, "*", text)
         for late in self.courier.delays():
             self._due.setdefault(self.round + 1 + late, []).append(letter)
-        return f"sent to all {len(self.agents) - 1} others"
+        return f"sent to all {len(others)} {'others' if self.topology is None else 'neighbors'}"
 
     def deliver(self) -> None:
         """Append due messages to the log."""

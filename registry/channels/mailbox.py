@@ -18,17 +18,22 @@ class Mailbox(Channel):
 
     Attributes:
         inbox: "push": agents also see new messages at the start of a round. "pull": only `receive_messages` shows them.
+        reach: in a task with a network, messages go to "neighbors" only, or to "all".
         max_chars: longer messages are refused.
     """
 
     inbox: Literal["push", "pull"] = "push"
+    reach: Literal["neighbors", "all"] = "neighbors"
     max_chars: Annotated[int, Range(ge=1)] = MAX_CHARS
 
     opens = Board
 
     def open(self, case: Case, rng: random.Random) -> Board:
         """Return a channel with empty mailboxes."""
-        return OpenMailbox(case, self.max_chars, self.inbox == "push")
+        board = OpenMailbox(case, self.max_chars, self.inbox == "push")
+        if self.reach == "all":
+            board.topology = None
+        return board
 
 
 class OpenMailbox(Board):
@@ -47,8 +52,9 @@ class OpenMailbox(Board):
 
     @property
     def description(self) -> Facts:
-        """`inbox`: push or pull."""
-        return {"kind": self.kind, "inbox": "push" if self._push else "pull"}
+        """`inbox`: push or pull. `reach`: all, or in a network neighbors."""
+        reach = "all" if self.topology is None else "neighbors"
+        return {"kind": self.kind, "inbox": "push" if self._push else "pull", "reach": reach}
 
     def incoming(self, agent: str) -> Sequence[Letter]:
         """Messages that have arrived since the agent's last decision."""
@@ -65,12 +71,7 @@ class OpenMailbox(Board):
             self.mark_read(letters, max(0, self._seen[agent] - self._read[agent]) if self._push else 0)
             self._read[agent] = len(self._boxes[agent])
             return as_lines(letters)
-        receiver = self.find_agent(call["target_id"])
-        if receiver is None:
-            last = self.agents[-1]
-            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.agents[0]} to {last}")
-        if receiver == agent:
-            raise RefusedError("a message to yourself is not sent; you know its content already")
+        receiver = self.receiver(agent, call["target_id"])
         text = self.check_length(call["content"], "message")
         if not text.strip():
             raise RefusedError("the message is empty; nothing was sent")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from harness.api import Case, Channel, Facts, Move, plugin
-from harness.authoring.networks import NeighborChannel
+from harness.authoring.networks import NeighborChannel, links
 from harness.authoring.peers import peer_text
 
 from ._courier import CarriedChannel
@@ -67,7 +67,4 @@ class Neighbors(Channel):
 
     def open(self, case: Case, rng: random.Random) -> OpenNeighbors:
         """Return a channel for the case's topology; without one all agents are neighbors."""
-        if case.topology is not None:
-            return OpenNeighbors(case.topology, self.lifetime == "latest")
-        topology = {agent: tuple(other for other in case.agents if other != agent) for agent in case.agents}
-        return OpenNeighbors(topology, self.lifetime == "latest")
+        return OpenNeighbors(links(case), self.lifetime == "latest")

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Annotated, Literal
 
 from harness.api import Case, Channel, Outcome, Play, Range, Reply, Task, Turn, plugin
-from harness.authoring.networks import LocalTask, NeighborChannel
+from harness.authoring.networks import LocalTask, NeighborChannel, links
 from harness.authoring.traffic import Traffic
 from harness.authoring.two_pass import TwoPassProtocol
 from harness.errors import PluginError
-from harness.replies import Choice, Messages, Parsing
+from harness.replies import Answer, Choice, Messages, Parsing
+from harness.replies.answer import MARKER
 
 
 @plugin
@@ -53,8 +54,11 @@ class LocalRounds(TwoPassProtocol):
         channel = self.channel.open(case, rng)
         assert isinstance(task, LocalTask)
         total = task.rounds(case) if self.rounds == "paper" else self.rounds
-        neighbors = case.topology or {}
-        contexts = {agent: {**task.context(case, agent), "rounds": total} for agent in agents}
+        neighbors = links(case)
+        contexts = {
+            agent: {"neighbors": list(neighbors[agent]), **task.context(case, agent), "rounds": total}
+            for agent in agents
+        }
         letters = {
             agent: Messages(neighbors[agent], self.max_chars, self.parsing, task.agent_names) for agent in agents
         }
@@ -89,4 +93,6 @@ class LocalRounds(TwoPassProtocol):
 
     def _answer(self, task: Task, case: Case, agent: str) -> Reply:
         reply = task.reply(case, agent)
+        if isinstance(reply, Answer):  # other protocols take it without any reasoning before it
+            return replace(reply, marker=reply.marker or MARKER)
         return replace(reply, parsing=self.parsing) if isinstance(reply, Choice) else reply

@@ -55,6 +55,6 @@ class OpenBroadcasting(Rows):
         return f"broadcasted to {', '.join(self._all_others(agent, announcement))}"
 
     def _all_others(self, agent: str, text: str) -> list[str]:
-        others = [other for other in self.agents if other != agent]
+        others = [*self.others(agent)]
         self.insert(Letter(agent, text, self.round, self.knowledge[agent]), others)
         return others

@@ -44,12 +44,7 @@ class OpenPeerToPeer(Rows):
         """Execute receive_messages or send_message."""
         if call["call"] == "receive_messages":
             return self.receive(agent)
-        receiver = self.find_agent(call["target_id"])
-        if receiver is None:
-            last = self.agents[-1]
-            raise RefusedError(f"there is no agent {call['target_id']!r:.80}; there are {self.agents[0]} to {last}")
-        if receiver == agent:
-            raise RefusedError("a message to yourself is not sent; you know its content already")
+        receiver = self.receiver(agent, call["target_id"])
         if receiver in self._offline:
             raise RefusedError(f"{receiver} has submitted its result and is offline; the message was not delivered")
         text = self.check_length(call["content"], "message")

@@ -46,7 +46,7 @@ def _value(text: str) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def letter_in(text: str) -> Mapping[str, Any]:
+def _letter(text: str) -> Mapping[str, Any]:
     """Return the content of another scripted agent's message; {} for any other message, such as a model's."""
     try:
         value = json.loads(text)
@@ -63,6 +63,9 @@ class Agent(Policy):
         task: the task that the agent solves; its size is not that of the case.
         shards: number → shard as text, as far as known.
         answers: number → answer to submit, as far as known.
+        neighbors: the numbers of the agents to which this one can send messages.
+        informed: the numbers of agents that are known to know all shards.
+        last_round: whether there is no round after this one.
     """
 
     id: int
@@ -70,41 +73,52 @@ class Agent(Policy):
     task: ShardedTask
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """Return the calls of this round; or the answer itself, if one agent has the whole input."""
-        alone = "results" not in turn.observation
+        """Return the calls of this round; in rounds without calls the messages to neighbors, and at the end the answer.
+
+        An agent with the whole input returns its answer.
+        """
+        calling = "results" in turn.observation
+        alone = "inbox" not in turn.observation
         if "shard" not in turn.context or (alone and turn.context["n"] > 1):
             raise PluginError(
-                f"{type(self).__name__} plays sharded tasks in rounds of calls, and this turn is of something else",
-                hint="Use it with a task such as silo/* and the protocol action_rounds.",
+                f"{type(self).__name__} plays sharded tasks in rounds of calls or messages, and this turn is of "
+                "something else",
+                hint="Use it with a task such as silo/* and the protocol action_rounds or local_rounds.",
             )
         if not hasattr(self, "id"):
-            self.begin(turn.context)
+            self.id, self.n = turn.context["id"], turn.context["n"]
+            self.shards = {self.id: turn.context["shard"]}
+            self.answers: dict[int, str] = {}
+            names = turn.context.get("neighbors")
+            others = range(self.n) if names is None else [int(name.rpartition("-")[2]) for name in names]
+            self.neighbors = [i for i in others if i != self.id]
+            self.informed: set[int] = set()
+            self.context = turn.context
+            self._declared = json.dumps(turn.context.get("declared", {}))
+            self.task = problem(self.context["module"], self._declared)
             if not alone:
                 self.start()
         if alone:
-            answer = normalise(self.local())
-            return answer if turn.reply.allows(answer) else turn.reply.noop
+            return self._answer(turn, self.local())
+        self.last_round = turn.observation["rounds_left"] == 1
         for text in self._texts(turn.observation):
-            self.learn(letter_in(text))
+            self.learn(_letter(text))
+        if not calling:
+            return self._answer(turn, self.conclude()) if turn.name == "answer" else self.write(turn)
         if turn.name == "plan":
             return [{"call": "wait"}]
         calls = self.act(turn)
         return calls or [{"call": "wait"}]
-
-    def begin(self, context: Facts) -> None:
-        """Note what the agent knows at the start."""
-        self.id, self.n, self.context = context["id"], context["n"], context
-        self.shards = {self.id: context["shard"]}
-        self.answers: dict[int, str] = {}
-        self._declared = json.dumps(context.get("declared", {}))
-        self.task = problem(context["module"], self._declared)
 
     def start(self) -> None:
         """Prepare for the episode. Called once, before the first decision."""
 
     def learn(self, letter: Mapping[str, Any]) -> None:
         """Store the content of another agent's message."""
-        self.shards.update({int(i): shard for i, shard in letter.get("shards", {}).items()})
+        shards = {int(i): shard for i, shard in letter.get("shards", {}).items()}
+        self.shards.update(shards)
+        if len(shards) == self.n and "by" in letter:
+            self.informed.add(letter["by"])
         self.answers.update({int(i): answer for i, answer in letter.get("answers", {}).items()})
         if "answer" in letter:
             self.answers[self.id] = letter["answer"]
@@ -112,6 +126,21 @@ class Agent(Policy):
     @abstractmethod
     def act(self, turn: Turn) -> list[Call]:
         """Return the calls of this round; none to wait."""
+
+    def write(self, turn: Turn) -> Action:
+        """Return neighbor → message, in rounds without calls. By default the agent is silent."""
+        return turn.reply.noop
+
+    def conclude(self) -> str:
+        """Return the answer after rounds without calls. By default that for the own shard."""
+        return self.local()
+
+    def from_known(self) -> str:
+        """Return the answer for the known shards, as if there were no others."""
+        try:
+            return self.solve()[sorted(self.shards).index(self.id)]
+        except (LookupError, ValueError, ArithmeticError, PluginError):
+            return self.local()
 
     def solve(self, shards: Mapping[int, str] | None = None) -> Sequence[str]:
         """Return every agent's answer, from all shards (or from `shards`, as if there were only these agents)."""
@@ -129,6 +158,10 @@ class Agent(Policy):
             texts = ("0", "[]", "{}", "false", "none", *form.schema.get("enum", ()))
             return str(next(text for text in texts if form.fits(normalise(text))))
 
+    def _answer(self, turn: Turn, text: str) -> Action:
+        answer = normalise(text)
+        return answer if turn.reply.allows(answer) else turn.reply.noop
+
     @property
     def segmented(self) -> bool:
         """Whether every agent has an answer of its own."""
@@ -136,7 +169,10 @@ class Agent(Policy):
 
     def _texts(self, observation: Facts) -> list[str]:
         """Return the texts of others that the agent has just received, through any channel."""
-        texts = [letter["text"] for letter in observation["inbox"]]
+        inbox = observation["inbox"]
+        if "results" not in observation:
+            return [*inbox.values()]
+        texts = [letter["text"] for letter in inbox]
         for result in observation["results"]:
             if result["ok"] and result["call"] == "receive_messages":
                 texts += [line.partition(": ")[2] for line in result["text"].splitlines() if line.startswith("[round ")]

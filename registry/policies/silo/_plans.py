@@ -2,7 +2,7 @@
 
 An agent steps its plan once a round, after it has read its messages. The plan acts as soon as the agent knows enough,
 whatever the channel's latency. A message or file is {"shards": {number: shard}}, {"answers": {number: answer}}, or
-{"answer": …} where all agents have the same answer.
+{"answer": …} where all agents have the same answer. Floods also say `by` whom.
 """
 
 from __future__ import annotations
@@ -211,6 +211,62 @@ class BroadcastStar(Plan):
         return [{"call": "broadcast_message", "content": content}, submit(answers[0])]
 
 
+class Flood(Plan):
+    """Each agent passes on to its neighbors what is new to it, once; in the last round it submits what it can.
+
+    On a network that loses nothing all know all after as many rounds as its diameter.
+    """
+
+    repeats = False
+
+    def __init__(self, agent: Oracle) -> None:
+        super().__init__(agent)
+        self.passed: set[int] = set()
+
+    def news(self) -> str | None:
+        """Return a message with the shards that the neighbors have not been sent, None if there are none."""
+        shards = {i: shard for i, shard in self.agent.shards.items() if self.repeats or i not in self.passed}
+        self.passed |= {*shards}
+        return message(shards=shards, by=self.agent.id) if shards else None
+
+    def step(self, number: int) -> Iterable[Call]:
+        text = self.news()
+        calls = [] if text is None else self.to_neighbors(text)
+        if self.over:
+            return [*calls, submit(self.agent.from_known())]
+        return calls
+
+    def to_neighbors(self, text: str) -> list[Call]:
+        """Return the calls that send a message to all neighbors."""
+        return [send(i, text) for i in self.agent.neighbors]
+
+    @property
+    def over(self) -> bool:
+        """Whether the agent has no more to do here: it knows all, or there is no further round."""
+        return self.complete or self.agent.last_round
+
+
+class Gossip(Flood):
+    """Each agent sends all that it knows to its neighbors in every round, until they know all; or to the last round."""
+
+    repeats = True
+
+    @property
+    def over(self) -> bool:
+        return self.agent.last_round or (self.complete and self.agent.informed >= {*self.agent.neighbors})
+
+
+class BroadcastFlood(Flood):
+    """The same with one broadcast a round."""
+
+    def to_neighbors(self, text: str) -> list[Call]:
+        return [{"call": "broadcast_message", "content": text}]
+
+
+class BroadcastGossip(BroadcastFlood, Gossip):
+    """The same with one broadcast a round."""
+
+
 def write(path: str, content: str) -> Call:
     return {"call": "write_file", "path": path, "content": content}
 
@@ -249,9 +305,10 @@ class FilesStar(Plan):
 PLANS: dict[str, dict[str, type[Plan]]] = {
     "mailbox": {
         "star": Star, "tree": Tree, "dissemination": Dissemination, "all": AllToAll, "chain": Chain, "halo": Halo,
-        "flag": Flag,
+        "flag": Flag, "flood": Flood, "gossip": Gossip,
     },
-    "broadcast": {"star": BroadcastStar, "all": BroadcastAll},
-    "store": {"star": FilesStar, "all": Files},
+    "broadcast": {"star": BroadcastStar, "all": BroadcastAll, "flood": BroadcastFlood, "gossip": BroadcastGossip},
+    "store": {"star": FilesStar, "all": Files, "flood": Files, "gossip": Files},
+    "neighbors": {"flood": Flood, "gossip": Gossip},
 }  # fmt: skip
 """Channel → name of the plan → its class."""
