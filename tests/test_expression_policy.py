@@ -1,0 +1,102 @@
+"""The policy in YAML: what it may name, what it does, and what its mistakes say."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.api import Turn
+from harness.config.project import builtin
+from harness.errors import PluginError, UserError
+from harness.replies import ActionForm, ActionParameter, Actions, ActionWithMessage, Labelled, MessageLine
+
+ByExpression = builtin().load("policies", "expression")
+ACT = Labelled(("GO", "WAIT"), noop="WAIT")
+TAKE = Actions((ActionForm("TAKE", (ActionParameter("coins", "integer", 1, 3),)), ActionForm("WAIT")))
+
+
+def turn(reply: Any = ACT, name: str = "act", **seen: Any) -> Turn:
+    return Turn("Ann", name, {"fish": 3, "round": 7, **seen}, reply, {"name": "Ann", "limit": 5})
+
+
+def chosen(act: str, reply: Any = ACT, name: str = "act", **keys: Any) -> Any:
+    return ByExpression(act=act, **keys).choose(turn(reply, name), random.Random(1))
+
+
+@pytest.mark.parametrize(
+    ("act", "action"),
+    [
+        ("'GO' if fish < limit and name == 'Ann' else 'WAIT'", "GO"),
+        ("options[0]", "GO"),
+        ("noop", "WAIT"),
+        ("None", "WAIT"),
+        ("'GO' if facts.round == 7 and turn == 'act' else 'WAIT'", "GO"),
+        ("choice([o for o in options if o != 'GO'])", "WAIT"),
+    ],
+)
+def test_what_expressions_name(act: str, action: str) -> None:
+    assert chosen(act) == action
+
+
+def test_actions_with_parameters_and_messages() -> None:
+    both = ActionWithMessage(TAKE, MessageLine(max_chars=4))
+    assert chosen("{'action': 'TAKE', 'coins': min(fish, 3)}", TAKE) == {"action": "TAKE", "coins": 3}
+    assert chosen("{'action': 'WAIT'}", both, say="'hello'") == {"act": {"action": "WAIT"}, "message": "hell"}
+    assert chosen("options[1]", both) == {"act": {"action": "TAKE", "coins": 2}, "message": None}
+    assert chosen("1 / 0", MessageLine(), "talk", say="name + '!'") == "Ann!"  # in a turn of talk nothing is done
+
+
+def test_memory_lasts_from_turn_to_turn() -> None:
+    policy = ByExpression(
+        act="'WAIT' if seen and seen > fish else 'GO'", remember={"seen": "max(seen or 0, fish)", "did": "action"}
+    )
+    does = [policy.choose(turn(fish=fish), random.Random(0)) for fish in (3, 5, 4, 6)]
+    assert does == ["GO", "GO", "WAIT", "GO"]
+
+
+@pytest.mark.parametrize(
+    ("act", "reply", "message"),
+    [
+        ("'STOP'", ACT, "act gives 'STOP', which is no action in turn 'act'\n  Possible: 'GO', 'WAIT'."),
+        ("{'action': 'TAKE', 'coins': 4}", TAKE, "TAKE coins=<coins>, coins a whole number from 1 to 3; WAIT."),
+        ("'GO' if fishes else 'WAIT'", ACT, "fishes: unknown name. Did you mean fish?"),
+        ("'GO' if fish.size else 'WAIT'", ACT, "no value has the field 'size' here: it is a number (with fish = 3)"),
+    ],
+)
+def test_mistakes_teach(act: str, reply: Any, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        chosen(act, reply)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("act", ["'GO' if", "fish.append(1)", "__import__('os')", "lambda: 1", "max"])
+def test_what_is_no_expression_is_found_when_the_spec_is_read(act: str) -> None:
+    with pytest.raises(UserError):
+        ByExpression(act=act)
+
+
+def test_names_of_memories_are_free() -> None:
+    for name in ("options", "max", "choice", "if"):
+        with pytest.raises(PluginError, match="cannot name a memory"):
+            ByExpression(act="noop", remember={name: "1"})
+
+
+def test_it_plays_tasks_in_python_and_a_mistake_has_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    text = (
+        "extends: dpbench_quick\nname: own\n"
+        "baseline:\n  use: expression\n  label: left first\n"
+        "  act: \"'GRAB_RIGHT' if holds_left else 'GRAB_LEFT' if number else 'GRAB_RIGHT'\"\n"
+    )
+    file.write_text(text)
+    run = harness.evaluate(str(file), output_path=tmp_path / "run")
+    assert {score.labels["model"] for score in run.scores} == {"left first"} and not any(
+        score.error for score in run.scores
+    )
+    file.write_text(text.replace("holds_left", "holds_both"))
+    run = harness.evaluate(str(file), output_path=tmp_path / "again")
+    assert {"own.yaml:6:25: holds_both: unknown name" in str(score.error) for score in run.scores} == {True}, (
+        run.scores[0]
+    )
