@@ -196,6 +196,8 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         Raises:
             ExpressionError: if an expression fails.
         """
+        for rule in self._rules.values():
+            rule.check(len(network.adjacency))
         case = super().case(network, seed)
         values: dict[str, Any] = {**_network(case.agents, _edges_of(network.adjacency), network.adjacency)}
         for name, fact in self._facts.items():

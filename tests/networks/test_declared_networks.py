@@ -318,6 +318,7 @@ def test_mistakes_show_when_the_spec_is_read(changes: dict[str, Any], message: s
         ({"answer": {"choice": "[[1]]"}}, "an option is a text or a number"),
         ({"answer": {"integer": {"min": 5, "max": "degree[agent]"}}}, "no number is from 5 to"),
         ({"answer": {"integer": {"min": "0.5"}}}, "must be a whole number"),
+        ({"graphs": "ring", "size": 2100, "constraints": {"x": {"every": "pair", "holds": "True"}}}, "`within:` keeps"),
         ({"known": {"load": "1 / (degree[agent] - degree[agent])"}}, "division by zero (with degree = "),
         ({"graphs": {"random": "random_regular_graph", "parameters": {"d": 9}}}, "graph(d=9, n=8) fails"),
         ({"graphs": {"random": "gnp_random_graph", "parameters": {"p": 0.01}}}, "gave no connected network"),

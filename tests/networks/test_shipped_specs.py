@@ -43,7 +43,7 @@ def test_it_can_be_played(name: str, model: Mock | None, tmp_path: Path) -> None
             assert score.numbers["parse_failures"] == 0
 
 
-@pytest.mark.parametrize("prompts", ["network/standard", "network/aware", "network/byzantine"])
+@pytest.mark.parametrize("prompts", ["network/standard", "network/aware", "network/byzantine", "network/camoc"])
 @pytest.mark.parametrize("name", SPECS)
 def test_prompts_render(name: str, prompts: str) -> None:
     assert examine(resolve.plan(load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN)) == []

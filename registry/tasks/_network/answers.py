@@ -184,11 +184,14 @@ class AnswerRule:
                 if not isinstance(made, list) or not made:
                     raise _unfit(text, f"the options of {agent} must be a list that is not empty, found {made!r:.80}")
                 key = tuple(map(repr, made))
-                if key not in seen:  # mostly the same ones for all agents
+                if key not in seen:
                     seen[key] = _options(made)
                 return seen[key]
 
-            return choice
+            if re.search(r"\bagent\b", text):
+                return choice
+            same = choice("all agents")
+            return lambda agent: same
         bounds = {key: (one.on(values), one.text) for key, one in self._bounds.items()}
 
         def bounded(agent: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.authoring.networks import Honest
-from harness.errors import PluginError
+from harness.errors import Place, PluginError
 from harness.expressions import (
     Compiled,
     Expression,
@@ -19,6 +19,7 @@ from harness.expressions import (
     compiled,
 )
 
+MOST_ITEMS = 2_000_000
 Every = Literal["edge", "agent", "pair", "network"]
 ARGUMENTS: Mapping[Every, tuple[str, ...]] = {
     "edge": ("u", "v"), "agent": ("agent",), "pair": ("u", "v"), "network": (),
@@ -70,6 +71,21 @@ class Rule:
         """Its weight in the score."""
         return self.entry.get("weight", 1)
 
+    @property
+    def too_many(self) -> str:
+        """What is wrong if a network is too large for it."""
+        return f"{self.name} is about more than {MOST_ITEMS:,} pairs of agents; `within:` keeps to those that are close"
+
+    @property
+    def _place(self) -> Place | None:
+        text = self.holds.text
+        return text.place if isinstance(text, Expression) else None
+
+    def check(self, agents: int) -> None:
+        """Raise `ExpressionLimitError` for a network of so many agents that it has too many pairs."""
+        if self.entry["every"] == "pair" and "within" not in self.entry and agents * (agents - 1) // 2 > MOST_ITEMS:
+            raise ExpressionLimitError(self.too_many, place=self._place)
+
     def items(self, team: Honest) -> Iterable[tuple[str, ...]]:
         """What it is about: edges, agents, pairs, or the network once."""
         every = self.entry["every"]
@@ -92,7 +108,9 @@ class Rule:
         holds = _guarded(self.holds.on(values), total, False)
         where = None if self.where is None else _guarded(self.where.on(values), total, True)
         strict = self.entry.get("needs_answers", True) and not complete
-        for item in self.items(team):
+        for number, item in enumerate(self.items(team)):
+            if number == MOST_ITEMS:
+                raise ExpressionLimitError(self.too_many, place=self._place)
             if where is not None and not where(*item):
                 continue
             if strict and (not item or None in [answers[agent] for agent in item]):
@@ -115,10 +133,8 @@ class Rule:
             return 0.0
         if isinstance(value, (int, float)) and 0 <= value <= 1:
             return float(value)
-        text = self.holds.text
         raise ExpressionError(
-            f"{self.name} gives {value!r:.60}; what holds is true or false, or a number from 0 to 1",
-            place=text.place if isinstance(text, Expression) else None,
+            f"{self.name} gives {value!r:.60}; what holds is true or false, or a number from 0 to 1", place=self._place
         )
 
 
