@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -171,22 +171,19 @@ class Actions(Reply):
     def parse(self, text: str) -> Parsed:
         """The action that `text` states."""
         text = text[-_TAIL:]
-        form, error = None, ""
-        for form, found in self._stated(text):
-            values: dict[str, Any] = {}
-            for parameter in form.parameters:
-                raw = found.get(parameter.name)
-                value = None if raw is None else parameter.read(raw) if isinstance(raw, str) else parameter.taken(raw)
-                if value is None or not parameter.allows(value):
-                    error = error or self._complaint(form, parameter, raw if value is None else value)
-                    break
-                values[parameter.name] = value
-            else:
-                return Parsed({"action": form.name, **values})
-        if form is None:
+        stated = self._stated(text)
+        if stated is None:
             listed = ", ".join(form.usage for form in self.forms[:20])
-            error = f"no valid action was found after '{self.label}:'; the actions are: {listed}"
-        return Parsed(error=error)
+            return Parsed(error=f"no valid action was found after '{self.label}:'; the actions are: {listed}")
+        form, found = stated
+        values: dict[str, Any] = {}
+        for parameter in form.parameters:
+            raw = found.get(parameter.name)
+            value = None if raw is None else parameter.read(raw) if isinstance(raw, str) else parameter.taken(raw)
+            if value is None or not parameter.allows(value):
+                return Parsed(error=self._complaint(form, parameter, raw if value is None else value))
+            values[parameter.name] = value
+        return Parsed({"action": form.name, **values})
 
     def constraint(self) -> Mapping[str, Any]:
         """Exactly the label and an action with its parameters."""
@@ -199,10 +196,10 @@ class Actions(Reply):
         return next((form for form in self.forms if form.name == name), None)
 
     def _complaint(self, form: ActionForm, parameter: ActionParameter, value: Any) -> str:
-        what = "is missing" if value is None else f"is {str(value)[:60]!r}"
+        what = "is missing" if value is None else f"is {str(value).strip()[:60]!r}"
         return f"{parameter.name} {what}; it must be {parameter.words}. Write '{self.label}: {form.usage}'"
 
-    def _stated(self, text: str) -> Iterator[tuple[ActionForm, dict[str, Any]]]:
+    def _stated(self, text: str) -> tuple[ActionForm, dict[str, Any]] | None:
         """The action behind the last label, else in JSON, else on the last line: (form, parameter → what stands)."""
         finder = options_of(tuple(form.name for form in self.forms))
         last = None
@@ -210,35 +207,28 @@ class Actions(Reply):
             for marks in (MARKS, BLANK):
                 match = finder.pattern.match(text, end_of(marks, text, label.end()))
                 if match:
-                    last = None if another_follows(text, match.end(), finder.pattern) else match
+                    last = last if another_follows(text, match.end(), finder.pattern) else match
                     break
         if last is not None:
             form = self._named(finder.named(last))
-            yield form, _arguments(form, text, last.end())
-            return
+            return form, _arguments(form, text, last.end())
         if "{" in text:
             keys = [parameter.name for form in self.forms for parameter in form.parameters]
-            fields = json_fields(text, tuple(dict.fromkeys(["action", self.label.lower(), *_ARGUMENTS, *keys])))
-            stated = fields.get("action", fields.get(self.label.lower()))
-            if isinstance(stated, Mapping):  # {"action": {"name": "HARVEST", "amount": 3}}
-                fields, stated = {**fields, **stated}, stated.get("name", stated.get("action"))
-            name = finder.exactly(stated) if isinstance(stated, str) else None
-            if name is not None:
-                inner: Mapping[str, Any] = next(
-                    (fields[key] for key in _ARGUMENTS if isinstance(fields.get(key), Mapping)), {}
-                )
-                yield self._named(name), {**fields, **inner}
-                return
+            called = ("action", self.label.lower(), "name")
+            fields = json_fields(text, tuple(dict.fromkeys([*called, *_ARGUMENTS, *keys])))
+            names = (finder.exactly(fields[key]) for key in called if isinstance(fields.get(key), str))
+            if name := next(filter(None, names), None):
+                inner = [fields[key] for key in _ARGUMENTS if isinstance(fields.get(key), Mapping)]
+                return self._named(name), {**fields, **(inner[0] if inner else {})}
         line = last_line(text)
         match = finder.pattern.match(line, end_of(MARKS, line, 0))
         if match and not another_follows(line, match.end(), finder.pattern):
             form = self._named(finder.named(match))
             if form.parameters or not line[match.end() :].strip(WRAPPING):
-                yield form, _arguments(form, line, match.end())
-                return
+                return form, _arguments(form, line, match.end())
         bare = tuple(form.name for form in self.forms if not form.parameters)
-        if option := read_option(text, bare, None):
-            yield self._named(option), {}
+        option = read_option(text, bare, None)
+        return None if option is None else (self._named(option), {})
 
     def _named(self, name: str) -> ActionForm:
         return next(form for form in self.forms if form.name == name)

@@ -8,6 +8,9 @@ from harness.api import Reply
 from harness.authoring.panels import Ballot
 from harness.config import project
 from harness.replies import (
+    ActionForm,
+    ActionParameter,
+    Actions,
     ActionWithMessage,
     Answer,
     AnswerWithConfidence,
@@ -53,7 +56,27 @@ ACT, ACT_REFERENCE = Labelled(ACTIONS, "ACTION", "WAIT"), Labelled(ACTIONS, "ACT
 TO = ("Emma", "Alan")
 LETTER = Letter(("Paris", "Rome", "New York", "5"))
 
+MOVES = Actions(
+    (
+        ActionForm(
+            "OFFER",
+            (
+                ActionParameter("amount", "integer", 1, 9),
+                ActionParameter("price", "number", 0, 5),
+                ActionParameter("to_whom", "one_of", values=("Ann", "Bob", 3)),
+            ),
+        ),
+        ActionForm("SAY", (ActionParameter("text", "text", chars=40),)),
+        ActionForm("WAIT"),
+    ),
+    noop={"action": "WAIT"},
+)
+
 FORMS: dict[str, tuple[Reply, str]] = {
+    "actions": (MOVES, "I think.\nACTION: OFFER amount=3 price=2.5 to_whom=Bob"),
+    "actions on lines": (MOVES, "**Action:** offer\n- Amount: 3\n- price: 1\n- to whom: 3"),
+    "actions in JSON": (MOVES, '{"action": "OFFER", "parameters": {"amount": 1, "price": 2, "to_whom": "Ann"}}'),
+    "actions with a text": (MOVES, 'ACTION: SAY "I wait."'),
     "answer": (Answer(INTEGER), "12"),
     "answers": (Answer(NUMBERS), "[1, 2.5]"),
     "table": (Answer(TABLE), '{"a": 1.5, "b": -2}'),
