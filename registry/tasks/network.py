@@ -40,16 +40,16 @@ from harness.expressions import (
 
 from ._network.answers import AnswerEntry, AnswerRule
 from ._network.graphs import Graphs, Source
-from ._network.optimum import Optimum, found
+from ._network.optimum import Optimum, solve
 from ._network.rules import Constraint, Rule, mean
 
 NETWORK = ("agents", "edges", "neighbors", "degree", "n")
 """What expressions know of a network."""
 GRADES = ("solved", "score", "answered")
 TAKEN = frozenset({
-    *NETWORK, *GRADES, "gap", "answer", "found", "agent", "u", "v", "diameter", "max_degree", "problem", "name", "goal",
-    "question", "answer_format", "marker", "options", "rounds", "round", "rounds_left", "last_round", "inbox", "silent",
-    "chain_of_thought", "previous", "error",
+    *NETWORK, *GRADES, "gap", "answer", "solution", "agent", "u", "v", "diameter", "max_degree", "problem", "name",
+    "goal", "question", "answer_format", "marker", "options", "rounds", "round", "rounds_left", "last_round", "inbox",
+    "silent", "chain_of_thought", "previous", "error",
 })  # fmt: skip
 """Names that prompts, expressions or grades use, and no fact or constraint may have."""
 _DRAWS = re.compile(rf"\b(?:{'|'.join(RANDOM)})\s*\(")
@@ -125,11 +125,11 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
             for key in ("constraints", "soft")
             for name, entry in getattr(self, key).items()
         }
-        graded = (*known, "answer", "answered", *self._rules)
-        self._score = None if self.score is None else compiled(self.score, graded)
+        variables = (*known, "answer", "answered", *self._rules)
+        self._score = None if self.score is None else compiled(self.score, variables)
         self._budget = compiled(self.budget, ("n", "max_degree", "diameter", *self.shared))
         if self.optimum is not None:
-            self._best = compiled(self.optimum["best"], (*known, "found"))
+            self._best = compiled(self.optimum["best"], (*known, "solution"))
             self._value = compiled(self.optimum["value"], (*known, "answer"))
         facts = ("name", "neighbors", "n", "options", *self.shared, *self.known)
         self._goal = Wording("goal", self.goal, facts)
@@ -183,8 +183,8 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
 
     def networks(self, seed: int) -> Iterable[Network]:
         """Yield the networks. Raises `DataError` for files, `PluginError` for parameters that do not fit together."""
-        drawn = any(_DRAWS.search(fact.text) for fact in self._facts.values())
-        return self._source.networks(self.samples if drawn or not self._source.fixed else 1, seed)
+        draws = any(_DRAWS.search(fact.text) for fact in self._facts.values())
+        return self._source.networks(self.samples if draws or not self._source.fixed else 1, seed)
 
     def inputs(self, seed: int) -> tuple[str, ...]:
         """A summary of the network that was read from a file."""
@@ -212,7 +212,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         }
         target: dict[str, Any] = {name: values[name] for name in self.hidden}
         if self.optimum is not None:
-            values["found"] = found(self.optimum["algorithm"], network.adjacency)
+            values["solution"] = solve(self.optimum["algorithm"], network.adjacency)
             target["gap"] = _finite(self._best.value(names(values)), self._best.text)
         return replace(
             case,
@@ -272,9 +272,14 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         answered = sum(answer is not None for answer in team.answers.values()) / len(team.agents)
         shares = {name: rule.share(team, values) for name, rule in self._rules.items()}
         solved = team.all_valid and all(shares[name] in (None, 1) for name in self.constraints)
-        graded = {**values, **{name: 1.0 if share is None else share for name, share in shares.items()}}
-        graded["answered"] = answered
-        grades = {"solved": float(solved), "score": self._scored(team, graded, shares), "answered": answered, **shares}
+        variables = {**values, **{name: 1.0 if share is None else share for name, share in shares.items()}}
+        variables["answered"] = answered
+        grades = {
+            "solved": float(solved),
+            "score": self._scored(team, variables, shares),
+            "answered": answered,
+            **shares,
+        }
         if self.optimum is not None:
             grades["gap"] = self._gap(case, values) if solved else None
         return grades
@@ -299,16 +304,16 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
             agent: team.answers[agent] if agent in team.answers else valid(self, case, outcome, agent)
             for agent in case.agents
         }
-        meant = {agent: self._answers.value(case.private[agent]["answer"], one) for agent, one in answers.items()}
+        readable = {agent: self._answers.value(case.private[agent]["answer"], one) for agent, one in answers.items()}
         hidden = {name: case.target[name] for name in self.hidden}
-        return names({**values, **case.public["shared"], **facts, **hidden, "answer": meant})
+        return names({**values, **case.public["shared"], **facts, **hidden, "answer": readable})
 
-    def _scored(self, team: Honest, graded: Names, shares: Mapping[str, float | None]) -> float:
+    def _scored(self, team: Honest, variables: Names, shares: Mapping[str, float | None]) -> float:
         if self._score is None:
             score = mean([(share, self._rules[name].weight) for name, share in shares.items()])
-            return float(graded["answered"] == 1) if score is None else score
+            return float(variables["answered"] == 1) if score is None else score
         try:
-            return _finite(self._score.value(graded), self._score.text)
+            return _finite(self._score.value(variables), self._score.text)
         except ExpressionLimitError:
             raise
         except ExpressionError:

@@ -251,12 +251,12 @@ def test_edge_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("algorithm", "best", "value"),
     [
-        ("max_weight_matching", "len(found)", 2), ("min_weighted_vertex_cover", "len(found)", 3),
-        ("min_weighted_dominating_set", "len(found)", 2), ("dominating_set", "len(found)", 2),
-        ("greedy_color", "max(values(found)) + 1", 2), ("maximum_independent_set", "len(found)", 2),
-        ("min_maximal_matching", "sum(len(pair) for pair in found)", 4), ("node_clique", "len(found)", 2),
-        ("min_edge_dominating_set", "len([1 for u, v in found if u in neighbors[v]])", 2),
-        ("minimum_spanning_tree", "len(found)", 3), ("kernighan_lin_bisection", "count(values(found), 0)", 2),
+        ("max_weight_matching", "len(solution)", 2), ("min_weighted_vertex_cover", "len(solution)", 3),
+        ("min_weighted_dominating_set", "len(solution)", 2), ("dominating_set", "len(solution)", 2),
+        ("greedy_color", "max(values(solution)) + 1", 2), ("maximum_independent_set", "len(solution)", 2),
+        ("min_maximal_matching", "sum(len(pair) for pair in solution)", 4), ("node_clique", "len(solution)", 2),
+        ("min_edge_dominating_set", "len([1 for u, v in solution if u in neighbors[v]])", 2),
+        ("minimum_spanning_tree", "len(solution)", 3), ("kernighan_lin_bisection", "count(values(solution), 0)", 2),
     ],
 )  # fmt: skip
 def test_algorithms_to_compare_with(algorithm: str, best: str, value: int) -> None:

@@ -25,9 +25,9 @@ def compare(problem: str, number: int) -> None:
                 rng.sample(case.agents, rng.choice([0, 0, 0, 1, 2, len(case.agents)]) % (len(case.agents) + 1))
             )
             played = replace(case, unscored=unscored)
-            expected, found = grade(python, played, answers), grade(declared_task, played, answers)
+            expected, result = grade(python, played, answers), grade(declared_task, played, answers)
             for name in ("solved", "score"):
-                assert found[name] == pytest.approx(expected[name], abs=1e-12), (case.id, answers, unscored)
+                assert result[name] == pytest.approx(expected[name], abs=1e-12), (case.id, answers, unscored)
             seen += 1
             solved += expected["solved"] == 1
     assert seen > 0.9 * number and solved > 0.02 * number

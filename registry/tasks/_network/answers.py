@@ -177,15 +177,17 @@ class AnswerRule:
     def on(self, values: Names) -> Callable[[str], Mapping[str, Any]]:
         """Return a function: agent → what decides its form, as facts of the case. It raises `PluginError`."""
         if self._choice is not None:
-            options, text, seen = self._choice.on(values), self._choice.text, dict[Any, Mapping[str, Any]]()
+            function, text, seen = self._choice.on(values), self._choice.text, dict[Any, Mapping[str, Any]]()
 
             def choice(agent: str) -> Mapping[str, Any]:
-                made = options(agent)
-                if not isinstance(made, list) or not made:
-                    raise _unfit(text, f"the options of {agent} must be a list that is not empty, found {made!r:.80}")
-                key = tuple(map(repr, made))
+                options = function(agent)
+                if not isinstance(options, list) or not options:
+                    raise _unfit(
+                        text, f"the options of {agent} must be a list that is not empty, found {options!r:.80}"
+                    )
+                key = tuple(map(repr, options))
                 if key not in seen:
-                    seen[key] = _options(made)
+                    seen[key] = _options(options)
                 return seen[key]
 
             if re.search(r"\bagent\b", text):

@@ -178,20 +178,20 @@ class Source:
         entry: Any = self.graphs
         name = entry["random"]
         values = names({"n": self.size})
-        given = {
+        arguments = {
             key: value.value(values) if isinstance(value, Compiled) else value
             for key, value in self._parameters.items()
         }
         if GENERATORS[name].sized:
-            given["n"] = self.size
-        spelled = sorted((key, value) for key, value in given.items() if key != "n")
-        rng = random.Random(derive_seed("network", name, self.size, spelled, sample, seed))
+            arguments["n"] = self.size
+        parts_of_seed = sorted((key, value) for key, value in arguments.items() if key != "n")
+        rng = random.Random(derive_seed("network", name, self.size, parts_of_seed, sample, seed))
         for _ in range(TRIES):
             try:
-                graph = getattr(nx, name)(**given, seed=rng.randrange(2**31))
+                graph = getattr(nx, name)(**arguments, seed=rng.randrange(2**31))
             except (nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError) as error:
-                listed = ", ".join(f"{key}={value}" for key, value in given.items())
-                raise PluginError(f"{name}({listed}) fails: {error}", place=self._place, at=("graphs",)) from None
+                call = ", ".join(f"{key}={value}" for key, value in arguments.items())
+                raise PluginError(f"{name}({call}) fails: {error}", place=self._place, at=("graphs",)) from None
             order = {node: i for i, node in enumerate(graph)}
             edges = [(order[u], order[v]) for u, v in graph.edges if u != v]
             network = Network(

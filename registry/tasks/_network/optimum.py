@@ -24,11 +24,11 @@ class Optimum(TypedDict):
     algorithm: Required[
         Annotated[Algorithm, "max_weight_matching is exact, the others are good approximations where that is hard"]
     ]
-    best: Required[Annotated[Expression, "the number of what was found: an expression over `found`"]]
+    best: Required[Annotated[Expression, "the number of what it finds: an expression over `solution`"]]
     value: Required[Annotated[Expression, "the same number of the answers"]]
 
 
-def found(algorithm: Algorithm, adjacency: Adjacency) -> Any:
+def solve(algorithm: Algorithm, adjacency: Adjacency) -> Any:
     """Return what an algorithm finds, as agents: a list, a list of pairs, or agent → color or side, from 0."""
     import networkx as nx
 
