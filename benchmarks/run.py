@@ -15,6 +15,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     intervals  how often 95 % intervals of a bounded mean cover it
     paired_intervals  how often 95 % intervals of a paired difference cover it
     panels    methods that combine answers, with simulated players, from start to tables
+    sharded   sharded tasks in YAML: drawing and solving 10,000 instances of 1,000 items
     networks  network tasks in YAML of 1,000 agents: drawing a case, wording all briefs, grading
     talk      CPU time per model call with the mock engine when ten agents talk for 10, 100 and 400 rounds
     sandbox   programs graded by execution in a second, one and two at a time
@@ -51,6 +52,7 @@ import networks
 import panels
 import programs
 import reports
+import sharded
 import silo
 import viewer
 import vllm_engine
@@ -350,6 +352,7 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "paired_intervals": lambda smoke: intervals.paired_coverage(20 if smoke else 2000),
     "panels": lambda smoke: panels.methods(measured, smoke),
     "networks": networks.gradings,
+    "sharded": sharded.instances,
     "talk": lambda smoke: silo.talk(measured, __file__, smoke),
     "sandbox": lambda smoke: programs.sandbox(measured, __file__, smoke),
     "viewer": viewer.look,

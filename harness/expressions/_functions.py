@@ -19,6 +19,9 @@ from ._guards import _add as plus
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 _NOTHING: Final = object()
+_NUMBERS: Final = frozenset({int, float, bool})
+_SMALL: Final = 2**1_000
+"""Below it whole numbers are so small that no sum of a list of them is too large."""
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,7 +119,7 @@ def len_(steps: Supply, values: Any) -> int:
 def sum_(steps: Supply, values: Any, start: Any = 0) -> Any:
     """The sum of numbers."""
     many = list(_items(steps, values))
-    if all(type(one) is float or (type(one) is int and one.bit_length() < 1_000) for one in many):
+    if _NUMBERS.issuperset(map(type, many)) and (not many or (min(many) > -_SMALL and max(many) < _SMALL)):
         return sum(many, start)
     total = start
     for one in many:
@@ -136,6 +139,8 @@ def prod(steps: Supply, values: Any) -> Any:
 
 
 def _extreme(choose: Callable[..., Any], steps: Supply, values: tuple[Any, ...], key: Any, default: Any) -> Any:
+    if len(values) == 2 and key is None and type(values[0]) in _NUMBERS and type(values[1]) in _NUMBERS:
+        return choose(values)
     many = list(_items(steps, values[0] if len(values) == 1 else values))
     charge(steps, many)
     if not many:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -99,7 +101,7 @@ def _tuple(steps: Supply, *entries: Any) -> tuple[Any, ...]:
 
 
 def _tick(steps: Supply, price: int) -> None:
-    take(steps, price)
+    deque(itertools.islice(steps, price), 0)  # `take`, without another call
 
 
 def _slice(steps: Supply, value: Any, start: Any, end: Any, step: Any) -> Any:

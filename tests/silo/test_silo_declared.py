@@ -21,7 +21,7 @@ def declared() -> dict[str, ShardedTask]:
     """Name → the task for five agents, as the specs declare it."""
     tasks = {}
     for level in (1, 2, 3):
-        loaded = spec.load(f"silo_declared_{level}", BUILTIN, ["matrix.agents=[5]", "matrix.protocol=[P2P]"])
+        loaded = spec.load(f"sharded/silo_{level}", BUILTIN, ["matrix.agents=[5]", "matrix.protocol=[P2P]"])
         for condition in resolve.plan(loaded, BUILTIN).conditions:
             assert isinstance(condition.task, ShardedTask)
             tasks[str(condition.labels["problem"])] = condition.task
