@@ -21,6 +21,7 @@ from harness.viewer.views import Views, as_json
 SPECS = [
     "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",
     "dpbench_release02",
+    "worlds/trading", "worlds/four_way_stop", "worlds/telephone",
     "networks/matching", "networks/shared_rooms",
     "silo_quick", "silo_silence", "silo_rcc", "silo_panel", "mas_quick", "darkforest_quick", "arithmetic",
 ]  # fmt: skip

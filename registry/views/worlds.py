@@ -1,0 +1,112 @@
+"""How worlds that a spec declares are drawn: what every agent does and sees, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.api import Action, Protocol, Task, plugin
+from harness.authoring.scenes import brief, count, edges_of, messages, places, verdict
+from harness.view_api import Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
+
+from ..tasks.world import DeclaredWorld
+
+_ENDS = {"deadlock": "The episode ends in a deadlock", "limit": "The time is up", "over": "The game is over"}
+_NAMED = 6  # agents whose actions a caption names
+
+
+@plugin
+class Worlds(View):
+    """What agents do in each step, what they see of the world, and their messages."""
+
+    def draws(self, task: Task, protocol: Protocol) -> bool:
+        """Worlds that a spec declares."""
+        return isinstance(task, DeclaredWorld)
+
+    def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
+        """One scene a round, with a sheet of all actions so far and one of what agents saw before acting."""
+        where, edges = places(transcript), edges_of(transcript)
+        done: dict[str, str] = {}
+        rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in transcript.agents}
+        steps: list[str] = []
+        seen: dict[str, Mapping[str, Any]] = {}
+
+        def nodes(turns: Sequence[RecordedTurn]) -> tuple[Node, ...]:
+            acting = {turn.agent for turn in turns}
+            failed = {turn.agent for turn in turns if turn.move is not None and turn.move.error is not None}
+            return tuple(
+                Node(
+                    agent,
+                    x=where[agent][0],
+                    y=where[agent][1],
+                    text=brief(done.get(agent), 14),
+                    marks=(*(("active",) if agent in acting else ()), *(("wrong",) if agent in failed else ())),
+                )
+                for agent in transcript.agents
+            )
+
+        yield Scene(f"{count(len(where), 'agent')} before the first step.", nodes(()), edges)
+        rounds = transcript.rounds
+        for number, turns in enumerate(rounds):
+            seen |= {turn.agent: (turn.observation or {}).get("view", {}) for turn in turns}
+            flights = _said(turns, transcript)
+            if turns[0].name == "talk":
+                yield Scene(f"Talk: {count(len(flights), 'message')}.", nodes(turns), edges, flights)
+                continue
+            step = (turns[0].observation or {}).get("timestep", number + 1)
+            cells = {turn.agent: _words(turn) for turn in turns}
+            done |= cells
+            steps.append(str(step))
+            rows = {agent: (*row, brief(cells.get(agent), 60)) for agent, row in rows.items()}
+            caption = ", ".join(f"{agent} {brief(words, 60)}" for agent, words in cells.items())
+            caption = f"Step {step}: {caption if len(cells) <= _NAMED else count(len(cells), 'agent') + ' act'}."
+            if number == len(rounds) - 1 and transcript.finished:
+                end = transcript.outcome.facts.get("end") if transcript.outcome is not None else None
+                caption = f"{caption} {_ENDS.get(str(end), verdict(transcript)).rstrip('.')}."
+            common, sheet = _seen(seen)
+            sheets = (Sheet("Actions", ("", *steps), tuple(rows.values())), *sheet)
+            yield Scene(caption, nodes(turns), edges, flights, sheets=sheets, facts=common)
+
+
+def _words(turn: RecordedTurn) -> str:
+    """What an agent does, in words."""
+    if turn.move is None:
+        return "…"
+    action: Action = turn.move.action
+    if isinstance(action, Mapping) and "act" in action:
+        action = action["act"]
+    if isinstance(action, Mapping) and "action" in action:
+        return " ".join(str(part) for part in action.values())
+    return brief(action) or turn.move.error_kind or "nothing"
+
+
+def _said(turns: Sequence[RecordedTurn], transcript: Transcript) -> tuple[Flight, ...]:
+    """The messages of a round; in rounds of talk the action is the message."""
+    said = [
+        replace(turn, move=replace(turn.move, action={"message": turn.move.action}))
+        if turn.name == "talk" and turn.move is not None and isinstance(turn.move.action, str)
+        else turn
+        for turn in turns
+    ]
+    return messages(said, transcript.agents)
+
+
+def _seen(seen: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], tuple[Sheet, ...]]:
+    """What all agents see alike, as facts, and the rest as a sheet."""
+    keys = list(dict.fromkeys(key for view in seen.values() for key in view))
+    texts = {key: [brief(_plain(view.get(key)), 60) for view in seen.values()] for key in keys}
+    alike = {key for key, values in texts.items() if len(seen) > 1 and len(set(values)) == 1}
+    common = {key.replace("_", " "): texts[key][0] or "nothing" for key in keys if key in alike}
+    own = [key for key in keys if key not in alike]
+    if not own:
+        return common, ()
+    rows = tuple((agent, *(texts[key][i] for key in own)) for i, agent in enumerate(seen))
+    return common, (Sheet("What they saw", ("", *(key.replace("_", " ") for key in own)), rows),)
+
+
+def _plain(value: Any) -> Any:
+    """A mapping without braces and quotes."""
+    if not isinstance(value, Mapping):
+        return value
+    return ", ".join(f"{key}: {part if isinstance(part, str) else brief(part)}" for key, part in value.items())
