@@ -164,8 +164,12 @@ class _Guard(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
+        operands = [node.left, *node.comparators]
         if all(isinstance(operator, (ast.Is, ast.IsNot)) for operator in node.ops):
             return node
+        by_size = len(operands) > 2 or isinstance(node.ops[0], (ast.In, ast.NotIn))
+        if not by_size and any(isinstance(operand, ast.Constant) for operand in operands):
+            return node  # it takes no longer than its shorter operand
         last = isinstance(node.ops[-1], (ast.In, ast.NotIn))
         node.left, *node.comparators = [self.sized(operand) for operand in (node.left, *node.comparators[:-1])] + [
             self.sized(node.comparators[-1], "_searched" if last else "_sized")

@@ -116,7 +116,7 @@ class DeclaredState(World):
     def _round(self, acted: frozenset[str]) -> frozenset[str]:
         """Who has acted in the round; the lines of `each_round` where this completes it."""
         rules, values = self.rules, self.values
-        for agent in values["agents"]:
+        for agent in values["agents"] if len(acted) < values["n"] else ():
             if agent not in acted and (rules.turn is None or rules.turn.value(values, *self._of(agent))):
                 return acted
         rules.each_round.run(values, rules.own)
