@@ -72,7 +72,7 @@ class Networks(View):
         outcome = Outcome(answers=actions)
         team = honest(task, case, outcome)
         options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
-        pairs = any(option in actions for options_of_one in options.values() for option in options_of_one)
+        pairs = any(isinstance(one, str) and one in actions for many in options.values() for one in many)
         if (broken := task.conflicts(case, outcome)) is not None:
             states, marks = _declared(broken, actions, edges)
         else:
@@ -128,8 +128,12 @@ def _declared(broken: Collection[tuple[str, ...]], actions: Mapping[str, object]
     states = dict.fromkeys(drawn & conflicts, "conflict")
     for edge in drawn - conflicts:
         one, other = edge
-        states[edge] = "chosen" if actions.get(one) == other and actions.get(other) == one else ""
+        states[edge] = "chosen" if _names(actions.get(one), other) and _names(actions.get(other), one) else ""
     return states, {agent: ("conflict",) for agents in conflicts - drawn for agent in agents}
+
+
+def _names(answer: object, agent: str) -> bool:
+    return answer == agent or (isinstance(answer, list) and agent in answer)
 
 
 def _paired(actions: Mapping[str, object], team: Honest, edges: Sequence[Edge]) -> Judged:
@@ -154,7 +158,7 @@ def _stated(said: Iterable[str], options: Sequence[object]) -> object:
 
 
 def _index(answer: object, options: Sequence[object]) -> int | None:
-    if set(options) == {"Yes", "No"}:
+    if options in (("Yes", "No"), ("No", "Yes")):
         return 0 if answer == "Yes" else None
     return options.index(answer) if answer in options else None
 

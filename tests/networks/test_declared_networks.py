@@ -12,6 +12,7 @@ import pytest
 
 from harness.api import Case, Outcome
 from harness.authoring.networks import parts
+from harness.check.conformance import check_reply
 from harness.cli import main
 from harness.errors import DataError, UserError
 from harness.expressions import ExpressionError
@@ -130,6 +131,45 @@ def test_forms_of_answers(answer: Mapping[str, Any], text: str, action: Any) -> 
     assert grade(problem, case, dict.fromkeys(case.agents, parsed.action))["solved"] == (action is not None)
     if "integer" in answer:
         assert reply.options == (0, 1, 2, 3) and not reply.allows(True) and not reply.allows("3")
+
+
+SEVERAL = {"several": "neighbors[agent]"}
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("### Final Answer ### Cy, Ann", ["Ann", "Cy"]),
+        ("I say:\n### FINAL ANSWER ###\n**ann** and 'Cy'.\nBye", ["Ann", "Cy"]),
+        ('### Final Answer ### ["Cy", "Cy"] for sure', ["Cy"]),
+        ("### Final Answer ### None", []),
+        ("### Final Answer ### []", []),
+        ("### Final Answer ### Ann, Di", None),
+        ("### Final Answer ### Ann, None", None),
+        ("### Final Answer ###", None),
+        ("I do not know", None),
+    ],
+)
+def test_several_options(text: str, action: list[str] | None) -> None:
+    mutual = {"mutual": {"every": "edge", "holds": "(v in answer[u]) == (u in answer[v])"}}
+    problem, case = on_path(answer=SEVERAL, constraints=mutual)
+    reply = problem.reply(case, "Bo")
+    assert reply.parse(text).action == action and reply.options == ([], ["Cy"], ["Ann"], ["Ann", "Cy"])
+    answers = {"Ann": ["Bo"], "Bo": action, "Cy": ["Bo"], "Di": []}
+    grades = grade(problem, case, answers)
+    assert grades["solved"] == (action == ["Ann", "Cy"]) and grades["answered"] == (0.75 if action is None else 1)
+    for wrong in (["Di"], ["Ann", "Ann"], "Ann", [1], {"Ann": 1}):
+        assert not reply.allows(wrong)
+    assert not check_reply(reply) and "Ann, Cy" in problem.context(case, "Bo")["answer_format"]
+    many = task(graphs="star", size=30, answer=SEVERAL, constraints=mutual)
+    center = one_case(many)
+    assert many.reply(center, center.agents[0]).options is None
+    numbers = task(
+        graphs=PATH,
+        answer={"several": [1, 2, 3]},
+        constraints={"x": {"every": "agent", "holds": "sum(answer[agent]) == 4"}},
+    )
+    assert grade(numbers, one_case(numbers), {key: ["1", "3"] for key in case.agents})["solved"] == 1
 
 
 def test_free_answers_never_cost_an_episode() -> None:

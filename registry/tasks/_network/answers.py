@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress, product
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from harness.api import Action, Parsed, Range, Reply
 from harness.errors import PluginError
 from harness.expressions import Compiled, Expression, ExpressionError, Names, compiled
-from harness.replies import Answer, AnswerForm, Choice, FreeText, Number
+from harness.replies import Answer, AnswerForm, Choice, FreeText, Number, normalise
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"
@@ -21,7 +22,7 @@ MOST_OPTIONS = 1_000
 MOST_CHARACTERS = 2_000
 """Of an answer in free text or JSON: expressions go through it."""
 _TYPES = ("array", "object", "string", "boolean", "integer", "number")
-_FORMS = ("choice", "integer", "number", "text", "json")
+_FORMS = ("choice", "several", "integer", "number", "text", "json")
 
 
 class Bounds(TypedDict):
@@ -37,13 +38,16 @@ class TextAnswer(TypedDict):
     max_chars: NotRequired[Annotated[int, Range(ge=1, le=MOST_CHARACTERS)]]
 
 
+Options = Annotated[list[str | int | float | bool], "options"] | Expression
+
+
 class AnswerEntry(TypedDict, total=False):
-    """The form of an answer: one of choice, integer, number, text and json."""
+    """The form of an answer: one of choice, several, integer, number, text and json."""
 
     choice: Annotated[
-        Annotated[list[str | int | float | bool], "options"] | Expression,
-        "one of these options: a list, or an expression that gives one, such as neighbors[agent] + ['None']",
+        Options, "one of these options: a list, or an expression that gives one, such as neighbors[agent] + ['None']"
     ]
+    several: Annotated[Options, "any number of these options, or none of them"]
     integer: Annotated[Bounds, "a whole number"]
     number: Annotated[Bounds, "a number"]
     text: Annotated[TextAnswer, "a text"]
@@ -105,6 +109,54 @@ class BoundedNumber(Reply):
 
 
 @dataclass(frozen=True, slots=True)
+class Several(Reply):
+    """Any number of some options, or none: a JSON list, or texts with commas between them, behind a marker.
+
+    Attributes:
+        among: the options.
+        marker: what announces the answer, in any case; the last one counts.
+    """
+
+    among: tuple[str, ...]
+    marker: str
+
+    @property
+    def options(self) -> tuple[Action, ...] | None:
+        """Every combination, unless they are many."""
+        if 2 ** len(self.among) > MOST_OPTIONS:
+            return None
+        return tuple(list(compress(self.among, bits)) for bits in product((0, 1), repeat=len(self.among)))
+
+    def allows(self, action: Action) -> bool:
+        """Whether it is a list of options, each once."""
+        if not isinstance(action, (list, tuple)) or not all(isinstance(one, str) for one in action):
+            return False
+        return len(set(action)) == len(action) and set(self.among).issuperset(action)
+
+    def parse(self, text: str) -> Parsed:
+        """The options that `text` states, in their own order."""
+        names = {option.casefold(): option for option in self.among}
+        parts = _listed(_behind(self.marker, text))
+        if [part.casefold() for part in parts] in (["none"], ["[]"]) and "none" not in names:
+            return Parsed([])
+        unknown = next((part for part in parts if part.casefold() not in names), None)
+        if not parts or unknown is not None:
+            what = f"{unknown!r:.80} is not" if parts else "nothing stands there"
+            return Parsed(error=f"the answer must be {self.words}, behind {self.marker!r}; {what}")
+        stated = {names[part.casefold()] for part in parts}
+        return Parsed([option for option in self.among if option in stated])
+
+    @property
+    def words(self) -> str:
+        """The form in words."""
+        return f"any of these with commas between them, or None: {', '.join(self.among)}"
+
+    def constraint(self) -> Mapping[str, Any]:
+        """A JSON list of options."""
+        return {"json": {"type": "array", "items": {"enum": list(self.among)}}}
+
+
+@dataclass(frozen=True, slots=True)
 class ShortReply(WrappedReply):
     """A form whose answers are not long.
 
@@ -152,10 +204,12 @@ class AnswerRule:
         self._bounds: dict[str, Compiled] = {}
         self._choice: Compiled | None = None
         self._facts: Mapping[str, Any] = {}
-        if self.form == "choice":
-            choice: Any = entry["choice"]
+        if self.form in ("choice", "several"):
+            choice: Any = entry[self.form]  # type: ignore[literal-required]
             if isinstance(choice, list):
-                self._facts = _options(choice)
+                if not choice:
+                    raise PluginError("there are no options", at=("answer", self.form))
+                self._facts = _options(choice, self.form)
             else:
                 self._choice = compiled(choice, known, ("agent",))
         elif self.form in ("integer", "number"):
@@ -181,13 +235,13 @@ class AnswerRule:
 
             def choice(agent: str) -> Mapping[str, Any]:
                 options = function(agent)
-                if not isinstance(options, list) or not options:
+                if not isinstance(options, list) or not (options or self.form == "several"):
                     raise _unfit(
                         text, f"the options of {agent} must be a list that is not empty, found {options!r:.80}"
                     )
                 key = tuple(map(repr, options))
                 if key not in seen:
-                    seen[key] = _options(options)
+                    seen[key] = _options(options, self.form)
                 return seen[key]
 
             if re.search(r"\bagent\b", text):
@@ -208,6 +262,8 @@ class AnswerRule:
         """The form of reply for the facts that `on` gave."""
         if self.form == "choice":
             return _choice_of(tuple((facts or self._facts)["options"]), self.marker)
+        if self.form == "several":
+            return Several(tuple((facts or self._facts)["options"]), self.marker)
         if self.form in ("integer", "number"):
             return BoundedNumber(self.marker, facts.get("min"), facts.get("max"), self.form == "integer")
         if self.form == "text":
@@ -218,7 +274,7 @@ class AnswerRule:
         """How to write the answer, for prompts."""
         if self._words is not None:
             return self._words
-        if isinstance(reply, BoundedNumber):
+        if isinstance(reply, (BoundedNumber, Several)):
             return reply.words
         return "one of these: " + ", ".join(map(str, reply.options)) if reply.options else "a short text"
 
@@ -227,7 +283,8 @@ class AnswerRule:
         facts = facts or self._facts
         if "values" not in facts or action is None:
             return action
-        return _values(tuple(facts["options"]), tuple(facts["values"]))[action]
+        values = _values(tuple(facts["options"]), tuple(facts["values"]))
+        return [values[one] for one in action] if self.form == "several" else values[action]
 
 
 @lru_cache(maxsize=4096)
@@ -240,9 +297,9 @@ def _values(options: tuple[str, ...], values: tuple[Any, ...]) -> Mapping[str, A
     return dict(zip(options, values, strict=True))
 
 
-def _options(options: Sequence[Any]) -> Mapping[str, Any]:
+def _options(options: Sequence[Any], form: str) -> Mapping[str, Any]:
     """Options as texts, in which agents write them, and their values where these are others."""
-    at = ("answer", "choice")
+    at = ("answer", form)
     for i, option in enumerate(options):
         if isinstance(option, bool):
             word = "Yes" if option else "No"
@@ -251,8 +308,8 @@ def _options(options: Sequence[Any]) -> Mapping[str, Any]:
         if not isinstance(option, (str, int, float)) or not str(option).strip():
             raise PluginError(f"an option is a text or a number, found {option!r:.80}", at=at)
     texts = [str(option) for option in options]
-    if not texts or len(set(texts)) < len(texts):
-        raise PluginError("there are no options" if not texts else "two options look the same", at=at)
+    if len(set(texts)) < len(texts):
+        raise PluginError("two options look the same", at=at)
     return {"options": tuple(texts), **({} if texts == [*options] else {"values": tuple(options)})}
 
 
@@ -276,6 +333,16 @@ def _number(value: Any, text: str, form: str) -> Any:
 
 def _unfit(text: str, what: str) -> ExpressionError:
     return ExpressionError(what, place=text.place if isinstance(text, Expression) else None)
+
+
+def _listed(text: str) -> list[str]:
+    """The entries of a JSON list, or of the first line."""
+    text = text.strip()
+    value = normalise(text[: text.find("]") + 1]) if text.startswith("[") else None
+    if isinstance(value, list):
+        return [str(one).strip() for one in value] or ["[]"]
+    line = text.split("\n", 1)[0][:MOST_CHARACTERS]
+    return [part for one in re.split(r"[,;]|\band\b", line) if (part := one.strip(" \t*_`'\".[]"))]
 
 
 def _behind(marker: str, text: str) -> str:
