@@ -252,7 +252,8 @@ class Rules:
         for parameter, body in (entry.get("parameters") or {}).items():
             if parameter in {*self.names, *AGENT, "action", "act", "message"}:
                 message = f"{parameter!r} cannot name a parameter: it is taken"
-                raise PluginError(message, at=(*at, "parameters", parameter))
+                hint = "Variables, functions and me, number, mine have names of their own: take another."
+                raise PluginError(message, at=(*at, "parameters", parameter), hint=hint)
             parameters.append(self._parameter(parameter, body, (*at, "parameters", parameter)))
         arguments = [parameter.name for parameter in parameters]
         effects = Block(
