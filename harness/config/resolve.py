@@ -204,7 +204,9 @@ class _Resolver:
             return None, self.policy(body["policy"], functools.partial(place, "policy"))
         name = str(body.get("model", "model"))
         if name != "model":
-            return self.named_model(name, place("model")), None
+            self.check_model_name(name, place("model"))
+            if self.model is not None or not body.get("baseline"):
+                return self.named_model(name, place("model")), None
         if self.model is not None:
             return "model", None
         reference = body.get("baseline") or variant.data.get("baseline")
@@ -223,10 +225,13 @@ class _Resolver:
         make: Callable[..., api.Policy] = cls
         return functools.partial(make, **arguments)
 
-    def named_model(self, name: str, place: Place) -> str:
+    def check_model_name(self, name: str, place: Place) -> None:
         models = self.spec.get("models", {})
         if name not in models:
             raise SpecError(f"there is no model {name!r}", place=place, hint=near(name, ["model", *models]))
+
+    def named_model(self, name: str, place: Place) -> str:
+        models = self.spec.get("models", {})
         if name not in self.engines:
             self.engines[name] = engine(models[name], self.project, functools.partial(self.spec.place, "models", name))
         return name
