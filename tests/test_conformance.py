@@ -372,7 +372,7 @@ SECOND: dict[str, tuple[Any, dict[str, Any]]] = {
     "agentsnet": ("agentsnet/coloring", {"use": "local_rounds", "channel": "neighbors", "rounds": 1}),
     "silo": ("silo/prefix_sum", {"use": "action_rounds", "channel": "mailbox", "max_rounds": 1}),
     "sharded": ("silo/prefix_sum", {"use": "action_rounds", "channel": "mailbox", "max_rounds": 1}),
-    "sharded/local": (
+    "sharded/standard": (
         {"use": "silo/prefix_sum", "topology": "ring"},
         {"use": "local_rounds", "channel": "neighbors", "rounds": 1},
     ),

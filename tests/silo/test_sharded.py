@@ -226,7 +226,7 @@ TEAMS = [
                             ("broadcast", "all"), ("store", "all"), ("store", "star"))),
     *(({"use": "command_rounds", "channel": f"mas/{channel}"}, "mas/short", "mas/oracle")
       for channel in ("broadcasting", "p2p", "shared_kv")),
-    ({"use": "local_rounds", "channel": "neighbors"}, "sharded/local", {"use": "silo/oracle", "plan": "gossip"}),
+    ({"use": "local_rounds", "channel": "neighbors"}, "sharded/standard", {"use": "silo/oracle", "plan": "gossip"}),
 ]  # fmt: skip
 FORMS: list[dict[str, Any]] = [
     {},

@@ -16,7 +16,7 @@ BUILTIN = project.builtin()
 SPEC: dict[str, Any] = {
     "name": "networked",
     "protocol": {"use": "local_rounds", "channel": "neighbors"},
-    "prompts": "sharded/local",
+    "prompts": "sharded/standard",
     "baseline": {"use": "silo/oracle", "plan": "gossip"},
     "metrics": ["silo/success", "rounds", "messages"],
 }
@@ -62,7 +62,7 @@ def actions(channel: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("channel", [*CALLS, "store"])
 @pytest.mark.parametrize("topology", [None, "tree", "ring"])
 def test_calls_reach_neighbors_only(topology: str | None, channel: Any, plan: str, tmp_path: Path) -> None:
-    spec = {**SPEC, "prompts": "sharded/standard", "protocol": actions(channel)}
+    spec = {**SPEC, "protocol": actions(channel)}
     spec |= {"baseline": {"use": "silo/oracle", "plan": plan}, "metrics": [*SPEC["metrics"], "refused_calls"]}
     spec |= {"task": {"use": "silo/list_ranking", "agents": 7, "topology": topology}}
     [score] = harness.evaluate(spec, output_path=tmp_path).scores
@@ -73,11 +73,11 @@ def test_calls_reach_neighbors_only(topology: str | None, channel: Any, plan: st
 
 
 def test_losses_break_a_flood_and_not_gossip(tmp_path: Path) -> None:
-    for use, channel, prompts in (("local_rounds", "neighbors", "local"), ("action_rounds", "mailbox", "standard")):
+    for use, channel in (("local_rounds", "neighbors"), ("action_rounds", "mailbox")):
         lossy = {"use": use, "channel": {"use": "unreliable", "channel": channel, "loss": 0.1}}
         success = {}
         for plan in ("flood", "gossip"):
-            spec = {**SPEC, "prompts": f"sharded/{prompts}", "protocol": lossy}
+            spec = {**SPEC, "protocol": lossy}
             spec |= {"baseline": {"use": "silo/oracle", "plan": plan}}
             spec |= {"task": {"use": "silo/list_ranking", "agents": 6, "topology": "tree", "samples": 10}}
             scores = harness.evaluate(spec, output_path=tmp_path / use / plan).scores
@@ -87,7 +87,7 @@ def test_losses_break_a_flood_and_not_gossip(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_needs_other_links_is_refused(tmp_path: Path) -> None:
-    spec = {**SPEC, "prompts": "sharded/standard", "protocol": actions("mailbox"), "baseline": "silo/oracle"}
+    spec = {**SPEC, "protocol": actions("mailbox"), "baseline": "silo/oracle"}
     task = {"use": "silo/prefix_sum", "topology": "ring"}
     [score] = harness.evaluate({**spec, "task": task}, output_path=tmp_path / "links").scores
     assert score.failed and "the plan star does not keep to the links" in (tmp_path / "links/errors.jsonl").read_text()
