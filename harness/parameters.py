@@ -27,6 +27,8 @@ ValuePath = tuple[Hashable, ...]
 """Where a value stands: mapping keys and list indices from the top."""
 KEY: Final = "\0key"
 """Last in a path, it means the key itself rather than its value."""
+PLUGIN: Final = "plugin"
+"""Beside a shape, it names the kind of plugin that the value refers to."""
 
 
 class Keywords(Schema):
@@ -152,7 +154,7 @@ def _shape(hint: Any) -> Schema | None:
     elif hint is Expression:
         shape = {"type": ["string", "number", "boolean"], "description": "an expression"}
     elif hint in REFERENCES:
-        shape = _shape(Plugin)
+        shape = {**(_shape(Plugin) or {}), PLUGIN: REFERENCES[hint]}
     elif typing.is_typeddict(hint):
         shape = json_schema(hint)
     elif kind is Literal:

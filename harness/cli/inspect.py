@@ -17,9 +17,9 @@ from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec, yamls
+from harness.config.editors import spec_schema
 from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
-from harness.config.project import KINDS, Project, find
-from harness.config.schema import SPEC
+from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError, near
 from harness.parameters import json_schema
 from harness.report import load_published
@@ -248,22 +248,5 @@ def schema(options: argparse.Namespace) -> int:
         names = [listed.name for listed in project.listing(options.kind)]
         print(json.dumps({n: json_schema(project.load(options.kind, n)) for n in names}, indent=2))
         return 0
-    whole = dict(SPEC, properties=dict(SPEC["properties"]))
-    for key, kind in (("task", "tasks"), ("protocol", "protocols"), ("baseline", "policies")):
-        whole["properties"][key] = _choice(kind)
-    print(json.dumps(whole, indent=2))
+    print(json.dumps(spec_schema(project), indent=1))
     return 0
-
-
-def _choice(kind: str) -> dict[str, Any]:
-    """One alternative for every plugin of the kind; `${…}` names are left to `validate`."""
-    project = find()
-    names = [listed.name for listed in project.listing(kind) if listed.problem is None]
-    forms: list[dict[str, Any]] = [{"type": "string", "anyOf": [{"enum": names}, {"pattern": r"\$\{"}]}]
-    for name in names:
-        body = json_schema(project.load(kind, name))
-        # A parameter may be swept: any text with ${…} stands for a value of the right type.
-        swept = {k: {"anyOf": [v, {"type": "string", "pattern": r"\$\{"}]} for k, v in body["properties"].items()}
-        forms.append({**body, "properties": {"use": {"const": name}, **swept}, "required": ["use", *body["required"]]})
-    forms.append({"type": "object", "required": ["use"], "properties": {"use": {"type": "string", "pattern": r"\$\{"}}})
-    return {"anyOf": forms, "title": KINDS[kind].singular}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 from pathlib import Path
 
-from harness.config.project import MARKER
+from harness.config.editors import SCHEMA, spec_schema
+from harness.config.project import MARKER, find
 from harness.errors import DataError, near
 
 PACKAGE = Path(__file__).parent.parent
@@ -35,12 +37,18 @@ def _project(folder: Path) -> int:
         raise DataError(f"{folder} exists and is not empty", hint="Choose a folder that does not exist yet.")
     try:
         shutil.copytree(SCAFFOLD, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        _describe(folder)
     except OSError as error:
         raise DataError(f"cannot write {folder}: {error.strerror or error}") from None
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
         print(f"  {file}")
     print(f"\nTry it:\n  cd {folder}\n  harness validate\n  harness eval --spec specs/meeting.yaml")
     return 0
+
+
+def _describe(root: Path) -> None:
+    """Write what the first line of the specs refers to, with the plugins as they are: editors complete and check it."""
+    (root / SCHEMA).write_text(json.dumps(spec_schema(find(root)), indent=1) + "\n", "utf-8")
 
 
 def _task(names: list[str], kind: str | None) -> int:
@@ -69,6 +77,7 @@ def _task(names: list[str], kind: str | None) -> int:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace("__NAME__", name), "utf-8")
+        _describe(root)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from None
     here = [path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path for path in texts]

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Final, NotRequired, Required, TypedDict
 
 from harness.api import Range
 from harness.config.limits import LimitsEntry
-from harness.parameters import OPEN, Keywords, Plugin, Schema, json_schema
+from harness.parameters import OPEN, PLUGIN, Keywords, Plugin, Schema, json_schema
 from harness.tables import HeadlineEntry, PricesEntry, TableEntry
 
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
 _Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also stands before a last newline
 _Filled = Keywords(minItems=1)
+_Policy = Annotated[Plugin, Keywords({PLUGIN: "policies"})]
 
 
 class MetricEntry(TypedDict):
@@ -25,14 +26,14 @@ class GroupEntry(TypedDict, total=False):
     """A group of agents that play alike."""
 
     model: Annotated[str, "`model` (the one under test) or a name under `models:`"]
-    policy: Plugin
+    policy: _Policy
     share: Annotated[_Number, "⌊share · agents⌋ agents, drawn from the seed"]
     count: Annotated[_Number, "how many agents, drawn from the seed"]
     agents: Annotated[
         list[str] | str, "these agents by name; or the ${variable} that the matrix turns into such a list"
     ]
     prompts: Annotated[str, "the group's own prompt set"]
-    baseline: Annotated[Plugin, "the policy that plays here when no --model is given"]
+    baseline: Annotated[_Policy, "the policy that plays here when no --model is given"]
     scored: Annotated[bool, "false: answers of these agents do not count"]
     generation_kwargs: dict[str, Any]
 
@@ -58,21 +59,26 @@ class SpecEntry(TypedDict, total=False):
     """A spec."""
 
     name: Required[Annotated[str, _Name, "ASCII letters, digits, '_', '.' and '-': it names the run's folder"]]
-    task: Required[Annotated[Plugin, "what is to be solved"]]
-    protocol: Required[Annotated[Plugin, "who acts when and who sees what"]]
+    task: Required[Annotated[Plugin, Keywords({PLUGIN: "tasks"}), "what is to be solved"]]
+    protocol: Required[Annotated[Plugin, Keywords({PLUGIN: "protocols"}), "who acts when and who sees what"]]
     prompts: Required[Annotated[str, "the prompt set"]]
-    metrics: Required[Annotated[list[str | Annotated[MetricEntry, OPEN]], _Filled]]
+    metrics: Required[
+        Annotated[list[Annotated[str | Annotated[MetricEntry, OPEN], Keywords({PLUGIN: "metrics"})]], _Filled]
+    ]
     description: str
     extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]
     agents: Annotated[
         dict[str, str | GroupEntry], "who plays which agents: `default`, and further groups by share, count or name"
     ]
-    models: Annotated[dict[str, Plugin], "further models by name: an engine and its arguments"]
+    models: Annotated[
+        dict[str, Annotated[Plugin, Keywords({PLUGIN: "engines"})]],
+        "further models by name: an engine and its arguments",
+    ]
     matrix: Annotated[
         dict[str, Annotated[list[Any], _Filled]],
         "swept values; ${name} inserts one. A value may be a mapping with a `name`: ${size.key}",
     ]
-    baseline: Annotated[Plugin, "the policy that plays when no --model is given"]
+    baseline: Annotated[_Policy, "the policy that plays when no --model is given"]
     generation_kwargs: Annotated[dict[str, Any], "sampling: temperature, max_tokens, top_p, stop, …"]
     constrained: Annotated[bool, "decode within the reply's form (recorded in results)"]
     fit: Annotated[FitEntry, "what `harness fit` estimates parameters on: changes to the task, and how many rows"]

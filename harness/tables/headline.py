@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, Required, TypedDict
 
 from harness.api import Metric, Range
-from harness.parameters import Keywords, Plugin
+from harness.parameters import PLUGIN, Keywords, Plugin
 
 from .axis import meets
 from .build import build
@@ -44,8 +44,8 @@ class HeadlineEntry(TypedDict, total=False):
     beside: Annotated[
         list[_Name], "further metrics that standings show; parse_failures and tokens_total if there is none"
     ]
-    floor: Annotated[Plugin, "the policy that any model should beat"]
-    ceiling: Annotated[Plugin, "the policy that shows what is possible"]
+    floor: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that any model should beat"]
+    ceiling: Annotated[Plugin, Keywords({PLUGIN: "policies"}), "the policy that shows what is possible"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

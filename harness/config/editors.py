@@ -1,0 +1,229 @@
+"""JSON Schema for editors: a spec with the parameters of every plugin, in a form whose messages name one place.
+
+`harness.parameters` describes values as plugins get them. A file that somebody writes is wider: values may be swept
+(`${…}`), null takes away what an extended spec has, and what that one has need not be said again. Choices become
+`if`/`then`/`else`, so that a mistake is reported for the alternative that was meant, not for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness import parameters
+from harness.config.project import KINDS, Listed, Project
+from harness.config.schema import SPEC, MetricEntry
+from harness.config.spec import ALIASES
+from harness.errors import UserError
+from harness.parameters import PLUGIN, Schema
+
+SCHEMA: Final = "spec.schema.json"
+"""Beside `harness.yaml`: where the specs of a new project look for it."""
+_SWEPT: Final[Schema] = {"$ref": "#/$defs/swept"}
+_LATER: Final[Schema] = {"$ref": "#/$defs/later"}
+_NULL: Final[Schema] = {"type": "null"}
+_TEXT: Final[Schema] = {"type": "string"}
+_ABOUT: Final = ("title", "description", "default")
+_UNSAID: Final[Schema] = {"doNotSuggest": True}
+"""Editors accept the key and do not offer it."""
+_FOR_ALL_TYPES: Final = {"enum", "anyOf", "if", "$ref", "allOf"}
+"""Keywords that hold for values of every type; all others hold for values of one type and say nothing of others."""
+_TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+
+def spec_schema(project: Project) -> Schema:
+    """JSON Schema (draft 2020-12) of the project's spec files."""
+    kinds = [kind for kind in KINDS if kind in parameters.REFERENCES.values()]
+    listed = {kind: [entry for entry in project.listing(kind) if entry.problem is None] for kind in kinds}
+    bodies = {kind: {entry.name: _body(project, kind, entry.name) for entry in listed[kind]} for kind in kinds}
+    properties = {name: _File(sweeps=False).value(shape) for name, shape in SPEC["properties"].items()}
+    return {
+        **{key: value for key, value in SPEC.items() if key != "required"},
+        "properties": properties | {alias: {**properties[key], **_UNSAID} for alias, key in ALIASES.items()},
+        "if": {"not": _either("extends")},
+        "then": {"allOf": [*map(_either, SPEC["required"]), *(_needed(SPEC) or {})["allOf"]]},
+        "$defs": {
+            "swept": {"type": "string", "pattern": r"\$\{"},
+            "later": {"type": ["string", "null"], "pattern": r"\$\{"},
+            "needed": {kind: {"required": ["use"], **_by_use(bodies[kind], _needed)} for kind in kinds},
+            **{kind: _reference(kind, listed[kind], bodies[kind]) for kind in kinds},
+        },
+    }
+
+
+def _either(key: str) -> Schema:
+    """The key is there, or another word for it."""
+    forms = [{"required": [name]} for name in (key, *(alias for alias, meant in ALIASES.items() if meant == key))]
+    return {"anyOf": forms} if len(forms) > 1 else forms[0]
+
+
+def _body(project: Project, kind: str, name: str) -> Schema:
+    """The parameters of a plugin, and what a spec says beside them; of one that cannot be loaded, anything."""
+    try:
+        body = parameters.json_schema(project.load(kind, name))
+    except UserError:  # `validate` says what is wrong with it
+        return {"properties": {}}
+    beside = parameters.json_schema(MetricEntry)["properties"] if kind == "metrics" else {}
+    return {**body, "properties": {**beside, **body["properties"]}}
+
+
+def _reference(kind: str, listed: Sequence[Listed], bodies: Mapping[str, Schema]) -> Schema:
+    """A plugin of this kind: its name, or a mapping with `use` and the parameters of that one."""
+    names = {"enum": [entry.name for entry in listed], "enumDescriptions": [entry.description for entry in listed]}
+
+    def known(body: Schema) -> Schema:
+        shapes = {name: _File(sweeps=True).value(shape) for name, shape in body["properties"].items()}
+        return {"properties": {**shapes, "use": {}}, "additionalProperties": body.get("additionalProperties", True)}
+
+    return {
+        "title": KINDS[kind].singular,
+        "if": {"type": "object"},
+        "then": {"if": _uses(_SWEPT), "else": {"properties": {"use": names}, **_by_use(bodies, known)}},
+        "else": {"if": _LATER, "else": names},
+        **_offer(names),
+    }
+
+
+def _offer(names: Schema) -> Schema:
+    """What editors offer here, without a rule; they look for it below `anyOf`, and not below `else`."""
+    return {"anyOf": [names, {}]}
+
+
+def _uses(name: Schema) -> Schema:
+    return {"required": ["use"], "properties": {"use": name}}
+
+
+def _by_use(bodies: Mapping[str, Schema], part: Callable[[Schema], Schema | None]) -> Schema:
+    """What holds for a mapping by the plugin that it uses."""
+    parts = {name: part(body) for name, body in bodies.items()}
+    rules = [
+        {"if": _uses({"const": name}), "then": {"title": name, **then}}
+        for name, then in parts.items()
+        if then is not None
+    ]
+    return {"allOf": rules} if rules else {}
+
+
+def _needed(shape: Schema) -> Schema | None:
+    """What must be there in a spec that extends none; None where nothing must."""
+    if PLUGIN in shape:
+        return {"$ref": f"#/$defs/needed/{shape[PLUGIN]}"}
+    mappings = [branch for branch in shape.get("anyOf", [shape]) if branch.get("type") == "object"]
+    if len(mappings) != 1:
+        return None
+    [mapping] = mappings
+    below = {
+        name: need for name, value in mapping.get("properties", {}).items() if (need := _needed(value)) is not None
+    }
+    more = mapping.get("additionalProperties")
+    others = _needed(more) if isinstance(more, dict) else None
+    need = {
+        **({"required": mapping["required"]} if mapping.get("required") else {}),
+        # Not beside `required`: editors would offer to write these keys, without their values.
+        **({"allOf": [{"properties": below}]} if below else {}),
+        **({"additionalProperties": others} if others is not None else {}),
+    }
+    return need or None
+
+
+@dataclass(frozen=True)
+class _File:
+    """Shapes of values as a file may have them.
+
+    Attributes:
+        sweeps: whether a text with `${…}` may stand for any of them.
+        whole: whether they stand in a list, of which specs that extend others take over all or nothing.
+    """
+
+    sweeps: bool
+    whole: bool = False
+
+    def value(self, shape: Schema) -> Schema:
+        """What may stand where `shape` describes the value."""
+        about = {key: shape[key] for key in _ABOUT if shape.get(key) is not None}
+        if PLUGIN in shape:
+            refers = {"$ref": f"#/$defs/{shape[PLUGIN]}"}
+            need = {"$ref": f"#/$defs/needed/{shape[PLUGIN]}"}
+            return {**about, **({"allOf": [refers, need]} if self.whole else refers)}
+        branches = [branch for branch in shape.get("anyOf", [shape]) if self.whole or branch != _NULL]
+        alone = sum(branch.get("type") == "object" for branch in branches) == 1
+        inner = _one_of([self._opened(branch, alone) for branch in branches])
+        inner = {key: value for key, value in inner.items() if key not in about}
+        wider = [_NULL, None, _LATER, _SWEPT][2 * self.sweeps + self.whole]
+        if wider is None or inner.keys() <= {"$ref"}:
+            return {**about, **inner}
+        if inner == _TEXT:
+            return {**about, "type": "string" if self.whole else ["string", "null"]}
+        words = _words(inner)
+        return {**about, "if": wider, "else": inner, **(_offer({"enum": words}) if words else {})}
+
+    def _opened(self, shape: Schema, alone: bool) -> Schema:
+        """One alternative. `alone`: no other is a mapping as well, so that what it needs can be said elsewhere."""
+        if PLUGIN in shape or "anyOf" in shape:
+            return self.value(shape)
+        opened = dict(shape) if self.whole or not alone else {k: v for k, v in shape.items() if k != "required"}
+        listed = _File(self.sweeps, whole=True)
+        if "properties" in shape:
+            opened["properties"] = {name: self.value(value) for name, value in shape["properties"].items()}
+        if isinstance(shape.get("additionalProperties"), dict):
+            opened["additionalProperties"] = self.value(shape["additionalProperties"])
+        if "items" in shape:
+            opened["items"] = listed.value(shape["items"])
+        if "prefixItems" in shape:
+            opened["prefixItems"] = [*map(listed.value, shape["prefixItems"])]
+        return opened
+
+
+def _one_of(branches: Sequence[Schema]) -> Schema:
+    """One of these alternatives, told apart by the type of the value; mappings by a key that only one of them needs."""
+    if len(branches) == 1:
+        return branches[0]
+    mappings = [branch for branch in branches if branch.get("type") == "object"]
+    others = [branch for branch in branches if branch.get("type") != "object"]
+    branches = [*others, _mapping(mappings)] if mappings else others
+    types = [_types(branch) for branch in branches]
+    if sum(map(len, types)) > len(frozenset().union(*types)) or not all(types):
+        return {"anyOf": [*branches]}
+    flat: Schema = {"type": []}
+    chain: list[tuple[frozenset[str], Schema]] = []
+    for branch, names in zip(branches, types, strict=True):
+        if _FOR_ALL_TYPES & branch.keys():
+            chain.append((names, branch))
+        else:
+            flat = {**branch, **flat, "type": [*flat["type"], *sorted(names)]}
+    result = flat if flat["type"] else chain.pop()[1]
+    for names, branch in chain:
+        result = {"if": {"type": sorted(names)}, "then": branch, "else": result}
+    return result
+
+
+def _mapping(branches: Sequence[Schema]) -> Schema:
+    if len(branches) == 1:
+        return branches[0]
+    keys = []
+    for branch in branches:
+        others = {key for other in branches if other is not branch for key in other["properties"]}
+        keys += [key for key in branch.get("required", ()) if key not in others][:1]
+    if len(keys) < len(branches):
+        return {"type": "object", "anyOf": [*branches]}
+    choices = {key: branch["properties"][key] for key, branch in zip(keys, branches, strict=True)}
+    result: Schema = {"properties": choices, "additionalProperties": False, "minProperties": 1}
+    for key, branch in zip(keys, branches, strict=True):
+        result = {"if": {"required": [key]}, "then": branch, "else": result}
+    return {"type": "object", **result}
+
+
+def _types(shape: Schema) -> frozenset[str]:
+    """The JSON types of the values that fit, integers among numbers; empty where that is not clear."""
+    if "enum" in shape:
+        return frozenset(_TYPES[type(value)] for value in shape["enum"])
+    names = shape.get("type", ())
+    return frozenset([names] if isinstance(names, str) else names) | ({"integer"} if "number" in names else set())
+
+
+def _words(shape: Schema) -> list[Any]:
+    """The values that an editor may offer."""
+    words = [*shape.get("enum", ()), *([True, False] if "boolean" in _types(shape) else [])]
+    below = [shape[key] for key in ("then", "else") if key in shape] + shape.get("anyOf", [])
+    return [*words, *(word for one in below for word in _words(one))]
