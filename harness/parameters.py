@@ -122,7 +122,7 @@ def json_schema(cls: Any) -> Schema:
     """JSON Schema of a plugin's parameters (without `use`), or of a `TypedDict`."""
     shapes = {name: shape for name, field in fields(cls).items() if (shape := _shape(field.hint)) is not None}
     writable = {name: field for name, field in fields(cls).items() if name in shapes}
-    explained = {} if typing.is_typeddict(cls) else explanations(cls)
+    explained = explanations(cls)
     for name, field in writable.items():
         if field.default is not dataclasses.MISSING:
             shapes[name] = {**shapes[name], "default": field.default}

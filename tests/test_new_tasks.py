@@ -1,19 +1,28 @@
 """`harness new task` for every kind, and what `harness validate` proves of tasks that a spec declares."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from harness.cli import main
 from harness.cli.new import STARTERS
 from tests.helpers.commands import invoke
 
 KINDS = sorted(folder.name for folder in STARTERS.iterdir())
 
 
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("new") / "mine"
+    assert main(["new", str(folder)]) == 0
+    return folder
+
+
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+def project(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new project, which is the working directory."""
-    assert invoke(capsys, "new", str(tmp_path / "mine"))[0] == 0
+    shutil.copytree(mine, tmp_path / "mine")
     monkeypatch.chdir(tmp_path / "mine")
     return tmp_path / "mine"
 
@@ -59,7 +68,7 @@ def test_a_task_needs_a_project(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("mean(data)", "mean(dato)", "specs/prices.yaml:17:18: dato: unknown name. Did you mean data?"),
+        ("mean(data)", "mean(dato)", "specs/prices.yaml:18:18: dato: unknown name. Did you mean data?"),
         ("mean(data)", "1 / (min(data) - 1)", "ZeroDivisionError"),  # some seeds draw a 1
         ("sum(price > middle for price in data)", "sum(price > middle for price in data) / 0", "ZeroDivisionError"),
         ("  cut:", "  public: [answer_to_all]\n  cut:", "answer_to_all"),

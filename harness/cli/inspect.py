@@ -17,7 +17,7 @@ from harness.authoring.informed import seed_of
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec, yamls
-from harness.config.editors import spec_schema
+from harness.config.editors import schema_text
 from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError, near
@@ -248,5 +248,5 @@ def schema(options: argparse.Namespace) -> int:
         names = [listed.name for listed in project.listing(options.kind)]
         print(json.dumps({n: json_schema(project.load(options.kind, n)) for n in names}, indent=2))
         return 0
-    print(json.dumps(spec_schema(project), indent=1))
+    print(schema_text(project))
     return 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 from pathlib import Path
 
-from harness.config.editors import SCHEMA, spec_schema
+from harness.config.editors import SCHEMA, schema_text
 from harness.config.project import MARKER, find
 from harness.errors import DataError, near
 
@@ -48,7 +47,7 @@ def _project(folder: Path) -> int:
 
 def _describe(root: Path) -> None:
     """Write what the first line of the specs refers to, with the plugins as they are: editors complete and check it."""
-    (root / SCHEMA).write_text(json.dumps(spec_schema(find(root)), indent=1) + "\n", "utf-8")
+    (root / SCHEMA).write_text(schema_text(find(root)) + "\n", "utf-8")
 
 
 def _task(names: list[str], kind: str | None) -> int:

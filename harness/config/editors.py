@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -46,10 +47,16 @@ def spec_schema(project: Project) -> Schema:
         "$defs": {
             "swept": {"type": "string", "pattern": r"\$\{"},
             "later": {"type": ["string", "null"], "pattern": r"\$\{"},
+            "prompts": _name(_names(project.listing("prompts"))),
             "needed": {kind: {"required": ["use"], **_by_use(bodies[kind], _needed)} for kind in kinds},
             **{kind: _reference(kind, listed[kind], bodies[kind]) for kind in kinds},
         },
     }
+
+
+def schema_text(project: Project) -> str:
+    """`spec_schema` as JSON, a line a key: that shows what changed, and indentation would double it."""
+    return json.dumps(spec_schema(project), indent=0)
 
 
 def _either(key: str) -> Schema:
@@ -70,7 +77,7 @@ def _body(project: Project, kind: str, name: str) -> Schema:
 
 def _reference(kind: str, listed: Sequence[Listed], bodies: Mapping[str, Schema]) -> Schema:
     """A plugin of this kind: its name, or a mapping with `use` and the parameters of that one."""
-    names = {"enum": [entry.name for entry in listed], "enumDescriptions": [entry.description for entry in listed]}
+    names = _names(listed)
 
     def known(body: Schema) -> Schema:
         shapes = {name: _File(sweeps=True).value(shape) for name, shape in body["properties"].items()}
@@ -80,14 +87,22 @@ def _reference(kind: str, listed: Sequence[Listed], bodies: Mapping[str, Schema]
         "title": KINDS[kind].singular,
         "if": {"type": "object"},
         "then": {"if": _uses(_SWEPT), "else": {"properties": {"use": names}, **_by_use(bodies, known)}},
-        "else": {"if": _LATER, "else": names},
+        "else": _name(names),
         **_offer(names),
     }
 
 
+def _names(listed: Sequence[Listed]) -> Schema:
+    return {"enum": [entry.name for entry in listed], "enumDescriptions": [entry.description for entry in listed]}
+
+
+def _name(names: Schema) -> Schema:
+    return {"if": _LATER, "else": names, **_offer(names)}
+
+
 def _offer(names: Schema) -> Schema:
-    """What editors offer here, without a rule; they look for it below `anyOf`, and not below `else`."""
-    return {"anyOf": [names, {}]}
+    """What editors offer here, which rules nothing out; they look below `anyOf`, not below `else`."""
+    return {"anyOf": [names, {}] if names else [{}]}
 
 
 def _uses(name: Schema) -> Schema:
@@ -107,7 +122,7 @@ def _by_use(bodies: Mapping[str, Schema], part: Callable[[Schema], Schema | None
 
 def _needed(shape: Schema) -> Schema | None:
     """What must be there in a spec that extends none; None where nothing must."""
-    if PLUGIN in shape:
+    if shape.get(PLUGIN) in KINDS:
         return {"$ref": f"#/$defs/needed/{shape[PLUGIN]}"}
     mappings = [branch for branch in shape.get("anyOf", [shape]) if branch.get("type") == "object"]
     if len(mappings) != 1:
@@ -156,7 +171,7 @@ class _File:
         if inner == _TEXT:
             return {**about, "type": "string" if self.whole else ["string", "null"]}
         words = _words(inner)
-        return {**about, "if": wider, "else": inner, **(_offer({"enum": words}) if words else {})}
+        return {**about, "if": wider, "else": inner, **_offer({"enum": words} if words else {})}
 
     def _opened(self, shape: Schema, alone: bool) -> Schema:
         """One alternative. `alone`: no other is a mapping as well, so that what it needs can be said elsewhere."""

@@ -12,6 +12,7 @@ from harness.tables import HeadlineEntry, PricesEntry, TableEntry
 _Number = float | str  # or the ${variable} that the matrix turns into one; `resolve` checks what comes of it
 _Name = Keywords(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)")  # in Python, $ also stands before a last newline
 _Filled = Keywords(minItems=1)
+_Prompts = Annotated[str, Keywords({PLUGIN: "prompts"})]
 _Policy = Annotated[Plugin, Keywords({PLUGIN: "policies"})]
 
 
@@ -26,13 +27,13 @@ class GroupEntry(TypedDict, total=False):
     """A group of agents that play alike."""
 
     model: Annotated[str, "`model` (the one under test) or a name under `models:`"]
-    policy: _Policy
+    policy: Annotated[_Policy, "plays these agents instead of a model"]
     share: Annotated[_Number, "⌊share · agents⌋ agents, drawn from the seed"]
     count: Annotated[_Number, "how many agents, drawn from the seed"]
     agents: Annotated[
         list[str] | str, "these agents by name; or the ${variable} that the matrix turns into such a list"
     ]
-    prompts: Annotated[str, "the group's own prompt set"]
+    prompts: Annotated[_Prompts, "the group's own prompt set"]
     baseline: Annotated[_Policy, "the policy that plays here when no --model is given"]
     scored: Annotated[bool, "false: answers of these agents do not count"]
     generation_kwargs: dict[str, Any]
@@ -61,11 +62,15 @@ class SpecEntry(TypedDict, total=False):
     name: Required[Annotated[str, _Name, "ASCII letters, digits, '_', '.' and '-': it names the run's folder"]]
     task: Required[Annotated[Plugin, Keywords({PLUGIN: "tasks"}), "what is to be solved"]]
     protocol: Required[Annotated[Plugin, Keywords({PLUGIN: "protocols"}), "who acts when and who sees what"]]
-    prompts: Required[Annotated[str, "the prompt set"]]
+    prompts: Required[Annotated[_Prompts, "the prompt set"]]
     metrics: Required[
-        Annotated[list[Annotated[str | Annotated[MetricEntry, OPEN], Keywords({PLUGIN: "metrics"})]], _Filled]
+        Annotated[
+            list[Annotated[str | Annotated[MetricEntry, OPEN], Keywords({PLUGIN: "metrics"})]],
+            _Filled,
+            "what is measured: names, or {use: tokens, kind: input, name: tokens_input}",
+        ]
     ]
-    description: str
+    description: Annotated[str, "what it is for; the first line stands in lists"]
     extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]
     agents: Annotated[
         dict[str, str | GroupEntry], "who plays which agents: `default`, and further groups by share, count or name"
@@ -85,7 +90,7 @@ class SpecEntry(TypedDict, total=False):
     limits: Annotated[LimitsEntry, "what an episode may take; an agent that reaches a limit is asked no more"]
     share_calls: Annotated[bool, "ask identical calls of different conditions once, and bill each as if alone"]
     executor: Annotated[Plugin, "where episodes are played: local (this process) or ray"]
-    seed: Annotated[int, Range(ge=0, le=10**18 - 1)]
+    seed: Annotated[int, Range(ge=0, le=10**18 - 1), "all that is drawn comes from it; 0 by default"]
     repeats: Annotated[int, Range(ge=1, le=1_000_000), "how often each case is played"]
     limit: Annotated[int, Range(ge=1, le=10**18 - 1), "at most so many cases a condition"]
     cluster: Annotated[
@@ -93,7 +98,7 @@ class SpecEntry(TypedDict, total=False):
         "which episodes are one observation, in every table that does not say it itself: case, episode, or labels",
     ]
     headline: Annotated[HeadlineEntry, "the one number that stands for the benchmark, by which leaderboards rank"]
-    tables: list[TableEntry]
+    tables: Annotated[list[TableEntry], "what is printed"]
     prices: Annotated[
         dict[str, PricesEntry],
         "what models cost, by the names that tables show: {MODEL: {input: USD, output: USD}} per million tokens; "
