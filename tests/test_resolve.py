@@ -7,7 +7,7 @@ import pytest
 
 from harness.config import resolve, spec
 from harness.config.plan import Plan
-from harness.config.project import Project, find
+from harness.config.project import Project, builtin, find
 from harness.engines.mock import Mock
 from harness.errors import PluginError, SpecError, UserError
 
@@ -122,3 +122,33 @@ def test_agents_that_do_not_add_up(project: Project, agents: dict[str, Any], say
         list(plan(project, agents=agents).episodes())
     assert says in str(caught.value)
     assert str(caught.value).startswith("<dict>:1:"), "the place is missing"
+
+
+@pytest.mark.parametrize(("wrong", "line", "column"), [("truth: sum(dat)", 16, 18), ("truth: 1\n      trut: 2", 17, 7)])
+def test_a_mistake_in_a_swept_value_points_at_the_value(wrong: str, line: int, column: int, tmp_path: Path) -> None:
+    text = """\
+name: swept
+task: "${one.task}"
+protocol: {use: action_rounds, channel: mailbox}
+prompts: silo/standard
+matrix:
+  agents: [2]
+  one:
+  - name: right
+    task: {use: sharded, problem: p, agents: "${agents}", draw: {data: "[1]"}, question: "?", truth: "1"}
+  - name: wrong
+    task:
+      use: sharded
+      problem: p
+      draw: {data: "[1]"}
+      question: "?"
+      WRONG
+metrics: [calls]
+baseline: random
+"""
+    file = tmp_path / "spec.yaml"
+    file.write_text(text.replace("WRONG", wrong))
+    with pytest.raises(UserError) as caught:
+        resolve.plan(spec.load(str(file), builtin()), builtin())
+    place = caught.value.place
+    assert place is not None and (place.line, place.column) == (line, column), caught.value

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +115,10 @@ class _Resolver:
         return tuple(conditions)
 
     def condition(self, variant: Variant) -> Condition:
-        task = self.build("tasks", variant.data["task"], "task")
-        protocol = self.build("protocols", variant.data["protocol"], "protocol")
+        task, protocol = (
+            self.build_at(f"{key}s", variant.data[key], functools.partial(self.spec.place_in, variant, key))
+            for key in ("task", "protocol")
+        )
         self.check_fit(variant, task, protocol)
         if (
             type(protocol).possible_agents is not api.Protocol.possible_agents
@@ -279,9 +281,6 @@ class _Resolver:
             }
         )
         return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
-
-    def build(self, kind: str, reference: Reference, *path: Hashable) -> Any:
-        return self.build_at(kind, reference, functools.partial(self.spec.place, *path))
 
     def build_at(self, kind: str, reference: Reference, place_of: PlaceOf) -> Any:
         key = json.dumps(["object", kind, reference], sort_keys=True, default=str)

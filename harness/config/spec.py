@@ -6,6 +6,7 @@ Next: `harness.config.resolve`, which turns its names into objects.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import schema, yamls
+from harness.config._insertion import VARIABLE, Room, insert
 from harness.config.project import Project
 from harness.errors import CombinedSpecError, Place, SpecError, near
 from harness.parameters import KEY, ValuePath, problems
@@ -31,24 +33,24 @@ DEFAULTS = {"seed": 0, "repeats": 1}
 SHARED = ("models", "metrics", "executor")
 """What a run has once, whatever the matrix sweeps."""
 RESERVED = ("model", "metric")
-MAX_VARIABLES = 100
+MAXVARIABLES = 100
 MAX_CONDITIONS = 10_000
-MAX_EXPANDED = 10_000_000
-"""Characters that `${…}` may insert in all conditions together."""
 MAX_MISTAKES = 30
 """Problems that one error shows."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_]\w*(?:\.\w+)*)\}")
-"""`${name}`, or `$${name}`, which stands for the text `${name}`."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The spec for one combination of matrix values: `labels` name it, `data` has them inserted."""
+    """The spec for one combination of matrix values: `labels` name it, `data` has them inserted.
+
+    `chosen` has their positions in the matrix's lists.
+    """
 
     id: str
     labels: dict[str, Any]
     data: dict[str, Any]
+    chosen: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,18 @@ class Spec:
         """Where the value at `path` was written."""
         return yamls.Document(None, self.file, self.places).place(*path)
 
+    def place_in(self, variant: Variant, *path: Hashable) -> Place:
+        """Where the variant's value at `path` was written: in the matrix, if `${…}` stands in its place."""
+        value: Any = self.data
+        with contextlib.suppress(LookupError, TypeError):  # of a key that is not there the place above counts
+            for i, key in enumerate(path, 1):
+                value = value[key]
+                whole = VARIABLE.fullmatch(value) if isinstance(value, str) else None
+                name, *keys = whole[2].split(".") if whole and not whole[1] else [""]
+                if name in variant.chosen:
+                    return self.place_in(variant, "matrix", name, variant.chosen[name], *keys, *path[i:])
+        return self.place(*path)
+
     def get(self, key: str, default: Any = None) -> Any:
         """A top-level value."""
         value = self.data.get(key)
@@ -73,14 +87,14 @@ class Spec:
         """One variant for every combination of matrix values, the last variable turning fastest."""
         matrix: dict[str, list[Any]] = self.get("matrix", {})
         body = {k: v for k, v in self.data.items() if k != "matrix" and k not in SHOWN}
-        variants, room = [], _Room(self.place("matrix"))
-        for combination in itertools.product(*matrix.values()):
-            values: dict[str, Any] = {}
-            for variable, value in zip(matrix, combination, strict=True):
-                values[variable] = _insert(value, values, room)  # a swept value may use the variables before it
+        variants, room = [], Room(self.place("matrix"))
+        for combination in itertools.product(*map(range, map(len, matrix.values()))):
+            chosen, values = dict(zip(matrix, combination, strict=True)), dict[str, Any]()
+            for variable, i in chosen.items():
+                values[variable] = insert(matrix[variable][i], values, room)  # may use the variables before it
             labels = {k: v["name"] if isinstance(v, dict) else v for k, v in values.items()}
             name = ",".join(f"{k}={v}" for k, v in labels.items()) or "all"
-            variants.append(Variant(name, labels, _insert(body, values, room)))
+            variants.append(Variant(name, labels, insert(body, values, room), chosen))
         return variants
 
     @property
@@ -320,8 +334,8 @@ def _step(here: Any, key: str, way: Sequence[str], place: Place) -> Hashable:
 
 def _check_matrix(spec: Spec) -> None:
     matrix: dict[str, list[Any]] = spec.get("matrix", {})
-    if len(matrix) > MAX_VARIABLES:
-        raise SpecError(f"{len(matrix):,} swept variables; at most {MAX_VARIABLES}", place=spec.place("matrix"))
+    if len(matrix) > MAXVARIABLES:
+        raise SpecError(f"{len(matrix):,} swept variables; at most {MAXVARIABLES}", place=spec.place("matrix"))
     if (count := math.prod(map(len, matrix.values()))) > MAX_CONDITIONS:
         sizes = " · ".join(f"{len(values):,} {name}" for name, values in matrix.items() if len(values) > 1)
         message = f"{count:.15g} conditions ({sizes}); at most {MAX_CONDITIONS:,}"
@@ -353,7 +367,7 @@ def _check_matrix(spec: Spec) -> None:
     for i, name in enumerate(matrix):
         texts += [(path, text, [*matrix][:i]) for path, text in _texts(matrix[name], ("matrix", name))]
     for path, text, variables in texts:
-        for escaped, variable in _VARIABLE.findall(text):
+        for escaped, variable in VARIABLE.findall(text):
             if escaped:
                 continue
             used.add(variable.split(".")[0])
@@ -391,51 +405,3 @@ def _texts(value: Any, path: ValuePath) -> Iterable[tuple[ValuePath, str]]:
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from _texts(item, (*path, i))
-
-
-class _Room:
-    """How much `${…}` may still insert."""
-
-    def __init__(self, place: Place) -> None:
-        self.place, self.left = place, MAX_EXPANDED
-
-    def take(self, value: Any) -> Any:
-        """`value`, counted with all that is in it, as often as it is there. Raises `SpecError`."""
-        waiting: list[tuple[Any, int]] = [(value, 0)]
-        while waiting:  # values that nest through one another may be deeper than Python recurses
-            item, depth = waiting.pop()
-            self.left -= 10 + (len(item) if isinstance(item, str) else 0)
-            if self.left < 0:
-                message = f"what ${{…}} inserts comes to more than {MAX_EXPANDED:,} characters"
-                raise SpecError(message, place=self.place, hint="Values that insert others twice grow quickly.")
-            if depth > yamls.MAX_DEPTH:
-                message = f"what ${{…}} inserts is nested deeper than {yamls.MAX_DEPTH} levels"
-                raise SpecError(message, place=self.place)
-            inner = [*item, *item.values()] if isinstance(item, dict) else item if isinstance(item, list) else ()
-            waiting += [(one, depth + 1) for one in inner]
-        return value
-
-
-def _insert(value: Any, values: Mapping[str, Any], room: _Room) -> Any:
-    if isinstance(value, dict):
-        return {k: _insert(v, values, room) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_insert(v, values, room) for v in value]
-    if not isinstance(value, str):
-        return value
-    whole = _VARIABLE.fullmatch(value)
-    if whole and not whole[1]:
-        return room.take(_lookup(whole[2], values))
-
-    def inserted(match: re.Match[str]) -> str:
-        return match[0][1:] if match[1] else str(room.take(_lookup(match[2], values)))
-
-    return _VARIABLE.sub(inserted, value)
-
-
-def _lookup(variable: str, values: Mapping[str, Any]) -> Any:
-    name, *keys = variable.split(".")
-    value = values[name]
-    if keys:
-        return value[keys[0]]
-    return value["name"] if isinstance(value, dict) else value
