@@ -1,6 +1,10 @@
 """The JSON Schema of specs, as editors use it: what it accepts, and what it says of mistakes."""
 
+import copy
+import functools
 import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,12 @@ import pytest
 from harness.config import yamls
 from harness.config.editors import SCHEMA, spec_schema
 from harness.config.project import find
+from harness.parameters import faults
 from tests.helpers.commands import invoke
 
 ROOT = Path(__file__).parent.parent
 SPECS = sorted((ROOT / "specs").rglob("*.yaml"))
-N, W, S = "networks/frequency_assignment", "worlds/commons", "sharded_ranks"
+N, W, S = "networks/frequency_assignment", "worlds/commons", "sharded/ranks"
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +32,14 @@ def said(validator: jsonschema.Draft202012Validator, data: Any) -> list[tuple[st
     return [(error.json_path, error.message) for error in validator.iter_errors(data)]
 
 
+@functools.cache
+def shipped(base: str) -> Any:
+    return yamls.read(ROOT / "specs" / f"{base}.yaml").data
+
+
 def changed(base: str, path: str, value: Any) -> Any:
     """A shipped spec with another value at this path; `...` takes the key away."""
-    data: Any = yamls.read(ROOT / "specs" / f"{base}.yaml").data
+    data = copy.deepcopy(shipped(base))
     *above, key = path.split(".")
     here = data
     for step in above:
@@ -125,6 +135,31 @@ def test_a_mistake_is_named_once(
 )
 def test_what_is_right_is_accepted(validator: jsonschema.Draft202012Validator, path: str, value: Any) -> None:
     assert said(validator, changed(N, path, value)) == []
+
+
+VALUES: tuple[Any, ...] = (1, 0, -1, 2.5, "x", "", True, [], ["a"], [1, 2], {}, {"a": 1}, [["a", "b"]], ...)
+"""For a key of a task; the last one takes it away."""
+
+
+@pytest.mark.parametrize("base", [N, W, S])
+def test_editors_and_the_harness_agree(validator: jsonschema.Draft202012Validator, base: str) -> None:
+    task = shipped(base)["task"]
+    cls = find(ROOT).load("tasks", task["use"])
+    paths = [".".join(path) for path in inner_keys(task) if path != ("use",)]
+    chance = random.Random(0)
+    for _ in range(25):
+        path, value = chance.choice(paths), chance.choice(VALUES)
+        data = changed(base, f"task.{path}", value)
+        use, arguments = data["task"].pop("use"), {k: v for k, v in data["task"].items() if "${" not in str(v)}
+        found = said(validator, {**data, "task": {"use": use, **arguments}})
+        assert bool(found) == bool([*faults(cls, arguments)]), (path, value, found)
+
+
+def inner_keys(data: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all keys below."""
+    for key, value in data.items() if isinstance(data, dict) else ():
+        yield (*above, key)
+        yield from inner_keys(value, (*above, key))
 
 
 @pytest.mark.parametrize("word", ["extends", "include"])
