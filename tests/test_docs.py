@@ -185,7 +185,8 @@ def test_every_recipe_is_validated_fitted_and_played(
 SAYS = "The answer is (A). #### 1"
 BASES = {
     "worlds.md": "worlds/four_way_stop",
-    "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "scaling.md": "agentsnet_quick",
+    "graph_of_agents.md": "arithmetic", "networks.md": "networks/vertex_cover", "sharded.md": "sharded/ranks",
+    "scaling.md": "agentsnet_quick",
     "specs.md": "agentsnet_quick",
 }  # fmt: skip
 """What parts of specs are parts of, by page."""
