@@ -41,6 +41,11 @@ def names(values: Mapping[str, Any]) -> Names:
     return {**_BASE, **values, STEPS: supply(MAX_STEPS, SECONDS)}
 
 
+def renew(values: Names) -> None:
+    """Give these names a full supply: for work that comes later, or for another agent."""
+    values[STEPS] = supply(MAX_STEPS, SECONDS)
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A checked expression over variables, and over arguments that it takes each time.

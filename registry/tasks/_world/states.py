@@ -9,7 +9,8 @@ from typing import Any
 from harness.api import Action, Facts, Reply
 from harness.authoring.worlds import World
 from harness.errors import PluginError
-from harness.expressions import Names, names, random_functions
+from harness.expressions import Names, names, random_functions, renew
+from harness.replies import ActionForm
 
 from .rules import ActionRules, Rules, described
 
@@ -23,12 +24,12 @@ class DeclaredState(World):
         acted: the agents that have acted in the round under way.
     """
 
-    __slots__ = ("_backoffs", "_deadlock", "_observations", "_own", "_sees", "_waiting", "acted", "rules", "values")
-
     def __init__(self, rules: Rules, values: Names, acted: frozenset[str] = frozenset()) -> None:
         self.rules, self.values, self.acted = rules, values, acted
         self._own: dict[str, tuple[Any, ...]] = {}
         self._observations: dict[str, Facts] = {}
+        self._possible: dict[str, tuple[ActionForm, ...]] = {}
+        self._replies: dict[str, Reply | None] = {}
         self._backoffs: dict[str, Action] = {}
         self._waiting: list[tuple[Callable[..., Any], str]] | None = None
         self._deadlock: bool | None = None
@@ -69,6 +70,7 @@ class DeclaredState(World):
     def observation(self, agent: str) -> Facts:
         """What `sees` names, once more together as `view`, and the actions that are `available`."""
         if agent not in self._observations:
+            renew(self.values)
             if self._sees is None:
                 self._sees = self.rules.sees.on(self.values)
             view = self._sees(*self._of(agent))
@@ -82,6 +84,14 @@ class DeclaredState(World):
 
     def reply(self, agent: str) -> Reply | None:
         """The possible actions: `Labelled` words, or `Actions` where any action of the world has parameters."""
+        rules = self.rules
+        if rules.turn is None and rules.reply is not None:
+            return rules.reply
+        if agent not in self._replies:
+            self._replies[agent] = self._reply(agent)
+        return self._replies[agent]
+
+    def _reply(self, agent: str) -> Reply | None:
         rules = self.rules
         if rules.turn is not None and not rules.turn.value(self.values, *self._of(agent)):
             return None
@@ -170,10 +180,11 @@ class DeclaredState(World):
                     break
         return self._backoffs[agent]
 
-    def _forms(self, agent: str) -> tuple[Any, ...]:
-        of_agent = self._of(agent)
-        forms = (action.now(self.values, of_agent) for action in self.rules.actions.values())
-        return tuple(form for form in forms if form is not None)
+    def _forms(self, agent: str) -> tuple[ActionForm, ...]:
+        if agent not in self._possible:
+            forms = (action.now(self.values, self._of(agent)) for action in self.rules.actions.values())
+            self._possible[agent] = tuple(form for form in forms if form is not None)
+        return self._possible[agent]
 
     def _act(self, agent: str, action: Action) -> None:
         """Change the values of a state that is not finished yet."""
