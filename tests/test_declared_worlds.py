@@ -321,6 +321,14 @@ def test_a_mistake_has_its_place(tmp_path: Path) -> None:
     assert "lake.yaml:10:17: fish / (fish - 2): ZeroDivisionError" in score.error and "fish = 2" in score.error
 
 
+def test_steps_are_bounded_and_each_observation_has_its_own() -> None:
+    task = declared(agents=300, sees={"x": "sum(i for i in range(5_000))"}, actions={"WAIT": None})
+    world = started(task)
+    assert {world.observation(agent)["x"] for agent in first(task).agents} == {12_497_500}
+    with pytest.raises(ExpressionError, match="it takes more than"):
+        started(declared(actions={"WAIT": None}, state={"x": "sum(i * j for i in range(10**4) for j in range(10**4))"}))
+
+
 def test_what_a_world_gives_must_fit() -> None:
     with pytest.raises(ExpressionError, match="it must give a value for each agent"):
         started(declared(**{**POT, "after": {"got": "{}"}})).step({"Ann": take(1)}, random.Random(0))

@@ -11,6 +11,7 @@ from harness.api import Turn
 from harness.config.project import builtin
 from harness.errors import PluginError, UserError
 from harness.replies import ActionForm, ActionParameter, Actions, ActionWithMessage, Labelled, MessageLine
+from tests.helpers.commands import invoke
 
 ByExpression = builtin().load("policies", "expression")
 ACT = Labelled(("GO", "WAIT"), noop="WAIT")
@@ -75,6 +76,26 @@ def test_mistakes_teach(act: str, reply: Any, message: str) -> None:
 def test_what_is_no_expression_is_found_when_the_spec_is_read(act: str) -> None:
     with pytest.raises(UserError):
         ByExpression(act=act)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("floor(fish_in_the_lake)", "floor(fish_in_the_lak)", "47:92: fish_in_the_lak: unknown name. Did you mean"),
+        ("'tonnes': 4}", "'tonnes': 40}", "48:55: act gives {'action': 'FISH', 'tonnes': 40}, which is no action"),
+        ("baseline: random", "baseline: {use: expression, act: stock}", "40:34: stock: unknown name"),
+        ("baseline: random", "baseline: {use: expression, act: 'max'}", "40:35: max: max is a function: call it"),
+    ],
+)
+def test_validate_rehearses_policies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    text = (builtin().root / "specs/worlds/commons.yaml").read_text()
+    assert text.count(old) == 1
+    file = tmp_path / "lake.yaml"
+    file.write_text(text.replace(old, new))
+    code, _, err = invoke(capsys, "validate", str(file))
+    assert code == 2 and f"lake.yaml:{message}" in err, err
 
 
 def test_names_of_memories_are_free() -> None:

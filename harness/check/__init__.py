@@ -14,6 +14,7 @@ from .conformance import (
     examine,
 )
 from .proof import Proof, prove
+from .rehearsal import rehearse
 from .views import check_view
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "drive",
     "examine",
     "prove",
+    "rehearse",
 ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from harness import check
@@ -20,7 +19,7 @@ from harness.config import resolve, spec, yamls
 from harness.config.editors import schema_text
 from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
 from harness.config.project import Project, find
-from harness.errors import CombinedSpecError, DataError, Place, SpecError, UserError, near
+from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.parameters import json_schema
 from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
@@ -56,13 +55,15 @@ def _problems(
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
+        played = []
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
+            played.append((plans[-1], loaded.place("baseline")))
         headline = loaded.get("headline", {})
         for key in ("floor", "ceiling"):
             if key in headline:
-                with _placed(loaded.place("headline", key)):
-                    resolve.plan(resolve.with_baseline(loaded, headline[key]), project)
+                plan = resolve.plan(resolve.with_baseline(loaded, headline[key], "headline", key), project)
+                played.append((plan, loaded.place("headline", key)))
         inputs = plans[0].inputs()
     except CombinedSpecError as errors:
         return list(errors.each), []
@@ -70,6 +71,8 @@ def _problems(
         return [str(error)], []
     problems = list(map(str, check.examine(plans[0])))
     plan = plans[0]
+    if not problems:
+        problems = list(dict.fromkeys(str(wrong) for one, at in played for wrong in check.rehearse(one, at)))
     if not problems:
         failed, lines = _proofs(plan)
         problems, inputs = problems + failed, [*inputs, *lines]
@@ -110,15 +113,6 @@ def _proofs(plan: Plan) -> tuple[list[str], list[str]]:
 
 MAX_PROOFS = 4
 """Tasks of a spec that `validate` proves: a matrix of sizes declares one task many times."""
-
-
-@contextlib.contextmanager
-def _placed(place: Place) -> Iterator[None]:
-    """Errors about what stands at `place` and was resolved as if it stood elsewhere."""
-    try:
-        yield
-    except UserError as error:
-        raise SpecError(error.message, place=place, hint=error.hint) from None
 
 
 def _published(project: Project, stem: str) -> list[str]:

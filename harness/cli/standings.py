@@ -280,7 +280,7 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
             print(f"{run.spec.name}: its headline names no {role}", file=sys.stderr)
             continue
         try:
-            plan = resolve.plan(resolve.with_baseline(run.spec, policy), project)
+            plan = resolve.plan(resolve.with_baseline(run.spec, policy, "headline", role), project)
             name = resolve.policy_name(policy)
             own = "".join(char if char.isalnum() else "-" for char in name)
             folder = project.results() / CACHE / f"{run.spec.name}-{own}-{plan.digest[:12]}"

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -69,9 +69,15 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     )
 
 
-def with_baseline(spec: Spec, policy: Reference) -> Spec:
-    """The spec with another policy to play where no model is given: the same benchmark, by its digest."""
+def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
+    """The spec with another policy to play where no model is given: the same benchmark, by its digest.
+
+    `at` is where the spec itself has this policy, if it does: ("headline", "floor").
+    """
     places = {path: place for path, place in spec.places.items() if path[:1] != ("baseline",)}
+    if at:
+        own = {path[len(at) :]: place for path, place in spec.places.items() if path[: len(at)] == at}
+        places |= {("baseline", *path): place for path, place in own.items()}
     return replace(spec, data={**spec.data, "baseline": policy}, places=places)
 
 
