@@ -71,6 +71,14 @@ def test_a_second_run_repairs_losses_and_no_mistakes(tmp_path: Path) -> None:
     assert sum(played["once"]) / 2 < 0.85 < sum(played["twice"]) / 2  # 0.95^7 = 0.70, and 1 − 0.30² = 0.91
 
 
+def test_prudent_promises_hang_on_every_message(tmp_path: Path) -> None:
+    run = harness.evaluate("cross/pledges", overrides=["repeats=4"], output_path=tmp_path)
+    paid = rates(run, "team", "loss", "talk", cell="score")
+    assert len(paid) == 12 and {paid["one model", loss, 0] for loss in (0, 0.05)} == {1.0} == {paid["one model", 0, 2]}
+    assert paid["one model", 0.05, 2] < 0.6, "a lost pledge counts as a broken promise"
+    assert all(rate <= 0.1 for (team, _, _), rate in paid.items() if team == "a liar"), "paid once, and never again"
+
+
 # --------------------------------------------------------------------------------- what must combine
 
 SUM = {"problem": "grid", "agents": 4, "items": 2, "draw": {"data": "[randint(1, 99) for _ in range(8)]"},
