@@ -119,8 +119,21 @@ def test_networks_show_what_decides_their_grade(name: str, changes: list[str], t
 
 
 def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
+    task = {"use": "sharded", "problem": "any", "question": "Name a number.", "truth": "max(data)",
+            "draw": {"data": "[randint(1, 99) for _ in range(agents * per_agent)]"},
+            "right": "answer in data"}  # fmt: skip
+    rounds = {"use": "action_rounds", "channel": "mailbox"}
+    several = {
+        "name": "several",
+        "task": task,
+        "protocol": rounds,
+        "prompts": "sharded/standard",
+        "metrics": ["rounds"],
+    }
+    harness.evaluate({**several, "baseline": "silo/silent"}, output_path=tmp_path / "several")
     for name in ("silo_quick", "mas_quick"):
         harness.evaluate(name, output_path=tmp_path / name)
+    for name in ("silo_quick", "mas_quick", "several"):
         for transcript, scenes, _ in drawn(tmp_path / name):
             right = sum("right" in node.marks for node in scenes[-1].nodes)
             assert right / len(transcript.agents) == pytest.approx(transcript.grade["success"]), transcript.id

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
 from harness.authoring.scenes import agents_at, brief, count, ring, verdict
+from harness.authoring.sharded import ShardedTask
 from harness.replies.reading import read
 from harness.view_api import Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
@@ -168,6 +169,8 @@ class _Tally:
         target = self.case.target
         if answer is None or not isinstance(target, list) or i >= len(target):
             return False
+        if isinstance(self.task, ShardedTask):
+            return self.task.is_right(self.case, i, answer)
         return self.task.canonical(self.case, answer) == self.task.canonical(self.case, target[i])
 
 
