@@ -39,9 +39,22 @@ def _rations(count: int, seconds: float) -> Iterator[Iterator[bool]]:
         yield itertools.repeat(True, _EVERY)
         now = time.thread_time()
         if now > deadline:
-            raise LimitError(f"it takes more than {seconds:g} s")
+            yield _Spent(f"it takes more than {seconds:g} s")
         deadline = min(deadline, now + seconds)
-    raise LimitError(f"it takes more than {count:,} steps")
+    yield _Spent(f"it takes more than {count:,} steps")
+
+
+class _Spent:
+    """What comes after the last step: an error each time, also for who goes on after the first."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+    def __iter__(self) -> Iterator[bool]:
+        return self
+
+    def __next__(self) -> bool:
+        raise LimitError(self.message)
 
 
 def take(steps: Supply, count: int) -> None:
@@ -76,6 +89,7 @@ def weight(value: Any, most: int) -> int:
         elif isinstance(one, Mapping):
             waiting += itertools.chain(one.keys(), one.values())
         elif isinstance(one, (list, tuple, set, frozenset, range)):
+            room(total + _ENTRY * len(one), most)
             waiting += one
         total += _ENTRY
         room(total + _ENTRY * len(waiting), most)

@@ -2,6 +2,8 @@
 
 import pickle
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,9 @@ def mistake(text: str, values: dict[str, Any] = VALUES) -> str:
         ("components([[1, 2], [3, 2], [5, 4]], range(1, 7))", [[1, 2, 3], [4, 5], [6]]),
         ("keys(answer)[:2] + values(answer)[2:] + items(rows[0])", ["Ann", "Bob", None, ["x", 1], ["tag", "a"]]),
         ("[put(rows[0], 'x', 5).x, put([1, 2], 1, 7), rows[0].x]", [5, [1, 7], 1]),
+        ("1 ** 100000 - (-1) ** 100001 + round(1.5, -10 ** 9)", 2),
+        ("sorted([1, 2, 1.0], reverse=True) + [min([3, 1], key=lambda x: -x), prod([2, 3])]", [2, 1, 1.0, 3, 6]),
+        ("any(x == 3 or 1 / (x - 4) > 9 for x in [3, 4])", True),
         ("2 ** 0.5 * 2 ** 0.5 - 2 < 1e-9", True),
         ("xs[::-1][:2] + [-7 // 2, -7 % 3]", [99, 98, -4, 2]),
     ],
@@ -145,6 +150,17 @@ ESCAPES = [
     "reduce(lambda a, b=xs: 1, xs, 0)",
     "\0",
     "'a' 'b'.x",
+    "[x for ﹍steps in xs]",
+    "sum(xs, start=1, start=2)",
+    "sum(xs, __debug__=1)",
+    "max(xs, key=lambda a, a: 1)",
+    "str(lambda x: x)",
+    "get([], 0, lambda x: x)",
+    "[1 " + " ".join("for a in xs" for _ in range(50)) + "]",
+    "'\\ud800'",
+    "chr(55296)",
+    "str({'a', 'b'})",
+    "str([set('ab')])",
 ]
 
 
@@ -193,6 +209,21 @@ BOMBS = [
     "all(a != b or a == b for a in xs * 100 for b in xs * 100)",
     "join('', ['x' * 100000] * 1000)",
     "dict([[i, 'x' * 1000000] for i in range(1999999)])",
+    "prod(['a', 10 ** 10])",
+    "[round(x, -10 ** 9) for x in range(10 ** 7)]",
+    "reduce(lambda a, x: [a, a], range(35), 0)",
+    "reduce(lambda a, x: a + [a], range(60), [])",
+    "upper(reduce(lambda a, x: [a, a], range(35), 0))",
+    "put(5, reduce(lambda a, x: [a, a], range(35), 0), 1)",
+    "[['x' * 1000000] * 100000]",
+    "reduce(lambda g, x: (y for y in g), range(10 ** 7), xs)",
+    "unique([reduce(lambda s, x: set([s, set([s])]), range(60), set()) for _ in 'ab'])",
+    "unique([reduce(lambda s, x: s | {s}, range(60), set()) for _ in 'ab'])",
+    "[1.5 in range(1999999) for _ in range(10 ** 6)]",
+    "[len(a | a) for a in [set(range(300000))] for _ in range(10 ** 6)]",
+    "[a & a for a in [set(x * (2 ** 61 - 1) for x in range(6000))] for _ in range(10 ** 6)]",
+    "[sorted(range(999), key=lambda x: [a, x] if x % 2 else [b, x]) for a in [xs * 5000] for b in [xs * 5000]]",
+    "median([xs * 5000] * 1000)",
 ]
 
 
@@ -209,6 +240,28 @@ def test_no_bomb_spoils_the_next_expression() -> None:
     with pytest.raises(ExpressionError, match="steps"):
         compiled("[0 for a in xs for b in xs for c in xs for d in xs]", VALUES).value(values)
     assert value("len(xs)") == 100
+    for text in ("[x for x in xs]", "'a' * 9", "any(x for x in xs)"):  # what is spent stays spent
+        with pytest.raises(ExpressionError, match="steps"):
+            compiled(text, VALUES).value(values)
+
+
+def test_messages_are_short_whatever_the_values() -> None:
+    assert len(mistake("reduce(lambda a, i: [a, a, a, a, a, a], range(20), 'x' * 99) + xs[0]")) < 2000
+
+
+def test_every_process_gives_the_same() -> None:
+    """Python's sets of texts, and of sets, have another order in every process."""
+    text = (
+        "[[x for x in set([set(['a', i]) for i in 'bcdefg'])], list(set([(i, 'b') for i in 'abc'] + [1.5, None, 'a']))]"
+    )
+    code = f"from harness.expressions import *; print(compiled({text!r}).value(names({{}})))"
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert value(text)[0][:2] == [["a", "b"], ["a", "c"]]
+    assert value("len(set([float('nan'), 3, 1, 2]))") == 4 and value("list(set([1, float('nan'), 0]))")[1:] == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import reprlib
 import warnings
 from typing import Any, NoReturn
 
@@ -44,6 +43,11 @@ _ADVICE: dict[type[ast.AST], str] = {
     ast.Yield: "there is no yield",
     ast.YieldFrom: "there is no yield",
 }
+_LAMBDAS = {
+    "reduce": (0, "function"), "accumulate": (1, "function"), "group": (1, "key"), "sorted": (1, "key"),
+    "min": (None, "key"), "max": (None, "key"),
+}  # fmt: skip
+"""Where functions take a lambda: the position, the name. Elsewhere it would be a value, which str could show."""
 _WORDS = {"true": "True", "false": "False", "none": "None", "null": "None"}
 
 
@@ -114,21 +118,22 @@ class Check(ast.NodeVisitor):
             )
             self.refuse(function, f"no such function. {what}")
         self.nodes += 1
-        for argument in node.args:
-            if isinstance(argument, ast.Lambda):
+        at, called = _LAMBDAS.get(function.id, (None, None))
+        for position, argument in enumerate(node.args):
+            if isinstance(argument, ast.Lambda) and position == at:
                 self.function(argument)
             else:
                 self.visit(argument)
         for word in node.keywords:
             if word.arg is None:
                 self.refuse(word.value, "there is no **")
-            if isinstance(word.value, ast.Lambda):
+            if isinstance(word.value, ast.Lambda) and word.arg == called:
                 self.function(word.value)
             else:
                 self.visit(word.value)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        self.refuse(node, "a lambda stands as an argument of a function only")
+        self.refuse(node, f"a lambda stands where a function takes one only: {', '.join(sorted(_LAMBDAS))}")
 
     def function(self, node: ast.Lambda) -> None:
         """A lambda that is an argument."""
@@ -185,6 +190,8 @@ class Check(ast.NodeVisitor):
             self.refuse(node, f"no constant of expressions: {type(node.value).__name__}")
         if isinstance(node.value, int) and node.value.bit_length() > MAX_BITS:
             self.refuse(node, f"a whole number of more than {MAX_BITS:,} bits")
+        if isinstance(node.value, str) and any("\ud800" <= one <= "\udfff" for one in node.value):
+            self.refuse(node, "half a character: no file can hold it")
 
     def visit_Dict(self, node: ast.Dict) -> None:
         if None in node.keys:
@@ -209,12 +216,6 @@ def span_of(text: str, line: Any, end_line: Any, column: Any, end_column: Any) -
     if None in (line, end_line, column, end_column):
         return None
     return _offset(text, line, column), _offset(text, end_line, end_column)
-
-
-def short(value: Any) -> str:
-    shown = reprlib.Repr()
-    shown.maxstring = shown.maxother = 60
-    return shown.repr(value)
 
 
 def cut(text: str) -> str:

@@ -18,7 +18,7 @@ from harness.printable import clean
 from harness.steps import LimitError, supply
 
 from . import _guards
-from ._check import FILE, STEPS, TAKEN, WORD, Check, cut, parse, short, span_of
+from ._check import FILE, STEPS, TAKEN, WORD, Check, cut, parse, span_of
 from ._errors import ExpressionError, ExpressionLimitError, pinpoint
 from ._functions import FUNCTIONS
 
@@ -33,7 +33,11 @@ Names = dict[str, Any]
 _BASE: dict[str, Any] = {"__builtins__": {}, **FUNCTIONS, **_guards.GUARDS}
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "_add", ast.Sub: "_sub", ast.Mult: "_mult", ast.Pow: "_pow", ast.Mod: "_mod",
+    ast.BitAnd: "_and", ast.BitOr: "_or", ast.BitXor: "_xor",
 }  # fmt: skip
+
+_LAZY = ("any", "all")
+"""They may end early; for all else a generator is a list, which can be gone through again and has no depth."""
 
 
 def names(values: Mapping[str, Any]) -> Names:
@@ -75,7 +79,7 @@ class Compiled:
         def call(*arguments: Any) -> Any:
             try:
                 value = function(*arguments)
-                return value if type(value) in _guards.SCALAR else _guards.whole(value)
+                return value if type(value) in _guards.SCALAR else _guards.given(value)
             except Exception as error:
                 raise self._explained(error, dict(zip(self.arguments, arguments, strict=True)), values) from None
 
@@ -102,15 +106,15 @@ class Compiled:
             trace = trace.tb_next
         part = self.text[slice(*span)]
         known = {**{name: values[name] for name in self.uses}, **local}
-        words = dict.fromkeys(WORD.findall(part))
-        shown = [f"{word} = {short(known[word])}" for word in words if word in known and word not in _BASE]
+        words = [word for word in dict.fromkeys(WORD.findall(part)) if word in known and word not in _BASE]
+        shown = [f"{word} = {_guards.short(known[word])}" for word in words[:6]]
         if isinstance(error, KeyError) and error.args:
-            what = f"there is no {short(error.args[0])}"
+            what = f"there is no {_guards.short(error.args[0])}"
         elif isinstance(error, (LimitError, _guards.UnfitValueError)):
             what = str(error)
         else:
             what = f"{type(error).__name__}: {str(error)[:200]}"
-        at = f" (with {', '.join(shown[:6])})" if shown else ""
+        at = f" (with {', '.join(shown)})" if shown else ""
         limit = isinstance(error, LimitError)
         kind = ExpressionLimitError if limit else ExpressionError
         place = pinpoint(self.text, span[0])
@@ -145,6 +149,8 @@ def compiled(
         code = compile(ast.fix_missing_locations(function), FILE, "eval")
     except (RecursionError, MemoryError):
         raise ExpressionError(f"{cut(text)}: nested too deeply", place=pinpoint(text, 0)) from None
+    except SyntaxError as error:  # what the compiler refuses, not the parser: an argument twice, many loops in one
+        raise ExpressionError(clean(f"{cut(text)}: no expression: {error.msg}"), place=pinpoint(text, 0)) from None
     inner = next(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     return Compiled(text, known, arguments, more, frozenset(checker.used & known), inner)
 
@@ -187,7 +193,13 @@ class _Guard(ast.NodeTransformer):
         return self.guard(guard, operand, operand)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
+        assert isinstance(node.func, ast.Name)
+        lazy = node.func.id in _LAZY
+        node.args = [
+            self.repeated(one) if lazy and isinstance(one, ast.GeneratorExp) else self.visit(one) for one in node.args
+        ]
+        for word in node.keywords:
+            word.value = self.visit(word.value)
         node.args.insert(0, ast.copy_location(ast.Name(STEPS, ast.Load()), node))
         return node
 
@@ -231,7 +243,10 @@ class _Guard(ast.NodeTransformer):
             part.iter = self.guard("_counted", part.iter, part.iter, ast.copy_location(ast.Constant(price), part.iter))
         return node  # type: ignore[no-any-return]
 
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = repeated  # noqa: N815
+    visit_ListComp = visit_SetComp = visit_DictComp = repeated  # noqa: N815
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return self.repeated(ast.copy_location(ast.ListComp(node.elt, node.generators), node))
 
 
 def _has_scalars(operand: ast.expr) -> bool:

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from harness.steps import LimitError, Supply, counted, room, take, weight
+from harness.steps import Supply, counted, room, take, weight
 
-from ._guards import MAX_SIZE, UnfitValueError, charge, entries, ordered
+from ._guards import MAX_BITS, MAX_SIZE, UnfitValueError, charge, entries, nested, ordered, short
 from ._guards import _add as plus
+from ._guards import _mult as times
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 _NOTHING: Final = object()
@@ -37,7 +38,7 @@ def _items(steps: Supply, values: Any) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise UnfitValueError(f"it takes a text, not {value!r:.40}")
+        raise UnfitValueError(f"it takes a text, not {short(value):.40}")
     return value
 
 
@@ -53,7 +54,7 @@ def abs_(steps: Supply, x: Any) -> Any:
 @_function
 def round_(steps: Supply, x: Any, digits: int | None = None) -> Any:
     """The nearest number with so many decimals; without `digits` a whole number. Halves go to the even one."""
-    return round(x, digits)
+    return round(x, digits if digits is None else max(digits, -MAX_BITS))  # Python works out 10 ** -digits
 
 
 @_function
@@ -132,9 +133,7 @@ def prod(steps: Supply, values: Any) -> Any:
     """The product of numbers."""
     product = 1
     for one in _items(steps, values):
-        product *= one
-        if isinstance(product, int) and product.bit_length() > 4_096:
-            raise LimitError("a whole number of more than 4,096 bits")
+        product = times(steps, product, one)
     return product
 
 
@@ -142,12 +141,13 @@ def _extreme(choose: Callable[..., Any], steps: Supply, values: tuple[Any, ...],
     if len(values) == 2 and key is None and type(values[0]) in _NUMBERS and type(values[1]) in _NUMBERS:
         return choose(values)
     many = list(_items(steps, values[0] if len(values) == 1 else values))
-    charge(steps, many)
     if not many:
         if default is _NOTHING:
             raise UnfitValueError("there are no values; give a default=")
         return default
-    return choose(many, key=key)
+    keys = many if key is None else [key(one) for one in many]
+    charge(steps, keys)
+    return many[choose(range(len(many)), key=keys.__getitem__)]
 
 
 @_function
@@ -171,7 +171,9 @@ def mean(steps: Supply, values: Any) -> float:
 @_function
 def median(steps: Supply, values: Any) -> Any:
     """The median of numbers; of an even number of them the mean of the two in the middle."""
-    return statistics.median(_items(steps, values))
+    many = list(_items(steps, values))
+    charge(steps, many, len(many).bit_length())
+    return statistics.median(many)
 
 
 @_function
@@ -245,7 +247,7 @@ def list_(steps: Supply, values: Any = ()) -> list[Any]:
 @_function
 def set_(steps: Supply, values: Any = ()) -> frozenset[Any]:
     """The distinct entries. Going through a set gives them in ascending order."""
-    return frozenset(_items(steps, values))
+    return nested(steps, frozenset(_items(steps, values)))
 
 
 @_function
@@ -268,8 +270,12 @@ def merge(steps: Supply, *mappings: Mapping[Any, Any]) -> dict[Any, Any]:
 def sorted_(steps: Supply, values: Any, key: Any = None, reverse: bool = False) -> list[Any]:
     """The entries in ascending order; `key=lambda x: …` compares by something else. Equal ones keep their order."""
     many = list(_items(steps, values))
-    charge(steps, many, len(many).bit_length())
-    return ordered(many) if key is None and not reverse else sorted(many, key=key, reverse=reverse)
+    keys = many if key is None else [key(one) for one in many]
+    charge(steps, keys, len(many).bit_length())
+    if key is None:
+        return ordered(many, reverse)
+    order = sorted(range(len(many)), key=keys.__getitem__, reverse=reverse)
+    return [many[i] for i in order]
 
 
 @_function
@@ -309,7 +315,7 @@ def flatten(steps: Supply, values: Any) -> list[Any]:
 def chunks(steps: Supply, values: Any, size: int) -> list[Any]:
     """Consecutive pieces of a list or text, each of `size` entries but the last, which may be shorter."""
     if not isinstance(size, int) or size < 1:
-        raise UnfitValueError(f"pieces need a size of at least 1, not {size!r}")
+        raise UnfitValueError(f"pieces need a size of at least 1, not {short(size)}")
     many = values if isinstance(values, str) else list(_items(steps, values))
     take(steps, len(many))
     return [many[i : i + size] for i in range(0, len(many), size)]
@@ -319,7 +325,7 @@ def chunks(steps: Supply, values: Any, size: int) -> list[Any]:
 def windows(steps: Supply, values: Any, size: int) -> list[Any]:
     """All pieces of `size` neighboring entries of a list or text."""
     if not isinstance(size, int) or size < 1:
-        raise UnfitValueError(f"pieces need a size of at least 1, not {size!r}")
+        raise UnfitValueError(f"pieces need a size of at least 1, not {short(size)}")
     many = values if isinstance(values, str) else list(_items(steps, values))
     number = max(0, len(many) - size + 1)
     room(number * size, MAX_SIZE)
@@ -398,7 +404,7 @@ def get(steps: Supply, mapping: Any, key: Any, default: Any = None) -> Any:
 
 
 def _no_mapping(value: Any) -> Any:
-    raise UnfitValueError(f"it takes a mapping, not {value!r:.40}")
+    raise UnfitValueError(f"it takes a mapping, not {short(value):.40}")
 
 
 # ----------------------------------------------------------------------------------------- graphs
@@ -408,7 +414,7 @@ def _neighbors(steps: Supply, edges: Any) -> dict[Any, list[Any]]:
     near: dict[Any, list[Any]] = {}
     for edge in _items(steps, edges):
         if not isinstance(edge, (list, tuple)) or len(edge) < 2:
-            raise UnfitValueError(f"an edge is a list of two nodes, not {edge!r:.40}")
+            raise UnfitValueError(f"an edge is a list of two nodes, not {short(edge):.40}")
         near.setdefault(edge[0], []).append(edge[1])
         near.setdefault(edge[1], []).append(edge[0])
     return near
@@ -448,7 +454,15 @@ def components(steps: Supply, edges: Any, nodes: Any = ()) -> list[list[Any]]:
 def str_(steps: Supply, x: Any) -> str:
     """The value as text."""
     take(steps, weight(x, MAX_SIZE))
+    if not isinstance(x, str) and _has_sets(x):
+        raise UnfitValueError("a set has no order to write it in: write str(list(x))")
     return str(x)
+
+
+def _has_sets(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_sets, value)) or any(map(_has_sets, value.values()))
+    return isinstance(value, (set, frozenset)) or (isinstance(value, (list, tuple)) and any(map(_has_sets, value)))
 
 
 @_function
@@ -510,4 +524,6 @@ def ord_(steps: Supply, character: str) -> int:
 @_function
 def chr_(steps: Supply, number: int) -> str:
     """The character of a number."""
+    if 0xD800 <= number <= 0xDFFF:
+        raise UnfitValueError("half a character: no file can hold it")
     return chr(number)

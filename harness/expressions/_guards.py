@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import math
+import reprlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from harness.steps import LimitError, Supply, counted, room, take, weight
 
+T = TypeVar("T")
 MAX_SIZE: Final = 2_000_000
 """Characters and entries of a value."""
 MAX_BITS: Final = 4_096
 MAX_TUPLE: Final = 100_000
 """The same of a tuple: its hash is worked out again each time, and as often as it holds the same value."""
 MAX_DEPTH: Final = 40
+MAX_WHOLE: Final = 10 * MAX_SIZE
+"""The weight of a value that an expression gives, with what it holds many times counted as often."""
 _LARGE: Final = 2**MAX_BITS
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
 SCALAR: Final = _PLAIN | {str}
@@ -64,8 +69,30 @@ def _mult(steps: Supply, a: Any, b: Any) -> Any:
     return [*a] * b if type(a) is tuple else a * [*b] if type(b) is tuple else _made(a * b)
 
 
+def _and(steps: Supply, a: Any, b: Any) -> Any:
+    _joined(steps, a, b)
+    return a & b
+
+
+def _or(steps: Supply, a: Any, b: Any) -> Any:
+    _joined(steps, a, b)
+    return nested(steps, a | b)
+
+
+def _xor(steps: Supply, a: Any, b: Any) -> Any:
+    _joined(steps, a, b)
+    return nested(steps, a ^ b)
+
+
+def nested(steps: Supply, made: T) -> T:
+    """A set that was made. Sets in sets take steps: comparing them goes through each as often as it is there."""
+    if isinstance(made, frozenset) and any(type(one) is frozenset for one in made):
+        take(steps, 1 + weight(made, MAX_SIZE) // 16)
+    return made
+
+
 def _pow(steps: Supply, a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * max(b, 0) > 2 * MAX_BITS:
+    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and a.bit_length() * max(b, 0) > 2 * MAX_BITS:
         raise LimitError(f"a whole number of more than {MAX_BITS:,} bits")
     return _made(a**b)
 
@@ -84,6 +111,8 @@ def _sized(steps: Supply, value: Any) -> Any:
             take(steps, len(value) // 16)
     elif kind not in _PLAIN and isinstance(value, _MEASURED):
         take(steps, 1 + weight(value, MAX_SIZE) // 16)
+    elif kind is range:
+        take(steps, 1 + len(value) // 16)
     return value
 
 
@@ -127,18 +156,49 @@ def entries(steps: Supply, value: Any) -> Iterable[Any]:
     """The entries of a value in a fixed order: sets sorted, mappings' keys as they stand."""
     if isinstance(value, (set, frozenset)):
         take(steps, 4 * len(value))
-        return ordered(value)
+        if not SCALAR.issuperset(map(type, value)):
+            take(steps, weight(value, MAX_SIZE) // 16)
+        return settled(value)
     if isinstance(value, (list, tuple, str, range, Mapping, Iterator)):
         return value
     raise UnfitValueError(f"there is nothing to go through: it is {_kind(value)}")
 
 
-def ordered(values: Iterable[Any]) -> list[Any]:
-    """Sorted, and where entries have no order of their own, by kind and text."""
+def ordered(values: Iterable[Any], reverse: bool = False) -> list[Any]:
+    """Sorted, and where entries have no order of their own, by kind: None, numbers, texts, lists, sets, mappings."""
     try:
-        return sorted(values)
+        return sorted(values, reverse=reverse)
     except TypeError:
-        return sorted(values, key=lambda one: (type(one).__name__, repr(one)))
+        return sorted(values, key=_rank, reverse=reverse)
+
+
+def settled(values: Iterable[Any]) -> list[Any]:
+    """The entries of a set in an order that does not hang on the order in which Python has them.
+
+    Sets among them, and NaN, have no order of their own, and Python would not say so.
+    """
+    kinds = {*map(type, values)}
+    if tuple in kinds:
+        kinds = kinds - {tuple} | {type(part) for one in values if type(one) is tuple for part in one}
+    whole_or_text = kinds <= {int, bool, str, type(None)}
+    if whole_or_text or (kinds <= {int, bool, float} and not any(map(math.isnan, values))):
+        return ordered(values)
+    return sorted(values, key=_rank)
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    """A key that puts all values in one order, whatever order they come in."""
+    if value is None:
+        return (0,)
+    if isinstance(value, (int, float)):
+        return (1,) if math.isnan(value) else (2, value)  # NaN is neither above nor below a number
+    if isinstance(value, str):
+        return (3, value)
+    if isinstance(value, (list, tuple, range)):
+        return (4, [*map(_rank, value)])
+    if isinstance(value, (set, frozenset)):
+        return (5, sorted(map(_rank, value)))
+    return (6, sorted((_rank(key), _rank(one)) for key, one in value.items()))
 
 
 def charge(steps: Supply, values: list[Any], times: int = 1) -> None:
@@ -151,8 +211,22 @@ def _counted(steps: Supply, values: Any, price: int) -> Iterator[Any]:
     return counted(steps, entries(steps, values), price)
 
 
-def whole(value: Any, depth: int = 0) -> Any:
+def short(value: Any) -> str:
+    """A value in a message; however large it is, a small part is looked at."""
+    shown = reprlib.Repr()
+    shown.maxlevel = 3
+    shown.maxstring = shown.maxother = 60
+    return shown.repr(value)
+
+
+def given(value: Any) -> Any:
     """The value of an expression as a JSON value: lists for what has entries in an order."""
+    weight(value, MAX_WHOLE)
+    return whole(value)
+
+
+def whole(value: Any, depth: int = 0) -> Any:
+    """The same of what is not too large."""
     if type(value) in SCALAR:
         return value
     if depth > MAX_DEPTH:
@@ -162,7 +236,7 @@ def whole(value: Any, depth: int = 0) -> Any:
             return dict(value)
         return {key: whole(one, depth + 1) for key, one in value.items()}
     if isinstance(value, (set, frozenset)):
-        value = ordered(value)
+        value = settled(value)
     if isinstance(value, list) and SCALAR.issuperset(map(type, value)):
         return value
     return [whole(one, depth + 1) for one in value]
@@ -170,5 +244,21 @@ def whole(value: Any, depth: int = 0) -> Any:
 
 GUARDS: Final = {
     guard.__name__: guard
-    for guard in (_add, _sub, _mult, _pow, _mod, _sized, _searched, _tuple, _tick, _slice, _field, _counted)
+    for guard in (
+        _add,
+        _sub,
+        _mult,
+        _pow,
+        _mod,
+        _and,
+        _or,
+        _xor,
+        _sized,
+        _searched,
+        _tuple,
+        _tick,
+        _slice,
+        _field,
+        _counted,
+    )
 }
