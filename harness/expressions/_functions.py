@@ -147,6 +147,8 @@ def _extreme(choose: Callable[..., Any], steps: Supply, values: tuple[Any, ...],
         return default
     keys = many if key is None else [key(one) for one in many]
     charge(steps, keys)
+    if key is None:
+        return choose(many)
     return many[choose(range(len(many)), key=keys.__getitem__)]
 
 
