@@ -79,7 +79,7 @@ class Compiled:
         def call(*arguments: Any) -> Any:
             try:
                 value = function(*arguments)
-                return value if type(value) in _guards.SCALAR else _guards.given(value)
+                return value if type(value) in _guards.SCALAR else _guards.whole(value)
             except Exception as error:
                 raise self._explained(error, dict(zip(self.arguments, arguments, strict=True)), values) from None
 

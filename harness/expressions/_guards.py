@@ -20,9 +20,12 @@ MAX_TUPLE: Final = 100_000
 MAX_DEPTH: Final = 40
 MAX_WHOLE: Final = 10 * MAX_SIZE
 """The weight of a value that an expression gives, with what it holds many times counted as often."""
+_FEW: Final = 16
+"""Scalars of a value that need no weighing."""
 _LARGE: Final = 2**MAX_BITS
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
 SCALAR: Final = _PLAIN | {str}
+_UNORDERED: Final = frozenset({set, frozenset})
 _HASHED: Final = frozenset({dict, set, frozenset})
 _SIZED: Final = (str, list, tuple, dict, set, frozenset)
 _MEASURED: Final = (list, tuple, set, frozenset, Mapping)
@@ -219,27 +222,33 @@ def short(value: Any) -> str:
     return shown.repr(value)
 
 
-def given(value: Any) -> Any:
-    """The value of an expression as a JSON value: lists for what has entries in an order."""
-    weight(value, MAX_WHOLE)
-    return whole(value)
+def whole(value: Any, depth: int = 0, room_left: list[int] | None = None) -> Any:
+    """The value of an expression as a JSON value: lists for what has entries in an order.
 
-
-def whole(value: Any, depth: int = 0) -> Any:
-    """The same of what is not too large."""
-    if type(value) in SCALAR:
+    What it holds many times is written as often, so that a small value can make a text without end.
+    """
+    kind = type(value)
+    if kind in SCALAR:
         return value
-    if depth > MAX_DEPTH:
-        raise LimitError(f"a value of lists in lists, more than {MAX_DEPTH} deep")
-    if type(value) is dict or isinstance(value, Mapping):
-        if SCALAR.issuperset(map(type, value.values())):
-            return dict(value)
-        return {key: whole(one, depth + 1) for key, one in value.items()}
-    if isinstance(value, (set, frozenset)):
+    if kind in _UNORDERED:
         value = settled(value)
-    if isinstance(value, list) and SCALAR.issuperset(map(type, value)):
-        return value
-    return [whole(one, depth + 1) for one in value]
+    mapping = kind is dict or isinstance(value, Mapping)
+    kinds = {*map(type, value.values() if mapping else value)}
+    scalars = SCALAR.issuperset(kinds)
+    if not scalars or len(value) > _FEW or (depth and str in kinds):
+        left = room_left or [MAX_WHOLE]
+        left[0] -= 10 * (1 + len(value))
+        if str in kinds:
+            left[0] -= sum([len(one) for one in (value.values() if mapping else value) if type(one) is str])
+        if left[0] <= 0:
+            room(MAX_WHOLE + 1, MAX_WHOLE)
+        if depth > MAX_DEPTH:
+            raise LimitError(f"a value of lists in lists, more than {MAX_DEPTH} deep")
+    if scalars:
+        return dict(value) if mapping else value if kind is list else list(value)
+    if mapping:
+        return {key: whole(one, depth + 1, left) for key, one in value.items()}
+    return [whole(one, depth + 1, left) for one in value]
 
 
 GUARDS: Final = {
