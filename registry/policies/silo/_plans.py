@@ -287,6 +287,15 @@ class Files(Plan):
         return [read(f"shard_{i}") for i in range(me.n) if i not in me.shards]
 
 
+class FilesFlood(Files):
+    """The same; in the last round each submits what it can."""
+
+    def step(self, number: int) -> Iterable[Call]:
+        if self.agent.last_round and not self.complete:
+            return [submit(self.agent.from_known())]
+        return super().step(number)
+
+
 class FilesStar(Plan):
     """Each agent writes a file; agent 0 reads all and writes the answers, which the others read."""
 
@@ -308,7 +317,7 @@ PLANS: dict[str, dict[str, type[Plan]]] = {
         "flag": Flag, "flood": Flood, "gossip": Gossip,
     },
     "broadcast": {"star": BroadcastStar, "all": BroadcastAll, "flood": BroadcastFlood, "gossip": BroadcastGossip},
-    "store": {"star": FilesStar, "all": Files, "flood": Files, "gossip": Files},
+    "store": {"star": FilesStar, "all": Files, "flood": FilesFlood, "gossip": FilesFlood},
     "neighbors": {"flood": Flood, "gossip": Gossip},
 }  # fmt: skip
 """Channel → name of the plan → its class."""
