@@ -28,7 +28,8 @@ def play(task: SteppedTask, seed: int) -> None:
             reply = world.reply(agent)
             world.backoff(agent)
             world.observation(agent)
-            actions[agent] = rng.choice(reply.options)
+            options = None if reply is None else reply.options
+            actions[agent] = rng.choice(options or (None,))
         world = world.step(actions, rng)
         for agent in case.agents:
             world.backoff(agent)

@@ -141,13 +141,13 @@ def test_shipped_worlds_keep_the_contract_of_worlds(name: str) -> None:
 def test_ceilings_are_above_floors(name: str, tmp_path: Path) -> None:
     loaded = spec.load(name, BUILTIN)
     headline = loaded.get("headline")
-    values = {}
+    values: dict[tuple[str, str], list[float]] = {}
     for role in ("floor", "ceiling"):
         changes = [f"baseline={json.dumps(headline[role])}"]
         run = harness.evaluate(name, overrides=changes, limit=2, repeats=2, output_path=tmp_path / role)
         assert not any(score.error for score in run.scores)
         for score in run.scores:
-            values.setdefault((score.condition, role), []).append(score.numbers[headline["cell"]])
+            values.setdefault((score.condition, role), []).append(float(str(score.numbers[headline["cell"]])))
     conditions = {condition for condition, _ in values}
     means = {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
     assert all(means[c, "ceiling"] >= means[c, "floor"] for c in conditions)
@@ -209,6 +209,16 @@ def test_who_comes_too_late_gets_nothing() -> None:
     assert after.observation("Bob")["last"] == {"Ann": take(4), "Bob": take(7), "Cid": take(6)}
     reply = after.reply("Ann")
     assert reply is not None and reply.options == ({"action": "WAIT"},) and reply.noop == {"action": "WAIT"}
+
+
+def test_bounds_follow_the_state() -> None:
+    task = declared(**{**POT, "state": {"pot": 2.5}})
+    reply = started(task).reply("Ann")
+    assert reply is not None and reply.options == (take(1), take(2), {"action": "WAIT"})
+    reply = started(declared(**{**POT, "state": {"pot": 0.5}})).reply("Ann")
+    assert reply is not None and reply.options == ({"action": "WAIT"},)
+    (available,) = [one for one in started(task).observation("Ann")["available"] if one["name"] == "TAKE"]
+    assert available["parameters"] == [{"name": "coins", "words": "a whole number from 1 to 2"}]
 
 
 def test_a_random_order_is_drawn_from_the_rng_of_the_step() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Range, Reply
 from harness.errors import PluginError, near
@@ -105,9 +106,11 @@ class Parameter:
             return ActionParameter(self.name, "text", chars=self.chars, means=self.means)
         low, high = values
         for end in values:
-            if isinstance(end, bool) or not isinstance(end, (int, float)):
+            if isinstance(end, bool) or not isinstance(end, (int, float)) or not math.isfinite(end):
                 raise ExpressionError(f"{self.name}: a bound must be a number, not {end!r:.80}", place=place)
-        kind = "integer" if self.kind == "integer" else "number"
+        kind: Literal["integer", "number"] = "number"
+        if self.kind == "integer":
+            kind, low, high = "integer", math.ceil(low), math.floor(high)
         return ActionParameter(self.name, kind, low, high, means=self.means) if low <= high else None
 
 
@@ -266,8 +269,7 @@ class Rules:
             at=(*at, "effects"),
         )
         when, backoff = (
-            self._condition(entry[key], arguments, name) if key in entry else None  # type: ignore[literal-required]
-            for key in ("when", "backoff")
+            self._condition(entry[key], arguments, name) if key in entry else None for key in ("when", "backoff")
         )
         if backoff is not None and parameters:
             raise PluginError(
