@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,8 @@ def test_scores_are_none_where_no_world_was_played_and_numbers_elsewhere() -> No
     assert task.grades == ("left", "most", "share") and task.facts == ("state",)
     facts = started(task).step({"Bob": take(3)}, random.Random(0)).facts()
     assert task.grade(case, harness.api.Outcome(facts=facts)) == {"left": 7.0, "most": 3.0, "share": 0.3}
+    honest = declared(**{**POT, "scores": {"mean": "mean(got[a] for a in honest)"}})
+    assert honest.grade(replace(case, unscored=frozenset({"Ann"})), harness.api.Outcome(facts=facts)) == {"mean": 1.5}
     assert pickle.loads(pickle.dumps(task)).grade(case, harness.api.Outcome(facts=facts))["left"] == 7.0
 
 

@@ -94,7 +94,9 @@ class Parameter:
         place = getattr(self.bounds[0].text, "place", None) if self.bounds else None
         if self.kind == "one_of":
             many = values[0]
-            if not isinstance(many, list) or not all(isinstance(one, (str, int, float)) for one in many):
+            if not isinstance(many, list) or not all(
+                isinstance(one, (str, int, float)) and str(one).strip() for one in many
+            ):
                 raise ExpressionError(
                     f"{self.name}: one_of must give a list of texts or numbers, not {many!r:.80}", place=place
                 )
