@@ -71,6 +71,16 @@ def test_a_second_run_repairs_losses_and_no_mistakes(tmp_path: Path) -> None:
     assert sum(played["once"]) / 2 < 0.85 < sum(played["twice"]) / 2  # 0.95^7 = 0.70, and 1 − 0.30² = 0.91
 
 
+def test_a_crowd_is_wiser_the_more_it_hears_and_the_fewer_lie(tmp_path: Path) -> None:
+    sizes = ["matrix.prompts=[network/aware]", "task.samples=10"]
+    run = harness.evaluate("cross/crowd", overrides=sizes, output_path=tmp_path)
+    right = rates(run, "way", "liars", cell="score")
+    assert len(right) == 9 and right["LOCAL", 0] == right["P2P", 0], "the same messages over the same links"
+    for way in ("LOCAL", "P2P", "Broadcast to all"):
+        assert right[way, 0] > right[way, 1] > right[way, 2]
+    assert right["Broadcast to all", 0] >= right["P2P", 0]
+
+
 def test_prudent_promises_hang_on_every_message(tmp_path: Path) -> None:
     run = harness.evaluate("cross/pledges", overrides=["repeats=4"], output_path=tmp_path)
     paid = rates(run, "team", "loss", "talk", cell="score")

@@ -63,7 +63,8 @@ def test_a_file_that_was_changed_is_found(make: ModuleType, tmp_path: Path) -> N
 
 
 def test_every_shipped_spec_has_a_leaderboard_or_a_reason_why_not(make: ModuleType) -> None:
-    shipped = {listed.name for listed in find(ROOT).listing("specs")}
+    listed = (entry.name for entry in find(ROOT).listing("specs"))
+    shipped = {name for name in listed if "/" not in name}  # folders hold tasks of our own, without published figures
     assert {*make.SPECS} | ELSEWHERE == shipped
     assert {*make.SPECS} == {*FAST, *SLOWER}, "a leaderboard that no test compares with the code"
     assert not {*make.SPECS} & ELSEWHERE
