@@ -22,7 +22,7 @@ SPECS = [
     "agentsnet_quick", "agentsnet_byzantine", "agentsnet_camoc", "dpbench_quick", "dpbench_ablations",
     "dpbench_release02",
     "worlds/trading", "worlds/four_way_stop", "worlds/telephone",
-    "networks/matching", "networks/shared_rooms",
+    "networks/matching", "networks/shared_rooms", "cross/crowd", "cross/links",
     "silo_quick", "silo_silence", "silo_rcc", "silo_panel", "mas_quick", "darkforest_quick", "arithmetic",
 ]  # fmt: skip
 
