@@ -95,7 +95,7 @@ class ActionParameter:
             return int(number) if number.is_integer() else None
         return number
 
-    def taken(self, value: Any) -> Any:
+    def of_json(self, value: Any) -> Any:
         """The value that JSON states; None if it states none."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -175,11 +175,11 @@ class Actions(Reply):
         if stated is None:
             listed = ", ".join(form.usage for form in self.forms[:20])
             return Parsed(error=f"no valid action was found after '{self.label}:'; the actions are: {listed}")
-        form, found = stated
+        form, texts = stated
         values: dict[str, Any] = {}
         for parameter in form.parameters:
-            raw = found.get(parameter.name)
-            value = None if raw is None else parameter.read(raw) if isinstance(raw, str) else parameter.taken(raw)
+            raw = texts.get(parameter.name)
+            value = None if raw is None else parameter.read(raw) if isinstance(raw, str) else parameter.of_json(raw)
             if value is None or not parameter.allows(value):
                 return Parsed(error=self._complaint(form, parameter, raw if value is None else value))
             values[parameter.name] = value
@@ -260,24 +260,24 @@ def _arguments(form: ActionForm, text: str, end: int) -> dict[str, str]:
     stop = text.find("\n", end)
     line = text[end : min(len(text) if stop < 0 else stop, end + _WINDOW)]
     matches = list(finder.finditer(line))
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for match, after in itertools.zip_longest(matches, matches[1:]):
         value = line[match.end() : after.start() if after else len(line)]
-        found.setdefault(folded[_folded(match[1])], value.strip(" \t,;"))
+        texts.setdefault(folded[_folded(match[1])], value.strip(" \t,;"))
     head = line[: matches[0].start()] if matches else line
-    left = [parameter.name for parameter in form.parameters if parameter.name not in found]
+    left = [parameter.name for parameter in form.parameters if parameter.name not in texts]
     if len(left) == 1 and head.strip(WRAPPING + ":=,-–—"):
-        found[left[0]] = head
+        texts[left[0]] = head
     elif left and (bare := head.strip(WRAPPING + ":=,-–—")):
         parts = bare.split(",", len(left) - 1) if "," in bare else bare.split(None, len(left) - 1)
-        found |= dict(zip(left, parts, strict=False))
-    if len(found) < len(form.parameters):  # on lines of their own, below or above
+        texts |= dict(zip(left, parts, strict=False))
+    if len(texts) < len(form.parameters):  # on lines of their own, below or above
         begin = max(0, end - _WINDOW)
         around = list(finder.finditer(text[begin : end + _WINDOW]))
         for match in sorted(around, key=lambda one: begin + one.start() < end):
             value = match.string[match.end() :].partition("\n")[0]
-            found.setdefault(folded[_folded(match[1])], value)
-    return found
+            texts.setdefault(folded[_folded(match[1])], value)
+    return texts
 
 
 def _folded(name: str) -> str:

@@ -50,7 +50,7 @@ class Worlds(View):
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
             seen |= {turn.agent: (turn.observation or {}).get("view", {}) for turn in turns}
-            flights = _said(turns, transcript)
+            flights = _messages(turns, transcript)
             if turns[0].name == "talk":
                 yield Scene(f"Talk: {count(len(flights), 'message')}.", nodes(turns), edges, flights)
                 continue
@@ -81,15 +81,15 @@ def _words(turn: RecordedTurn) -> str:
     return brief(action) or turn.move.error_kind or "nothing"
 
 
-def _said(turns: Sequence[RecordedTurn], transcript: Transcript) -> tuple[Flight, ...]:
+def _messages(turns: Sequence[RecordedTurn], transcript: Transcript) -> tuple[Flight, ...]:
     """The messages of a round; in rounds of talk the action is the message."""
-    said = [
+    turns = [
         replace(turn, move=replace(turn.move, action={"message": turn.move.action}))
         if turn.name == "talk" and turn.move is not None and isinstance(turn.move.action, str)
         else turn
         for turn in turns
     ]
-    return messages(said, transcript.agents)
+    return messages(turns, transcript.agents)
 
 
 def _seen(seen: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], tuple[Sheet, ...]]:

@@ -99,8 +99,8 @@ class Block:
                 raise PluginError(
                     message, at=(*at, target), hint="Declare it under state:, or under own: for each agent."
                 )
-            given = (*AGENT, *arguments) if own or acting else ()
-            self.lines.append(Line(name, own, compiler(text, variables, given, chance)))
+            takes = (*AGENT, *arguments) if own or acting else ()
+            self.lines.append(Line(name, own, compiler(text, variables, takes, chance)))
 
     def act(self, names: Names, agent: str, number: int, own: Sequence[str], arguments: Sequence[Any]) -> None:
         """Carry out the lines for one agent; `names` change."""

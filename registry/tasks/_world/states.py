@@ -206,10 +206,10 @@ def _strange(value: Any) -> Any:
         for key, inner in value.items():
             if not isinstance(key, str):
                 return key
-            if (found := _strange(inner)) is not None:
-                return found
+            if (strange := _strange(inner)) is not None:
+                return strange
     elif isinstance(value, list):
         for inner in value:
-            if (found := _strange(inner)) is not None:
-                return found
+            if (strange := _strange(inner)) is not None:
+                return strange
     return None
