@@ -263,3 +263,24 @@ def test_a_broken_view_is_not_named_where_another_draws(tmp_path: Path) -> None:
     assert len(views.problems) == 2
     note = views.scenes(replace(transcript, case=None), condition.task, condition.protocol)[1]
     assert "ZeroDivisionError" in note and "nothing" in note
+
+
+def test_boards_show_the_links_of_a_network_and_judge_no_single_answer_of_it(tmp_path: Path) -> None:
+    small = ["matrix.graphs=[ring]", "matrix.liars=[1]", "matrix.prompts=[network/aware]", "task.samples=1"]
+    harness.evaluate("cross/crowd", output_path=tmp_path / "run", overrides=small)
+    scenes = {transcript.condition: scenes for transcript, scenes, _ in drawn(tmp_path / "run")}
+    [sparse] = [found for condition, found in scenes.items() if "P2P" in condition]
+    [wide] = [found for condition, found in scenes.items() if "Broadcast" in condition]
+    for found in (sparse, wide):
+        assert len(found[0].edges) == 8 and "right" not in found[-1].facts
+        assert not any({"right", "wrong"} & {*node.marks} for node in found[-1].nodes)
+        assert found[-1].facts["submitted"] == "8 of 8"
+    assert len(sparse[1].flights) == 16 and {flight.receiver for flight in wide[1].flights} == {"*"}
+
+
+def test_a_broadcast_in_a_network_flies_to_neighbors(tmp_path: Path) -> None:
+    small = ["matrix.topology=[ring]", "matrix.loss=[0]", "task.samples=1"]
+    harness.evaluate("cross/links", output_path=tmp_path / "run", overrides=small)
+    [scenes] = [found for transcript, found, _ in drawn(tmp_path / "run") if "Broadcast" in transcript.condition]
+    assert len(scenes[1].flights) == 16 and all(flight.receiver != "*" for flight in scenes[1].flights)
+    assert scenes[-1].facts["right"] == "8"

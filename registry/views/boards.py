@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.authoring.scenes import agents_at, brief, count, ring, verdict
+from harness.authoring.scenes import agents_at, brief, count, edges_of, places, verdict
 from harness.authoring.sharded import ShardedTask
 from harness.replies.reading import read
 from harness.view_api import Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
@@ -35,10 +35,11 @@ class Boards(View):
         return issubclass(protocol.needs_channel, Board)
 
     def scenes(self, transcript: Transcript, task: Task) -> Iterator[Scene]:
-        """The agents on a ring, and sheets that grow."""
+        """The agents on a ring or in their network, and sheets that grow."""
         assert transcript.case is not None
         tally = _Tally(transcript, task, transcript.case)
-        yield tally.scene("Every agent has its own part of the input.", ())
+        start = "Every agent has its own part of the input." if isinstance(task, ShardedTask) else "The agents start."
+        yield tally.scene(start, ())
         rounds = transcript.rounds
         for number, turns in enumerate(rounds):
             if any(turn.fresh and turn.index for turn in turns):
@@ -62,7 +63,7 @@ class _Tally:
 
     def __init__(self, transcript: Transcript, task: Task, case: Case) -> None:
         self.transcript, self.task, self.case, self.agents = transcript, task, case, case.agents
-        self.where = ring(self.agents)
+        self.where, self.links = places(transcript), edges_of(transcript)
         self.sent = {agent: dict.fromkeys(self.agents, 0) for agent in self.agents}
         self.rows: dict[str, tuple[str, ...]] = {agent: (agent,) for agent in self.agents}
         self.matrix = {agent: self._sent(agent) for agent in self.agents}
@@ -73,6 +74,7 @@ class _Tally:
         self.uses: list[Edge] = []
         self.reads: list[str] = []
         self.stores = False
+        self.judged = isinstance(case.target, list)  # one right answer an agent; else answers are judged together
 
     def take(self, turns: Sequence[RecordedTurn]) -> tuple[Flight, ...]:
         """Count a round; returns its messages."""
@@ -97,8 +99,10 @@ class _Tally:
     def _call(self, turn: RecordedTurn, call: Mapping[str, Any], flights: list[Flight]) -> None:
         name, agent, text = call.get("call"), turn.agent, brief(call.get("content"), 280)
         if name == "broadcast_message":
-            flights.append(Flight(agent, "*", text))
-            for other in self.agents:
+            channel, topology = (turn.context or {}).get("channel") or {}, self.case.topology or {}
+            bounded = channel.get("reach") == "neighbors"
+            flights += [Flight(agent, one, text) for one in (topology.get(agent, ()) if bounded else ("*",))]
+            for other in topology.get(agent, ()) if bounded else self.agents:
                 self.sent[agent][other] += other != agent
         elif name == "send_message" and (receiver := self._named(str(call.get("target_id", "")))) is not None:
             flights.append(Flight(agent, receiver, text))
@@ -135,7 +139,7 @@ class _Tally:
         acting = {turn.agent for turn in turns if turn.move is not None}
         marks = dict.fromkeys(acting, ("active",))
         for i, agent in enumerate(self.agents):
-            if agent in self.answers:
+            if agent in self.answers and self.judged:
                 marks[agent] = ("right",) if self._right(i, self.answers[agent]) else ("wrong",)
         nodes = list(agents_at(self.where, texts=self.answers, marks=marks))
         if self.stores:
@@ -149,9 +153,11 @@ class _Tally:
         if self.files:
             columns = ("file", "written by", "in round", "content")
             sheets.append(Sheet("Shared files", columns, tuple(list(self.files.values())[-40:])))
-        right = sum(self._right(i, self.answers.get(agent)) for i, agent in enumerate(self.agents))
-        facts = {"submitted": f"{len(self.answers)} of {len(self.agents)}", "right": str(right)}
-        return Scene(caption, tuple(nodes), tuple(self.uses), flights, sheets=tuple(sheets), facts=facts)
+        facts = {"submitted": f"{len(self.answers)} of {len(self.agents)}"}
+        if self.judged:
+            right = sum(self._right(i, self.answers.get(agent)) for i, agent in enumerate(self.agents))
+            facts["right"] = str(right)
+        return Scene(caption, tuple(nodes), (*self.links, *self.uses), flights, sheets=tuple(sheets), facts=facts)
 
     def _sent(self, agent: str) -> tuple[str, ...]:
         return agent, *("" if other == agent else str(n) for other, n in self.sent[agent].items())
@@ -167,7 +173,7 @@ class _Tally:
 
     def _right(self, i: int, answer: Action) -> bool:
         target = self.case.target
-        if answer is None or not isinstance(target, list) or i >= len(target):
+        if answer is None or i >= len(target):
             return False
         if isinstance(self.task, ShardedTask):
             return self.task.is_right(self.case, i, answer)
