@@ -43,7 +43,7 @@ RESERVED = ("agents", "per_agent", "answer", "truth", "agent", "item", "place")
 
 
 class FormEntry(TypedDict, total=False):
-    """A form: `one_of`, or a name with words of its own."""
+    """A form: `one_of` or a name, with words of its own."""
 
     one_of: Annotated[list[str], "the answer is one of these words"]
     form: FormName
@@ -85,7 +85,8 @@ class Sharded(DeclaredTask, ShardedTask):
         truth: the right answer; with `answers: own` the list of all agents' answers.
         answers: who must know the answer. "all": every agent. "one": Agent-0 alone; the others submit the word done.
             "own": every agent has an answer of its own.
-        form: the form of an answer: one of the names, `{one_of: [words]}`, or `{form: name, words: in words}`.
+        form: the form of an answer: one of the names, `{one_of: [words]}`, or `{form: name, words: in words}`. With
+            `one_of` agents read the list, unless `words` says something else.
         digits: the decimals that the task asks for; any rounding is right. Without it numbers are exact.
         tolerance: how far a number may be from the right one.
         right: whether an answer is right, an expression over `answer`, `truth` and `agent` (a number), where several
@@ -205,7 +206,7 @@ class Sharded(DeclaredTask, ShardedTask):
         if isinstance(self.form, str):
             return FORMS[self.form]
         form: Mapping[str, Any] = self.form
-        if {*form} not in ({"one_of"}, {"form", "words"}):
+        if {*form} not in ({"one_of"}, {"one_of", "words"}, {"form", "words"}):
             raise PluginError("form has either one_of, or form and words", at=("form",))
         if "one_of" in form:
             words = [*dict.fromkeys(form["one_of"])]
@@ -215,7 +216,7 @@ class Sharded(DeclaredTask, ShardedTask):
                     f"{strange!r} is no word: it is read as {normalise(strange)!r}" if words else "there are no words"
                 )
                 raise PluginError(f"one_of: {what}", at=("form", "one_of"))
-            return one_of(words)
+            return AnswerForm(form.get("words", f"one of these words: {', '.join(words)}"), one_of(words).schema)
         return AnswerForm(form["words"], FORMS[form["form"]].schema)
 
     # ------------------------------------------------------------------------------------- instances

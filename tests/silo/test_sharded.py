@@ -255,6 +255,19 @@ def test_without_communication_hardly_anything_is_solved(tmp_path: Path) -> None
     assert {score.numbers["silo/success"] for score in run.scores} == {0}
 
 
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"one_of": ["bolts", "nuts"]}, "Form of the answer: one of these words: bolts, nuts."),
+        ({"one_of": ["bolts", "nuts"], "words": "a part"}, "Form of the answer: a part."),
+        ({"form": "text", "words": "a name"}, "Form of the answer: a name."),
+    ],
+)
+def test_prompts_say_the_form_of_an_answer(form: dict[str, Any], words: str) -> None:
+    task = build(truth="'bolts'", form=form)
+    assert task.context(case(task), "Agent-1")["task"].endswith(words)
+
+
 def test_prompts_hold_the_question_and_no_answer() -> None:
     task = build(items=20)
     made = case(task)
