@@ -31,7 +31,7 @@ def bomb() -> str:
         ("[" * 60 + "]" * 60, "nested deeper", "f.yaml:1:"),
         (bomb(), "expands to more than", "f.yaml:"),
         ("a: 1\nb: \x00", "'\\x00' may not stand here", "f.yaml:2:4"),
-        ("a: b: c", "broken YAML", "f.yaml:1:5"),
+        ("a: b: c", 'Put a text with ": " in it in quotes', "f.yaml:1:5"),
         (f"a: 1\nb: {'9' * 5000}", "a number of 5,000 characters", "f.yaml:2:4"),
         ("a: [1, .nan]", "not a number", "f.yaml:1:8"),
         ("4: a\n'4': b", "duplicate key '4'", "f.yaml:2:1"),

@@ -158,6 +158,8 @@ def parse(text: str, file: str) -> Document:
         place = _at(error.problem_mark or error.context_mark, file)
         inside = "flow" in (error.context or "")
         hint = "Inside { } and [ ], put a text with a comma, colon, brace or bracket in quotes." if inside else None
+        if not inside and "mapping values are not allowed" in (error.problem or ""):
+            hint = 'Put a text with ": " in it in quotes; a key stands on a line of its own.'
         raise SpecError(f"broken YAML: {error.problem or error.context}", place=place, hint=hint) from None
     except yaml.reader.ReaderError as error:  # raised before there is a loader that could say where
         before = text[: error.position]
