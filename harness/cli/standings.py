@@ -277,7 +277,9 @@ def _baselines(run: Run, group: Comparable) -> list[tuple[Role, RunScores]]:
     lines: list[tuple[Role, RunScores]] = []
     for role, policy in roles:
         if not isinstance(policy, str | dict):
-            print(f"{run.spec.name}: its headline names no {role}", file=sys.stderr)
+            policy = "random" if role == "floor" else "POLICY"
+            remedy = f"its spec can: headline: {{cell: …, {role}: {policy}}}"
+            print(f"{run.spec.name}: its headline names no {role}; {remedy}", file=sys.stderr)
             continue
         try:
             plan = resolve.plan(resolve.with_baseline(run.spec, policy, "headline", role), project)

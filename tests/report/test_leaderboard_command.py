@@ -94,6 +94,16 @@ def test_floor_and_ceiling_are_played_once(
     assert {path: path.stat().st_mtime_ns for path in journals} == journals
 
 
+def test_a_headline_without_a_floor_learns_how_to_name_one(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    overrides = ["baseline=random", "task.size=2", "headline={cell: score}"]
+    evaluate("arithmetic", overrides=overrides, output_path=tmp_path / "run", project=find())
+    code, _, err = board(capsys, tmp_path / "run", "--with_baselines")
+    assert code == 0 and "names no floor; its spec can: headline: {cell: …, floor: random}" in err
+
+
 def test_what_cannot_be_shown_is_listed_in_a_line_each(copy: Path, capsys: Capsys) -> None:
     for name in ("cut", "unfinished", "version", "nothing", "spec", "list"):
         shutil.copytree(copy / "random", copy / name)
