@@ -10,6 +10,13 @@ from harness.cli.new import STARTERS
 from tests.helpers.commands import invoke
 
 KINDS = sorted(folder.name for folder in STARTERS.iterdir())
+SHOWN = {
+    "network": "Mean score",
+    "questions": "always 43 0.25",
+    "sharded": "silo/oracle mailbox 1.00",
+    "world": "greedy 56",
+}
+"""What the baseline of a starter scores."""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +43,8 @@ def test_a_new_task_is_valid_and_plays(project: Path, capsys: pytest.CaptureFixt
     assert kind == "questions" or "20 cases; random agents: " in out
     code, out, err = invoke(capsys, "eval", "--spec", "specs/first_try.yaml", "--quiet")
     assert code == 0 and "first_try" in out, err
+    assert SHOWN[kind] in " ".join(out.split()), out
+    assert len((project / "specs/first_try.yaml").read_text().splitlines()) <= 45
     assert not any(file for file in project.rglob("*") if file.is_file() and b"__NAME__" in file.read_bytes())
     code, _, err = invoke(capsys, "new", "task", "first_try", "--kind", kind)
     assert code == 2 and "exists already" in err
@@ -68,10 +77,10 @@ def test_a_task_needs_a_project(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("mean(data)", "mean(dato)", "specs/prices.yaml:18:18: dato: unknown name. Did you mean data?"),
+        ("mean(data)", "mean(dato)", "specs/prices.yaml:19:18: dato: unknown name. Did you mean data?"),
         ("mean(data)", "1 / (min(data) - 1)", "ZeroDivisionError"),  # some seeds draw a 1
         ("sum(price > middle for price in data)", "sum(price > middle for price in data) / 0", "ZeroDivisionError"),
-        ("  cut:", "  public: [answer_to_all]\n  cut:", "answer_to_all"),
+        ("public: []", "public: [answer_to_all]", "answer_to_all"),
     ],
 )
 def test_a_faulty_task_is_found(
@@ -92,7 +101,7 @@ def test_a_right_answer_in_a_prompt_is_found(project: Path, capsys: pytest.Captu
     text = (
         spec.read_text()
         .replace("draw:", "draw:\n    secret: sum([randint(1, 9) for _ in range(4)])")
-        .replace("  cut:", "  public: [secret]\n  cut:")
+        .replace("public: []", "public: [secret]")
     )
     spec.write_text(text.replace("truth: sum(price > middle for price in data)", "truth: secret"))
     code, _, err = invoke(capsys, "validate", "specs/prices.yaml")
