@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, fields
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -75,7 +75,7 @@ class Sharded(DeclaredTask, ShardedTask):
         whole: a single agent has all data: the baseline without communication.
         draw: name → expression, drawn in this order; later ones may use earlier ones, and functions of chance. `data`
             is what is cut: a list, a text, or a mapping of them. Instead of it `shards` can list the shards themselves.
-        until: draws everything again until this holds.
+        until: draws everything again until this holds. It sees what is drawn and the values of `let`.
         cut: how `data` is cut. "contiguous": consecutive parts of equal size. "interleaved": dealt out in turn.
             "random": parts of the items in random order. `{by: …}`: every item to the agent whose number the expression
             over `item` and `place` gives. `{overlap: k}`: consecutive parts, each with the first k items after it.
@@ -126,13 +126,12 @@ class Sharded(DeclaredTask, ShardedTask):
             self._check_name("draw", name)
         self._draws: list[tuple[str, Compiled]] = []
         for name, text in self.draw.items():
-            self._draws.append((name, compiled(text, known, functions=RANDOM)))
+            self._draws.append((name, _compiled(text, known, functions=RANDOM)))
             known.append(name)
-        self._until = None if self.until is None else compiled(self.until, known)
         options: Mapping[str, Any] = self.cut if isinstance(self.cut, dict) else {}
         if isinstance(self.cut, dict) and len(options) != 1:
             raise PluginError("cut has either by or overlap", at=("cut",))
-        self._by = compiled(options["by"], known, ("item", "place")) if "by" in options else None
+        self._by = _compiled(options["by"], known, ("item", "place")) if "by" in options else None
         self._overlap: int = options.get("overlap", 0)
         self._check_input()
         facts = [*base, *self.public]
@@ -143,6 +142,9 @@ class Sharded(DeclaredTask, ShardedTask):
             self._check_name("let", name, (*facts, *self.draw))
             self._lets.append((name, self._solving(text, known)))
             known.append(name)
+        drawn = [*base, *self.draw, *self.let]
+        self._until = None if self.until is None else _compiled(self.until, drawn)
+        self._until_late = self._until is not None and not self._until.uses.isdisjoint(self.let)
         self._truth = self._solving(self.truth, known)
         self._right = self._judging(self.right, known)
         if self.credit.isidentifier() and self.credit not in (*CREDITS, *known, "answer", "truth", "agent"):
@@ -184,7 +186,7 @@ class Sharded(DeclaredTask, ShardedTask):
     def _solving(self, text: str, known: Sequence[str], arguments: Sequence[str] = ()) -> Compiled:
         """An expression over what agents hold."""
         try:
-            return compiled(text, known, arguments)
+            return _compiled(text, known, arguments)
         except ExpressionError as error:
             secret = [name for name in self.draw if name not in known]
             try:
@@ -196,7 +198,7 @@ class Sharded(DeclaredTask, ShardedTask):
                 f"{hidden}: drawn, but known to no agent" if hidden else "chance is for draw alone",
                 place=error.place,
                 hint="The right answer follows from the shards and the public facts."
-                + (" Add it to public, or to the data." if hidden else ""),
+                + (" Add it to public, or to the data, or work it out in let." if hidden else ""),
             ) from None
 
     def _judging(self, text: str | None, known: Sequence[str]) -> Compiled | None:
@@ -227,8 +229,11 @@ class Sharded(DeclaredTask, ShardedTask):
         for _ in range(MAX_DRAWS):
             for name, value in self._draws:
                 drawn[name] = _plain(value.value(drawn))
-            if self._until is None or self._until.value(drawn):
-                return self._shards(drawn, n, rng), {name: drawn[name] for name in self.public}
+            shards = self._shards(drawn, n, rng) if self._until_late else []
+            worked_out = self._worked_out({**drawn}, shards) if self._until_late else {}
+            if self._until is None or self._until.value({**drawn, **worked_out}):
+                shards = shards if self._until_late else self._shards(drawn, n, rng)
+                return shards, {name: drawn[name] for name in self.public}
         raise _mistake(self.until, f"until does not hold for any of {MAX_DRAWS:,} draws")
 
     def _shards(self, drawn: Names, n: int, rng: random.Random) -> Sequence[Any]:
@@ -271,12 +276,17 @@ class Sharded(DeclaredTask, ShardedTask):
 
     def _values(self, shards: Sequence[Any], public: Facts) -> Names:
         """What expressions about answers know."""
-        values: Names = {"agents": len(shards), "per_agent": self.items, "shards": [*shards], **public}
-        values["data"] = self.whole_input(shards) if self._whole else None
+        values: Names = {"agents": len(shards), "per_agent": self.items, **public}
         space = names(values)
+        worked_out = self._worked_out(space, shards)
+        return {**values, "shards": space["shards"], "data": space["data"], **worked_out}
+
+    def _worked_out(self, space: Names, shards: Sequence[Any]) -> Facts:
+        """The values of `let`. `space` gets them too, and the shards and the data for them."""
+        space |= {"shards": [*shards], "data": self.whole_input(shards) if self._whole else None}
         for name, value in self._lets:
-            space[name] = values[name] = value.value(space)
-        return values
+            space[name] = value.value(space)
+        return {name: space[name] for name in self.let}
 
     def solve(self, shards: Sequence[Any], public: Facts) -> Any:
         """The value of `truth`. Raises `PluginError` if it has not the form of the answer."""
@@ -378,6 +388,18 @@ class Sharded(DeclaredTask, ShardedTask):
         except ExpressionError:
             expression.value(names(self._last[1]), truth, truth, agent)  # fails too if the mistake is the author's
             return 0
+
+
+def _compiled(
+    text: str, known: Sequence[str], arguments: Sequence[str] = (), functions: Collection[str] = ()
+) -> Compiled:
+    """Compile; a function's name that is a key here gets a hint. Raises `ExpressionError`."""
+    try:
+        return compiled(text, known, arguments, functions)
+    except ExpressionError as error:
+        if "items is a function" in error.message:
+            error.hint = "The key `items` is `per_agent` in expressions."
+        raise
 
 
 def _mistake(expression: str | None, message: str, hint: str | None = None) -> ExpressionError:

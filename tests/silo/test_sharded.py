@@ -204,6 +204,15 @@ def test_an_expression_that_fails_for_the_right_answer_too_is_a_mistake(changes:
         grade(task, case(task), -1, -1, -1)
 
 
+@pytest.mark.parametrize("cut", ["contiguous", "random", "interleaved"])
+def test_draws_are_made_again_until_what_was_worked_out_holds(cut: str) -> None:
+    task = build(cut=cut, let={"tops": "[max(shard) for shard in shards]"}, until="len(unique(tops)) == agents")
+    for seed in range(20):
+        made = case(task, seed)
+        tops = [max(made.private[agent]["shard"]) for agent in made.agents]
+        assert len(set(tops)) == len(tops)
+
+
 def test_failure_modes_follow_what_an_answer_needs() -> None:
     own = {"answers": "own", "truth": "[sum(shards[0][:1]) + i for i in range(agents)]", "form": "number"}
     first = build(**own, needs="[0]")
@@ -281,6 +290,11 @@ def test_prompts_hold_the_question_and_no_answer() -> None:
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"truth": "sum(dat)"}, r"dat: unknown name\. Did you mean data\?"),
     ({"public": [], "question": "?"}, "limit: drawn, but known to no agent"),
+    ({"public": [], "question": "?"}, "to the data, or work it out in let"),
+    ({"draw": {"limit": "1", "data": "range(agents * items)"}}, "The key `items` is `per_agent` in expressions"),
+    ({"until": "smal > 1", "let": {"small": "1"}}, r"smal: unknown name\. Did you mean small\?"),
+    ({"until": "small > 1", "let": {"small": "1"}}, "until does not hold for any of 1,000 draws"),
+    ({"until": "total", "let": {"total": "sum([0 for x in range(10 ** 5)])"}}, "steps"),
     ({"truth": "randint(1, 2)"}, "chance is for draw alone"),
     ({"draw": {"limit": "1"}}, "draw has neither data nor shards"),
     ({"draw": {"limit": "1", "data": "[1]", "shards": "[1]"}}, "draw has both data and shards"),
