@@ -106,3 +106,72 @@ def test_a_right_answer_in_a_prompt_is_found(project: Path, capsys: pytest.Captu
     spec.write_text(text.replace("truth: sum(price > middle for price in data)", "truth: secret"))
     code, _, err = invoke(capsys, "validate", "specs/prices.yaml")
     assert code == 2 and "the context holds the target, as known.secret" in err, err
+
+
+def recipe(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
+    """A spec of the cookbook, changed."""
+    page = (Path(__file__).parent.parent / "docs/how-to/cookbook.md").read_text()
+    text = next(part for part in page.split("```yaml\n") if part.startswith(f"name: {name}\n")).partition("```")[0]
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "own.yaml").write_text(text)
+    return folder / "own.yaml"
+
+
+ADELAIDE = (("Ada", "Adelaide"), ("Bo", "Bartholomew"), ("Cy", "Christabel"))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("election", ADELAIDE),
+        ("election", (*ADELAIDE, ("form: {one_of: [Adelaide, Bartholomew, Christabel]}", "form: text"))),
+        ("election", (*ADELAIDE, ("  agents: 5", "  agents: 5\n  whole: true"), ("silo/oracle, plan: star", "random"))),
+        ("hotspot", (("known: {", "hidden: {highest: max(values(degrees))}\n  known: {"),)),
+    ],
+)
+def test_right_answers_may_stand_in_the_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, changes: tuple[tuple[str, str], ...]
+) -> None:
+    code, _, err = invoke(capsys, "validate", str(recipe(tmp_path, name, *changes)))
+    assert code == 0, err
+
+
+NAMES = "['Adelaide', 'Bartholomew', 'Christabel']"
+KNOWN = 'known: {degrees: "randint(10, 99)"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "place"),
+    [
+        (
+            "election",
+            (
+                *ADELAIDE,
+                ("    data:", f"    best: choice({NAMES})\n    data:"),
+                ("  until:", "  public: [best]\n  until:"),
+                ('truth: "max(keys(tally), key=lambda name: tally[name])"', "truth: best"),
+            ),
+            "the context holds the target, as known.best",
+        ),
+        (
+            "hotspot",
+            ((KNOWN, 'hidden: {top: "randint(10, 99)"}\n  known: {degrees: top}'),),
+            "the context holds the target, as degrees",
+        ),
+        (
+            "hotspot",
+            (
+                (KNOWN, f"hidden: {{top: sum(values(degrees))}}\n  shared: {{total: top}}\n  {KNOWN}"),
+                ("where it is hottest.", "where it is hottest. It is {{ total }} in all."),
+            ),
+            "the context holds the target, as total",
+        ),
+    ],
+)
+def test_right_answers_that_every_agent_has_are_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, changes: tuple[tuple[str, str], ...], place: str
+) -> None:
+    code, _, err = invoke(capsys, "validate", str(recipe(tmp_path, name, *changes)))
+    assert code == 2 and place in err, err

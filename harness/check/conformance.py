@@ -37,6 +37,8 @@ from harness.runtime import episode
 from harness.runtime.players import PolicyPlayer, starts_over
 from harness.storage.plugin_errors import describe
 
+from . import leaks
+
 NASTY = (
     "",
     " ",
@@ -214,7 +216,7 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
     first, again = list(task.cases(2, seed)), list(task.cases(2, seed))
     if first != again:
         broken.append("cases differ for the same seed")
-    broken += _short_targets(task, seed)
+    broken += leaks.in_context(task, leaks.cases_of(task, seed))
     for case in (task.example(), *first):
         if len(set(case.agents)) != len(case.agents):
             broken.append(f"{case.id}: agents repeat")
@@ -222,9 +224,6 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
             context = task.context(case, agent)
             if not _plain(context):
                 broken.append(f"{case.id}: the context of {agent} is not JSON")
-            texts = [json.dumps(target, default=str) for target in _targets_of(case)]
-            if any(len(text) >= LONG_TARGET and text in json.dumps(context, default=str) for text in texts):
-                broken.append(f"{case.id}: the context of {agent} holds the target")
             broken += check_reply(task.reply(case, agent))
         junk: list[Any] = [None, "", "no such answer", -1, 1.5, True, [], {}, ["x"], {"a": 1}]
         outcomes = [Outcome(), *(Outcome(dict.fromkeys(case.agents, j), group=j) for j in junk)]
@@ -235,41 +234,6 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
             if any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in grades.values()):
                 broken.append(f"{case.id}: a grade is no number")
     return list(dict.fromkeys(broken))
-
-
-LONG_TARGET = 8
-"""Characters of JSON from which a target can be in a context by no coincidence. A 3 can: as the number of agents."""
-
-
-def _short_targets(task: Task, seed: int) -> list[str]:
-    """Where a context holds short targets: at one place in all of several cases whose targets differ."""
-    places: set[str] | None = None
-    targets = set()
-    for case in task.cases(12, seed):
-        own = _targets_of(case)[-1]
-        text = json.dumps(own, default=str)
-        if own is None or len(text) >= LONG_TARGET or not case.agents:
-            continue
-        targets.add(text)
-        holding = {place for place, leaf in _leaves(task.context(case, case.agents[0])) if leaf == own}
-        places = holding if places is None else places & holding
-    if len(targets) < 3:  # too few to know
-        return []
-    return [f"the context holds the target, as {place}" for place in sorted(places or ())]
-
-
-def _targets_of(case: Case) -> list[Any]:
-    """The target, and where it is a list with an entry an agent, the first agent's."""
-    per_agent = isinstance(case.target, (list, tuple)) and len(case.target) == len(case.agents) > 0
-    return [case.target, case.target[0]] if per_agent else [case.target]
-
-
-def _leaves(value: Any, place: str = "") -> Iterable[tuple[str, Any]]:
-    if isinstance(value, (dict, list, tuple)):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _leaves(item, f"{place}.{key}" if place else str(key))
-    else:
-        yield place, value
 
 
 def check_reply(reply: Reply) -> list[str]:

@@ -82,7 +82,6 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
             case = next(iter(task.cases(1, seed)))
             if not seed:
                 plain += check_task(task)
-                plain += _leaks(condition, case)
             for outcome in _outcomes(task, case, random.Random(seed)):
                 plain += _wrong(task.grade(case, outcome))
             played = drive(condition.protocol, task, case, _player(seed), seed)
@@ -142,21 +141,6 @@ def _wrong(grades: Grades) -> Iterator[str]:
     score = grades.get("score")
     if score is not None and not -1e-9 <= score <= 1 + 1e-9:
         yield f"grade 'score' is {score:.4g}; a score lies between 0 and 1"
-
-
-def _leaks(condition: Condition, case: Case) -> Iterator[str]:
-    """Where the right answer stands in the first prompt of an agent."""
-    targets = case.target if isinstance(case.target, (list, tuple)) else [case.target]
-    texts = {json.dumps(one, ensure_ascii=False) for one in targets}
-    prompts = condition.groups[0].prompts
-    if "system" not in prompts.files:
-        return
-    for turn in itertools.islice(drive(condition.protocol, condition.task, case).turns(), len(case.agents)):
-        shown = prompts.render("system", turn.context) + prompts.render(turn.name, {**turn.context, **turn.observation})
-        for text in texts:
-            if len(text) >= 8 and text in shown:
-                yield f"the first prompt of {turn.agent} holds the right answer: {text:.40}"
-                return
 
 
 # ---------------------------------------------------------------------------------------- solutions
