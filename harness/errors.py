@@ -25,6 +25,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+
+KEY: Final = "\0key"
+"""Last in a path into YAML, it means the key itself rather than its value."""
 
 
 @dataclass(frozen=True, slots=True)

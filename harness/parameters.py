@@ -18,15 +18,13 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union,
 
 from harness import api
 from harness.engine_api import Engine
-from harness.errors import near
+from harness.errors import KEY, near
 from harness.expressions import Expression
 from harness.printable import cut
 
 Schema = dict[str, Any]
 ValuePath = tuple[Hashable, ...]
 """Where a value stands: mapping keys and list indices from the top."""
-KEY: Final = "\0key"
-"""Last in a path, it means the key itself rather than its value."""
 PLUGIN: Final = "plugin"
 """Beside a shape, it names the kind of plugin that the value refers to."""
 

@@ -306,7 +306,15 @@ def test_draws_depend_on_seed_and_sample_and_stay_hidden() -> None:
         ({"actions": {"GO": {"parameters": {"k": {}}}}}, "k needs one of integer, number, one_of, text"),
         ({"actions": {"GO": {"parameters": {"k": {"integer": [1, 2], "text": 9}}}}}, "k has integer and text"),
         ({"actions": {"GO": {"parameters": {"k": {"integer": [2, 1]}}}}}, "k has no values: integer 2, 1"),
-        ({"actions": {"GO": {"parameters": {"pot": {"integer": [1, 2]}}}}}, "'pot' cannot name a parameter"),
+        (
+            {"actions": {"GO": {"parameters": {"pot": {"integer": [1, 2]}}}}},
+            "'pot' cannot name a parameter: it is a variable",
+        ),
+        ({"actions": {"GO": {"parameters": {"n": {"integer": [1, 2]}}}}}, "parameter: it is the number of agents"),
+        ({"actions": {"GO": {"parameters": {"act": {"integer": [1, 2]}}}}}, "it is a key of agents' replies"),
+        ({"rules": "{{ dishes }}", "draw": {"dishes": "3"}}, "Name it under `knows: {dishes: dishes}`"),
+        ({"rules": "{{ pot }}"}, "agents see it in their turns, by `sees: {pot: pot}`"),
+        ({"rules": "{{ got }}"}, "agents see it in their turns, by `sees: {got: mine.got}`"),
         ({"actions": {"GO": {"parameters": {"k": {"integer": [1, 2]}}, "when": "k > 1"}}}, "Bound them: integer"),
         ({"actions": {"GO ON": None}}, "'GO ON' is no plain word"),
         ({"scores": {"x": "1 +"}}, "no expression"),
@@ -332,6 +340,16 @@ def test_a_mistake_has_its_place(tmp_path: Path) -> None:
     (score,) = run.scores
     assert score.error is not None
     assert "lake.yaml:10:17: fish / (fish - 2): ZeroDivisionError" in score.error and "fish = 2" in score.error
+
+
+def test_a_name_that_is_taken_is_shown_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "lake.yaml"
+    file.write_text(
+        "name: lake\ntask:\n  use: world\n  actions:\n    FISH:\n      parameters:\n        n:\n"
+        "          integer: [1, 2]\nprotocol: steps\nprompts: world/standard\nbaseline: random\nmetrics: [timesteps]\n"
+    )
+    with pytest.raises(UserError, match=r"lake\.yaml:7:9: 'n' cannot name a parameter: it is the number of agents"):
+        harness.evaluate(str(file), output_path=tmp_path / "run")
 
 
 def test_steps_are_bounded_and_each_observation_has_its_own() -> None:

@@ -273,6 +273,11 @@ def test_every_process_gives_the_same() -> None:
         ("len(xs) + rows", ["len(xs) + rows", "TypeError"]),
         ("xs.count(3)", ["values have no methods: write count(xs, …)"]),
         ("lenn(xs)", ["no such function", "Did you mean len?"]),
+        ("answer('Ann')", ["answer: it is a value and no function; its entries are answer[…]"]),
+        ("random.choice([1])", ["values have no methods: Nothing can be drawn here."]),
+        ("choice([1])", ["choice: no such function. Nothing can be drawn here."]),
+        ("math.floor(1.5)", ["values have no methods: write floor(…)"]),
+        ("[answer[a] for a in ['Dan']]", ["there is no 'Dan'", "get(answer, a) gives None instead"]),
         ("true", ["write True"]),
         ("1 +", ["no expression"]),
         ("  ", ["empty"]),
@@ -323,6 +328,8 @@ def test_chance_comes_from_the_generator_alone() -> None:
     assert rolls[0] == rolls[1] != rolls[2]
     with pytest.raises(ExpressionError, match="no such function"):
         compiled(text)
+    with pytest.raises(ExpressionError, match=r"write sample\(…\)"):
+        compiled("random.sample([1], 1)", functions=RANDOM)
     with pytest.raises(ExpressionError, match="nothing to draw from"):
         compiled("choice([])", functions=RANDOM).value(names(random_functions(random.Random(1))))
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.config import yamls
-from harness.errors import DataError, SpecError
-from harness.parameters import KEY
+from harness.errors import KEY, DataError, SpecError
 
 
 def bomb() -> str:

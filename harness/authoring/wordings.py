@@ -22,6 +22,7 @@ class Wording:
         source: the text, a Jinja template. Blanks around it are left out.
         facts: the names that it may use.
         at: where the parameter stands, if it is part of another one.
+        remedies: for names that stand elsewhere in the task, how to make them facts.
 
     Attributes:
         uses: the names that it does use.
@@ -30,7 +31,14 @@ class Wording:
         PluginError: if it does not compile, or uses other names.
     """
 
-    def __init__(self, parameter: str, source: str, facts: Collection[str], at: tuple[str | int, ...] = ()) -> None:
+    def __init__(
+        self,
+        parameter: str,
+        source: str,
+        facts: Collection[str],
+        at: tuple[str | int, ...] = (),
+        remedies: Mapping[str, str] | None = None,
+    ) -> None:
         self.parameter, self.source, self._at = parameter, source, at or (parameter,)
         try:
             self.uses = used = meta.find_undeclared_variables(_environment().parse(source))
@@ -40,7 +48,7 @@ class Wording:
         if unknown := sorted(used - set(facts)):
             raise PluginError(
                 f"{parameter} uses the fact {unknown[0]!r}, which agents do not have",
-                hint=near(unknown[0], facts),
+                hint=(remedies or {}).get(unknown[0]) or near(unknown[0], facts),
                 at=self._at,
             )
 

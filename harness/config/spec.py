@@ -20,8 +20,8 @@ from typing import Any
 from harness.config import schema, yamls
 from harness.config._insertion import VARIABLE, Room, insert
 from harness.config.project import Project
-from harness.errors import CombinedSpecError, Place, SpecError, near
-from harness.parameters import KEY, ValuePath, problems
+from harness.errors import KEY, CombinedSpecError, Place, SpecError, near
+from harness.parameters import ValuePath, problems
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
 SHOWN = ("name", "description", "headline", "tables", "cluster", "prices")

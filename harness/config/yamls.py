@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from harness.errors import DataError, Place, SpecError
-from harness.parameters import KEY, ValuePath
+from harness.errors import KEY, DataError, Place, SpecError
+from harness.parameters import ValuePath
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40

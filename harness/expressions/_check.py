@@ -108,15 +108,16 @@ class Check(ast.NodeVisitor):
         if isinstance(function, ast.Attribute):
             start, end = self.place(function.value)
             name, owner = function.attr, self.text[start:end]
-            then = f"write {name}({owner[:20]}, …)" if name in self.functions else near(name, self.functions)
+            module = isinstance(function.value, ast.Name) and not any(owner in scope for scope in self.scopes)
+            call = f"{name}(…)" if module else f"{name}({owner[:20]}, …)"
+            then = f"write {call}" if name in self.functions else self.others(name)
             self.refuse(function, f"values have no methods: {then}")
         if not isinstance(function, ast.Name) or function.id not in self.functions:
-            what = (
-                near(function.id, self.functions)
-                if isinstance(function, ast.Name)
-                else "Only named functions are called."
-            )
-            self.refuse(function, f"no such function. {what}")
+            if not isinstance(function, ast.Name):
+                self.refuse(function, "no such function. Only named functions are called.")
+            if any(function.id in scope for scope in self.scopes):
+                self.refuse(function, f"it is a value and no function; its entries are {function.id}[…]")
+            self.refuse(function, f"no such function. {self.others(function.id)}")
         self.nodes += 1
         at, called = _LAMBDAS.get(function.id, (None, None))
         for position, argument in enumerate(node.args):
@@ -131,6 +132,10 @@ class Check(ast.NodeVisitor):
                 self.function(word.value)
             else:
                 self.visit(word.value)
+
+    def others(self, name: str) -> str:
+        """What to do where a function is not there."""
+        return "Nothing can be drawn here." if name in RANDOM else near(name, self.functions)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.refuse(node, f"a lambda stands where a function takes one only: {', '.join(sorted(_LAMBDAS))}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import itertools
 import keyword
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitAnd: "_and", ast.BitOr: "_or", ast.BitXor: "_xor",
 }  # fmt: skip
 
+LOOKED_UP = re.compile(r"(\w+)\[(\w+)\]")
+"""An entry of a mapping: `actions[me]`."""
 _LAZY = ("any", "all")
 """They may end early; for all else a generator is a list, which can be gone through again and has no depth."""
 
@@ -118,7 +121,9 @@ class Compiled:
         limit = isinstance(error, LimitError)
         kind = ExpressionLimitError if limit else ExpressionError
         place = pinpoint(self.text, span[0])
-        return kind(clean(f"{cut(part)}: {what}{at}"), place=place, hint=HINT if limit else None)
+        looked_up = LOOKED_UP.fullmatch(part) if isinstance(error, KeyError) else None
+        hint = f"get({looked_up[1]}, {looked_up[2]}) gives None instead." if looked_up else None
+        return kind(clean(f"{cut(part)}: {what}{at}"), place=place, hint=HINT if limit else hint)
 
 
 def compiled(

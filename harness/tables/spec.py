@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, NotRequired, Required, TypedDict
 
 from harness.api import Range
-from harness.errors import SpecError, near
-from harness.parameters import KEY, Keywords, problems
+from harness.errors import KEY, SpecError, near
+from harness.parameters import Keywords, problems
 
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Unit, Units, text
 

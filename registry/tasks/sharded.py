@@ -135,7 +135,8 @@ class Sharded(DeclaredTask, ShardedTask):
         self._overlap: int = options.get("overlap", 0)
         self._check_input()
         facts = [*base, *self.public]
-        self._asked = Wording("question", self.question, facts)
+        secret = {name: "Add it to `public`." for name in self.draw if name not in ("data", "shards")}
+        self._asked = Wording("question", self.question, facts, remedies=secret)
         known = [*facts, "shards", "data"]
         self._lets: list[tuple[str, Compiled]] = []
         for name, text in self.let.items():

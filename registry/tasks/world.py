@@ -91,7 +91,11 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         if not self.actions:
             raise PluginError("actions: a world needs at least one", at=("actions",))
         self._rules = Rules(vars(self))
-        self._text = Wording("rules", self.rules, {"name", "number", "agents", *self.knows})
+        seen = "It changes: agents see it in their turns, by `sees: {{{}: {}}}`. `rules` has what `knows` names."
+        remedies = {name: f"Name it under `knows: {{{name}: {name}}}`." for name in (*self.draw, "n")}
+        remedies |= {name: seen.format(name, name) for name in self.state}
+        remedies |= {name: seen.format(name, f"mine.{name}") for name in self.own}
+        self._text = Wording("rules", self.rules, {"name", "number", "agents", *self.knows}, remedies=remedies)
 
     @property
     def grades(self) -> tuple[str, ...]:

@@ -301,6 +301,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"public": ["limmit"]}, r"'limmit' is not drawn[\s\S]*Did you mean limit\?"),
     ({"public": ["data"]}, "data is what agents hold in parts"),
     ({"question": "{{ limmit }}"}, "question uses the fact 'limmit'"),
+    ({"public": [], "question": "{{ limit }}"}, "Add it to `public`"),
     ({"let": {"limit": "1"}}, "'limit' has a meaning here already"),
     ({"let": {"sum": "1"}}, "'sum' cannot name a value"),
     ({"truth": "'many'"}, "truth is 'many', which is not one integer"),

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
-from harness.errors import PluginError
-from harness.parameters import KEY, ValuePath, problems
+from harness.errors import KEY, PluginError
+from harness.parameters import ValuePath, problems
 
 
 class ProcessDocs(TypedDict, total=False):

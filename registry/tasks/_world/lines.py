@@ -12,7 +12,13 @@ from harness.expressions import RANDOM, Compiled, ExpressionError, Names, compil
 
 AGENT = ("me", "number", "mine")
 """What an expression about one agent takes: its name, its position from 0, and its own variables."""
-RESERVED = frozenset({*AGENT, "agents", "n", "step", "rounds", "actions", "end", "timesteps", "honest"})
+MEANINGS = {
+    "me": "the agent's name", "number": "the agent's position", "mine": "the agent's own variables",
+    "agents": "the names of all agents", "n": "the number of agents", "step": "the number of steps so far",
+    "rounds": "the number of rounds so far", "actions": "the actions of a step", "end": "how the game ended",
+    "timesteps": "the number of steps", "honest": "the scored agents",
+}  # fmt: skip
+"""The names that worlds have, and what they stand for."""
 Evaluate = Callable[..., Any]
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Range, Reply
-from harness.errors import PluginError, near
+from harness.errors import KEY, PluginError, near
 from harness.expressions import Compiled, Expression, ExpressionError, Names
 from harness.replies import ActionForm, ActionParameter, Actions, Labelled
 
-from .lines import AGENT, RESERVED, Block, Compiler, Together
+from .lines import AGENT, MEANINGS, Block, Compiler, Together
 
 SHOWN = frozenset({"inbox", "silent", "timestep", "talk_round", "memory", "view", "available"})
 """What observations have besides what `sees` names."""
@@ -221,9 +221,11 @@ class Rules:
         homes: dict[str, str] = {}
         for key in ("draw", "state", "own"):
             for name in keys[key]:
-                if name in RESERVED:
+                if name in MEANINGS:
                     raise PluginError(
-                        f"{name!r} is a name that worlds have already", at=(key, name), hint="Take another."
+                        f"{name!r} is a name that worlds have already: {MEANINGS[name]}",
+                        at=(key, name, KEY),
+                        hint="Take another.",
                     )
                 if name in homes:
                     raise PluginError(f"{name!r} is under {homes[name]}: too; give it another name", at=(key, name))
@@ -256,9 +258,10 @@ class Rules:
         parameters = []
         for parameter, body in (entry.get("parameters") or {}).items():
             if parameter in {*self.names, *AGENT, "action", "act", "message"}:
-                message = f"{parameter!r} cannot name a parameter: it is taken"
-                hint = "Variables, functions and me, number, mine have names of their own: take another."
-                raise PluginError(message, at=(*at, "parameters", parameter), hint=hint)
+                named = parameter in self.names or parameter in AGENT
+                meaning = MEANINGS.get(parameter, "a variable of the world") if named else "a key of agents' replies"
+                message = f"{parameter!r} cannot name a parameter: it is {meaning}"
+                raise PluginError(message, at=(*at, "parameters", parameter, KEY), hint="Take another name.")
             parameters.append(self._parameter(parameter, body, (*at, "parameters", parameter)))
         arguments = [parameter.name for parameter in parameters]
         effects = Block(
