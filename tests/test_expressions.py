@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,12 @@ def test_no_bomb_spoils_the_next_expression() -> None:
     for text in ("[x for x in xs]", "'a' * 9", "any(x for x in xs)"):  # what is spent stays spent
         with pytest.raises(ExpressionError, match="steps"):
             compiled(text, VALUES).value(values)
+
+
+def test_python_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "not subscriptable" in mistake("5[0]")
 
 
 def test_messages_are_short_whatever_the_values() -> None:

@@ -11,6 +11,7 @@ import itertools
 import keyword
 import re
 import types
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,7 +152,9 @@ def compiled(
         checker.visit(tree)
         body = ast.fix_missing_locations(_Guard().visit(tree)).body
         function = ast.Expression(ast.copy_location(ast.Lambda(_parameters(arguments, body), body), body))
-        code = compile(ast.fix_missing_locations(function), FILE, "eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # where it runs, it is an error with the values at hand
+            code = compile(ast.fix_missing_locations(function), FILE, "eval")
     except (RecursionError, MemoryError):
         raise ExpressionError(f"{cut(text)}: nested too deeply", place=pinpoint(text, 0)) from None
     except SyntaxError as error:  # what the compiler refuses, not the parser: an argument twice, many loops in one

@@ -237,7 +237,7 @@ def whole(value: Any, depth: int = 0, room_left: list[int] | None = None) -> Any
     scalars = SCALAR.issuperset(kinds)
     if not scalars or len(value) > _FEW or (depth and str in kinds):
         left = room_left or [MAX_WHOLE]
-        left[0] -= 10 * (1 + len(value))
+        left[0] -= 10 * (4 + len(value))
         if str in kinds:
             left[0] -= sum([len(one) for one in (value.values() if mapping else value) if type(one) is str])
         if left[0] <= 0:
