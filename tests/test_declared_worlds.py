@@ -320,6 +320,8 @@ def test_draws_depend_on_seed_and_sample_and_stay_hidden() -> None:
         ({"scores": {"x": "1 +"}}, "no expression"),
         ({"rules": "{{ pot }}"}, "rules uses the fact 'pot'"),
         ({"agents": ["Ann", "Ann"]}, "names must be there, and differ"),
+        ({"agents": ["Ann", " "]}, "cannot be an agent's name"),
+        ({"agents": ["Ann", "\x1b[31m"]}, "cannot be an agent's name"),
         ({"conflict": "both"}, "'conflict' is 'both'"),
     ],
 )
@@ -367,6 +369,10 @@ def test_what_a_world_gives_must_fit() -> None:
         started(declared(**{**POT, "state": {"pot": "{1: 2}"}, "actions": {"WAIT": None}})).facts()
     with pytest.raises(PluginError, match="does not say how"):
         started(declared(**POT, deadlock="pot == 10")).break_deadlock()
-    with pytest.raises(ExpressionError, match="a bound must be a number"):
-        many = {"TAKE": {"parameters": {"coins": {"integer": [1, "agents"]}}}}
-        started(declared(**{**POT, "actions": many, "noop": None})).reply("Ann")
+    for bound in ("agents", "10 ** 1200 + 0 * pot"):
+        many = {"TAKE": {"parameters": {"coins": {"integer": [1, bound]}}}}
+        with pytest.raises(ExpressionError, match="a bound must be a number"):
+            started(declared(**{**POT, "actions": many, "noop": None})).reply("Ann")
+    task = declared(**{**POT, "scores": {"x": "10 ** 1200"}})
+    with pytest.raises(ExpressionError, match="x must be a number"):
+        task.grade(first(task), harness.api.Outcome(facts=started(task).facts()))

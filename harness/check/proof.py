@@ -60,6 +60,8 @@ class Proof:
         best = "" if self.ceiling is None else f"; best outcome {self.found}: {_shown(self.ceiling)}"
         if self.ceiling is not None and self.found == ALL and not self.ceiling.get("solved", 1.0):
             best += " (no answers solve it)"
+        if not self.cases:
+            return f"no case was played to its end within {SECONDS:g} s"
         return f"{self.cases} cases; random agents: {_shown(self.floor)}{best}"
 
 
@@ -84,11 +86,14 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
                 plain += check_task(task)
             for outcome in _outcomes(task, case, random.Random(seed)):
                 plain += _wrong(task.grade(case, outcome))
-            played = drive(condition.protocol, task, case, _player(seed), seed)
+            late = max(deadline, time.process_time() + SECONDS)
+            played = drive(condition.protocol, task, case, _player(seed, late), seed)
             floors.append(task.grade(case, played.outcome))
             plain += _wrong(floors[-1])
             if not seed:
                 plain += _solve(proof, task, case)
+        except _LateError:
+            break
         except UserError as error:
             where = error.place or place
             proof.problems.append(str(type(error)(error.message, place=where, hint=error.hint)))
@@ -106,11 +111,17 @@ def prove(condition: Condition, place: Place | None = None) -> Proof:
     return proof
 
 
-def _player(seed: int) -> Any:
-    """Random agents: each draws from its options, and does nothing where there are none."""
+class _LateError(Exception):
+    """A case takes long; it is not played to its end."""
+
+
+def _player(seed: int, late: float) -> Any:
+    """Random agents, until the CPU time `late`: each draws from its options, and does nothing where there are none."""
     rng = random.Random(derive_seed("proof", seed))
 
     def choose(turn: Turn) -> Action:
+        if time.process_time() > late:
+            raise _LateError
         return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
 
     return choose

@@ -11,9 +11,10 @@ value everywhere: sets are iterated in order, and chance comes from `random_func
 from ._compile import Compiled, Names, compiled, names, renew
 from ._errors import Expression, ExpressionError, ExpressionLimitError
 from ._functions import FUNCTIONS
+from ._guards import is_number
 from ._random import RANDOM, random_functions
 
 __all__ = [
     "FUNCTIONS", "RANDOM", "Compiled", "Expression", "ExpressionError", "ExpressionLimitError",
-    "Names", "compiled", "names", "random_functions", "renew",
+    "Names", "compiled", "is_number", "names", "random_functions", "renew",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import reprlib
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
@@ -220,6 +221,11 @@ def short(value: Any) -> str:
     shown.maxlevel = 3
     shown.maxstring = shown.maxother = 60
     return shown.repr(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that results can hold: finite, not too large a whole number, and no truth value."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def whole(value: Any, depth: int = 0, room_left: list[int] | None = None) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import math
 import random
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -34,6 +33,7 @@ from harness.expressions import (
     ExpressionLimitError,
     Names,
     compiled,
+    is_number,
     names,
     random_functions,
 )
@@ -350,9 +350,9 @@ def _edges_of(adjacency: Adjacency) -> list[tuple[str, str]]:
 def _finite(value: Any, text: str) -> float:
     if isinstance(value, bool):
         return float(value)
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_number(value):
         raise _unfit(text, f"it gives {value!r:.60}; a number is needed")
-    return value
+    return float(value)
 
 
 def _unfit(text: str, what: str) -> ExpressionError:

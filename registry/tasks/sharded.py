@@ -13,7 +13,17 @@ from harness.authoring.declared import DeclaredTask
 from harness.authoring.sharded import Items, ShardedTask, credit_for
 from harness.authoring.wordings import Wording
 from harness.errors import PluginError, near
-from harness.expressions import RANDOM, Compiled, Expression, ExpressionError, Names, compiled, names, random_functions
+from harness.expressions import (
+    RANDOM,
+    Compiled,
+    Expression,
+    ExpressionError,
+    Names,
+    compiled,
+    is_number,
+    names,
+    random_functions,
+)
 from harness.replies import normalise
 from harness.replies.answer import (
     INTEGER,
@@ -372,7 +382,7 @@ class Sharded(DeclaredTask, ShardedTask):
         if self._credit is None:
             return credit_for(self.credit, answer, case.target[agent], self.digits, self.tolerance)
         value = self._judged(self._credit, case, agent, answer)
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, bool) and not is_number(value):
             raise _mistake(self.credit, f"credit is {value!r:.60}; it must be a number from 0 to 1")
         return min(1.0, max(0.0, float(value)))
 

@@ -12,7 +12,7 @@ from harness.authoring.declared import DeclaredTask
 from harness.authoring.wordings import Wording
 from harness.authoring.worlds import SteppedTask
 from harness.errors import PluginError
-from harness.expressions import Expression, ExpressionError, names, random_functions
+from harness.expressions import Expression, ExpressionError, is_number, names, random_functions
 
 from ._world.rules import ActionEntry, Rules
 from ._world.states import DeclaredState
@@ -88,6 +88,9 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         self._names = [f"Agent-{i}" for i in range(self.agents)] if isinstance(self.agents, int) else self.agents
         if not self._names or len(set(self._names)) < len(self._names):
             raise PluginError("agents: names must be there, and differ", at=("agents",))
+        strange = next((name for name in self._names if not name.strip() or not name.isprintable()), None)
+        if strange is not None:
+            raise PluginError(f"agents: {strange!r:.80} cannot be an agent's name", at=("agents",))
         if not self.actions:
             raise PluginError("actions: a world needs at least one", at=("actions",))
         self._rules = Rules(vars(self))
@@ -180,7 +183,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
         for name, expression in self._rules.scores.items():
             value = expression.value(values)
             values.setdefault(name, value)
-            if value is not None and not isinstance(value, (int, float)):
+            if value is not None and not isinstance(value, bool) and not is_number(value):
                 message = f"scores: {name} must be a number, found {value!r:.80}"
                 raise ExpressionError(message, place=getattr(self.scores[name], "place", None))
             grades[name] = None if value is None else float(value)

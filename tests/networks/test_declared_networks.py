@@ -16,6 +16,8 @@ from harness.check.conformance import check_reply
 from harness.cli import main
 from harness.errors import DataError, UserError
 from harness.expressions import ExpressionError
+from harness.steps import LimitError
+from registry.tasks._network import bounds
 from tests.networks.network_kit import file, grade, one_case, task
 
 PATH = [["Ann", "Bo"], ["Bo", "Cy"], ["Cy", "Di"]]
@@ -67,11 +69,30 @@ def test_an_expression_that_fails_on_a_missing_answer_does_not_hold() -> None:
         graded("rbrb", constraints={"joined": {"every": "edge", "holds": "answer[u] * 'x'"}})
 
 
+def test_a_score_is_a_number_that_results_can_hold() -> None:
+    for text in ("10 ** 1200", "1e999", "float('nan')"):
+        with pytest.raises(ExpressionError, match="a number is needed"):
+            graded("rbrb", score=text)
+
+
+def test_drawing_without_end_is_stopped() -> None:
+    drawn = bounds.Draws(7, bounds.deadline())
+    plain = random.Random(7)
+    assert [drawn.random(), drawn.randrange(9), drawn.gauss(0, 1)] == [
+        plain.random(), plain.randrange(9), plain.gauss(0, 1)
+    ]  # fmt: skip
+    import networkx as nx
+
+    with pytest.raises(LimitError):  # each step of it takes 10**12 draws
+        nx.duplication_divergence_graph(9, 1e-12, seed=bounds.Draws(7, 0.0))
+
+
 def test_pairs_within_hops_and_where() -> None:
     close = {"every": "pair", "within": 2, "holds": "answer[u] != answer[v]"}
     assert graded("rbbr", constraints={"close": close})["close"] == pytest.approx(4 / 5)
     everyone = {"every": "pair", "holds": "answer[u] != answer[v]"}
     assert graded("rbbr", constraints={"far": everyone})["far"] == pytest.approx(4 / 6)
+    assert graded("rbbr", constraints={"far": {**everyone, "within": 10**9}})["far"] == pytest.approx(4 / 6)
     ends = {"every": "agent", "where": "degree[agent] == 1", "holds": "answer[agent] == 'red'"}
     assert graded("rbbb", constraints={"ends": ends})["ends"] == 0.5
     nothing = {"every": "agent", "where": "degree[agent] == 9", "holds": "False"}
@@ -340,6 +361,7 @@ def test_algorithms_to_compare_with(algorithm: str, best: str, value: int) -> No
         ({"graphs": [["a", "a"]]}, "its own neighbor"),
         ({"graphs": [["a", "None"]]}, "cannot be an agent's name"),
         ({"graphs": []}, "has no edges"),
+        ({"graphs": "complete", "size": 10_000}, "a network of more than 1,000,000 edges"),
         ({"score": "seperate"}, "Did you mean separate?"),
         ({"budget": "diamter"}, "Did you mean diameter?"),
         ({"optimum": {"algorithm": "magic", "best": "1", "value": "1"}}, "'algorithm' is 'magic'"),
@@ -362,6 +384,9 @@ def test_mistakes_show_when_the_spec_is_read(changes: dict[str, Any], message: s
         ({"known": {"load": "1 / (degree[agent] - degree[agent])"}}, "division by zero (with degree = "),
         ({"graphs": {"random": "random_regular_graph", "parameters": {"d": 9}}}, "graph(d=9, n=8) fails"),
         ({"graphs": {"random": "gnp_random_graph", "parameters": {"p": 0.01}}}, "gave no connected network"),
+        ({"graphs": {"file": "/dev/zero"}}, "the edge list is no file"),
+        ({"graphs": {"random": "relaxed_caveman_graph", "parameters": {"l": 10, "k": 9000, "p": 0}}}, "000,000 edges"),
+        ({"graphs": {"random": "stochastic_block_model", "parameters": {"sizes": [10**6], "p": [1]}}}, "000 agents"),
     ],
 )  # fmt: skip
 def test_mistakes_that_show_with_a_case(changes: dict[str, Any], message: str) -> None:

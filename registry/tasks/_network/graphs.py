@@ -11,8 +11,10 @@ from harness.api import derive_seed
 from harness.authoring.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
 from harness.errors import DataError, Place, PluginError, near
 from harness.expressions import Compiled, Expression, compiled, names
+from harness.steps import LimitError
 
 from ..agentsnet import _edges
+from . import bounds
 
 TRIES = 100
 """Draws of a random graph until it is connected."""
@@ -91,7 +93,12 @@ class Source:
         self._parameters: dict[str, Compiled | list[Any]] = {}
         if isinstance(graphs, Mapping) and "random" in graphs:
             self._check_random(graphs)
-        elif isinstance(graphs, Sequence) and not isinstance(graphs, str):
+        elif isinstance(graphs, str):
+            try:
+                bounds.check(graphs, {"n": size})
+            except LimitError as error:
+                raise PluginError(f"{graphs} of {size:,} agents: {error}", at=("size",)) from None
+        elif isinstance(graphs, Sequence):
             self._pairs(graphs)
 
     @property
@@ -186,10 +193,14 @@ class Source:
             arguments["n"] = self.size
         parts_of_seed = sorted((key, value) for key, value in arguments.items() if key != "n")
         rng = random.Random(derive_seed("network", name, self.size, parts_of_seed, sample, seed))
+        deadline = bounds.deadline()
         for _ in range(TRIES):
             try:
-                graph = getattr(nx, name)(**arguments, seed=rng.randrange(2**31))
-            except (nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError) as error:
+                bounds.check(name, arguments)
+                graph = getattr(nx, name)(**arguments, seed=bounds.Draws(rng.randrange(2**31), deadline))
+            except (
+                nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError, OverflowError, LimitError,
+            ) as error:  # fmt: skip
                 call = ", ".join(f"{key}={value}" for key, value in arguments.items())
                 raise PluginError(f"{name}({call}) fails: {error}", place=self._place, at=("graphs",)) from None
             order = {node: i for i, node in enumerate(graph)}

@@ -161,6 +161,8 @@ def near(team: Honest, hops: int) -> Iterator[tuple[str, str]]:
         reached = front = {agent}
         for _ in range(hops):
             front = {other for one in front for other in neighbors[one]} - reached
+            if not front:
+                break
             reached = reached | front
         later = [other for other in reached if position[other] > position[agent]]
         yield from ((agent, other) for other in sorted(later, key=position.__getitem__))

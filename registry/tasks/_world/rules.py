@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from harness.api import Action, Range, Reply
 from harness.errors import KEY, PluginError, near
-from harness.expressions import Compiled, Expression, ExpressionError, Names
+from harness.expressions import Compiled, Expression, ExpressionError, Names, is_number
 from harness.replies import ActionForm, ActionParameter, Actions, Labelled
 
 from .lines import AGENT, MEANINGS, Block, Compiler, Together
@@ -108,7 +108,7 @@ class Parameter:
             return ActionParameter(self.name, "text", chars=self.chars, means=self.means)
         low, high = values
         for end in values:
-            if isinstance(end, bool) or not isinstance(end, (int, float)) or not math.isfinite(end):
+            if not is_number(end):
                 raise ExpressionError(f"{self.name}: a bound must be a number, not {end!r:.80}", place=place)
         kind: Literal["integer", "number"] = "number"
         if self.kind == "integer":

@@ -14,6 +14,7 @@ from harness.errors import DataError, Place
 
 _HEADERS = {("source", "target"), ("from", "to"), ("u", "v"), ("node1", "node2"), ("a", "b")}
 _NUMBER = re.compile(r"\d+")
+MOST_BYTES = 100_000_000
 
 
 def read(path: str, seed: int, header: bool | None = None) -> Network:
@@ -83,7 +84,12 @@ def _is_header(place: Place, fields: list[str], others: list[str]) -> bool:
 
 def _rows(path: str) -> Iterator[tuple[Place, list[str]]]:
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
+        file = Path(path).expanduser()
+        if file.exists() and not file.is_file():  # a device or a pipe may have no end
+            raise DataError("the edge list is no file", place=Place(path))
+        if file.stat().st_size > MOST_BYTES:
+            raise DataError(f"the edge list has more than {MOST_BYTES:,} bytes", place=Place(path))
+        text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"the edge list cannot be read: {error}", place=Place(path)) from error
     for number, line in enumerate(text.splitlines(), start=1):
