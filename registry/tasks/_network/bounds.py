@@ -7,8 +7,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.steps import LimitError
-
 MAX_AGENTS: Final = 100_000
 MAX_EDGES: Final = 1_000_000
 SECONDS: Final = 5.0
@@ -16,12 +14,16 @@ SECONDS: Final = 5.0
 _EVERY = 1024
 
 
+class TooMuchError(Exception):
+    """A network would be too large, or take too long to draw."""
+
+
 class Draws(random.Random):
     """The numbers of `random.Random(seed)` until a time is over: generators of graphs may draw without end.
 
     Args:
         seed: the seed.
-        deadline: the CPU time of the thread after which drawing raises `LimitError`.
+        deadline: the CPU time of the thread after which drawing raises `TooMuchError`.
     """
 
     def __init__(self, seed: int, deadline: float) -> None:
@@ -39,7 +41,7 @@ class Draws(random.Random):
     def _tick(self) -> None:
         self._count += 1
         if self._count % _EVERY == 0 and time.thread_time() > self._deadline:
-            raise LimitError(f"it takes more than {SECONDS:g} s")
+            raise TooMuchError(f"it takes more than {SECONDS:g} s")
 
 
 def deadline() -> float:
@@ -48,7 +50,7 @@ def deadline() -> float:
 
 
 def check(family: str, arguments: Mapping[str, Any]) -> None:
-    """Raise `LimitError` for more agents, or more edges that are there before the first draw, than a network may have.
+    """Raise `TooMuchError` for more agents, or more edges that are there before the first draw, than a network may have.
 
     Arguments of other kinds than numbers are left to the generator, which refuses them.
     """
@@ -57,9 +59,9 @@ def check(family: str, arguments: Mapping[str, Any]) -> None:
     except (KeyError, TypeError):
         return
     if agents > MAX_AGENTS:
-        raise LimitError(f"a network of more than {MAX_AGENTS:,} agents")
+        raise TooMuchError(f"a network of more than {MAX_AGENTS:,} agents")
     if edges > MAX_EDGES:
-        raise LimitError(f"a network of more than {MAX_EDGES:,} edges")
+        raise TooMuchError(f"a network of more than {MAX_EDGES:,} edges")
 
 
 def _size(family: str, arguments: Mapping[str, Any]) -> tuple[float, float]:

@@ -11,7 +11,6 @@ from harness.api import derive_seed
 from harness.authoring.networks import FAMILIES, Family, Network, adjacency_of, draw_names, parts, seeded
 from harness.errors import DataError, Place, PluginError, near
 from harness.expressions import Compiled, Expression, compiled, names
-from harness.steps import LimitError
 
 from ..agentsnet import _edges
 from . import bounds
@@ -96,7 +95,7 @@ class Source:
         elif isinstance(graphs, str):
             try:
                 bounds.check(graphs, {"n": size})
-            except LimitError as error:
+            except bounds.TooMuchError as error:
                 raise PluginError(f"{graphs} of {size:,} agents: {error}", at=("size",)) from None
         elif isinstance(graphs, Sequence):
             self._pairs(graphs)
@@ -199,7 +198,7 @@ class Source:
                 bounds.check(name, arguments)
                 graph = getattr(nx, name)(**arguments, seed=bounds.Draws(rng.randrange(2**31), deadline))
             except (
-                nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError, OverflowError, LimitError,
+                nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError, OverflowError, bounds.TooMuchError,
             ) as error:  # fmt: skip
                 call = ", ".join(f"{key}={value}" for key, value in arguments.items())
                 raise PluginError(f"{name}({call}) fails: {error}", place=self._place, at=("graphs",)) from None
