@@ -203,6 +203,8 @@ def _search(task: Task, case: Case) -> tuple[Grades, str]:
             better = False
             for agent in rng.sample(list(options), len(options)):
                 for option in options[agent]:
+                    if left <= 0 or time.process_time() > deadline:
+                        break
                     there, left = graded({**answers, agent: option}), left - 1
                     if value(there) > value(here):
                         answers, here, better = {**answers, agent: option}, there, True

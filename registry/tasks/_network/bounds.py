@@ -50,7 +50,7 @@ def deadline() -> float:
 
 
 def check(family: str, arguments: Mapping[str, Any]) -> None:
-    """Raise `TooMuchError` for more agents, or more edges that are there before the first draw, than a network may have.
+    """Raise `TooMuchError` for too many agents, or too many edges that are there before the first draw.
 
     Arguments of other kinds than numbers are left to the generator, which refuses them.
     """

@@ -198,7 +198,8 @@ class Source:
                 bounds.check(name, arguments)
                 graph = getattr(nx, name)(**arguments, seed=bounds.Draws(rng.randrange(2**31), deadline))
             except (
-                nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError, OverflowError, bounds.TooMuchError,
+                nx.NetworkXException, ValueError, TypeError, ZeroDivisionError, IndexError, OverflowError,
+                bounds.TooMuchError,
             ) as error:  # fmt: skip
                 call = ", ".join(f"{key}={value}" for key, value in arguments.items())
                 raise PluginError(f"{name}({call}) fails: {error}", place=self._place, at=("graphs",)) from None
