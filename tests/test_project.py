@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.config import project
-from harness.errors import PluginError, SpecError, UserError
+from harness.errors import Place, PluginError, SpecError, UserError
 
 TOY = Path(__file__).parent / "toy"
 
@@ -106,6 +106,24 @@ def test_unknown_names_show_near_matches() -> None:
         project.find(TOY).prompts("toy/lout")
     with pytest.raises(SpecError, match="Did you mean toy"):
         project.find(TOY).spec("toyy")
+
+
+def test_a_folder_of_templates_learns_what_makes_it_a_prompt_set(tmp_path: Path) -> None:
+    for folder in ("mine/prompts/radio", "loose/prompts/lamp", "loose/specs"):
+        (tmp_path / folder).mkdir(parents=True)
+    for folder in ("mine/prompts/radio", "loose/prompts/lamp"):
+        (tmp_path / folder / "start.j2").write_text("Hello")
+    (tmp_path / "mine/harness.yaml").write_text("name: mine\n")
+    own = project.find(tmp_path / "mine")
+    with pytest.raises(PluginError, match=r"prompts/radio has no prompts\.yaml\. Write one"):
+        own.prompts("radio")
+    outside = r"prompts counts in a project only: put a harness\.yaml beside it, with parents: \[harness_builtin\]"
+    for spec in ("loose/radio.yaml", "loose/specs/radio.yaml"):
+        with pytest.raises(PluginError, match=rf"{outside}, and a prompts\.yaml into"):
+            own.prompts("lamp", Place(str(tmp_path / spec)))
+    (tmp_path / "loose/prompts/lamp/prompts.yaml").write_text("description: Hello.\n")
+    with pytest.raises(PluginError, match=rf"{outside}\."):
+        own.prompts("lamp", Place(str(tmp_path / "loose/radio.yaml")))
 
 
 @pytest.mark.parametrize(

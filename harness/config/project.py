@@ -51,7 +51,8 @@ KINDS = {
 }
 FOLDERS = ("registry", "metrics", "prompts", "specs", "results")
 _CORE_ENGINES = Path(__file__).parent.parent / "engines"
-_PATTERNS = {"specs": "*.yaml", "prompts": "prompts.yaml"}
+PROMPT_SET = "prompts.yaml"
+_PATTERNS = {"specs": "*.yaml", "prompts": PROMPT_SET}
 
 
 class ProjectEntry(TypedDict, total=False):
@@ -177,6 +178,8 @@ class Project:
             files = self.files("prompts")
             if current not in files:
                 hint = self._near(current, files, "prompts")
+                if current not in builtin().files("prompts"):
+                    hint = self._templates_at(current, place) or hint
                 raise PluginError(f"there is no prompt set {current!r}", place=place, hint=hint)
             folder = files[current].parent
             if folder in chain:
@@ -186,6 +189,19 @@ class Project:
             description = description or about.data.get("description") or ""
             current, place = about.data.get("base") or "", about.place("base")
         return PromptSet(name, chain, description)
+
+    def _templates_at(self, name: str, place: Place | None) -> str | None:
+        """What makes a prompt set of a folder of that name; None if there is no such folder with templates."""
+        own = [project.folder("prompts") for project in self.lineage()]
+        near_spec = Path(place.file).parent if place is not None else Path()
+        for home in (*own, near_spec / "prompts", near_spec.parent / "prompts"):
+            folder = home / name
+            if _has_templates(folder):
+                if home in own:
+                    return f"{folder} has no {PROMPT_SET}. Write one, such as base: network/standard."
+                why = f"{home} counts in a project only: put a {MARKER} beside it, with parents: [{BUILTIN}]"
+                return f"{why}." if _is_file(folder / PROMPT_SET) else f"{why}, and a {PROMPT_SET} into {folder}."
+        return None
 
     def spec(self, name: str, place: Place | None = None) -> Path:
         """The file of a spec given as a path or as a name. Raises `SpecError` with near matches.
@@ -272,6 +288,13 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:  # a name of 5,000 letters
+        return False
+
+
+def _has_templates(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and any(folder.glob(f"*{SUFFIX}"))
+    except OSError:
         return False
 
 
