@@ -376,7 +376,9 @@ def test_mistakes_show_when_the_spec_is_read(changes: dict[str, Any], message: s
     ("changes", "message"),
     [
         ({"answer": {"choice": "degree[agent]"}}, "must be a list that is not empty, found"),
-        ({"answer": {"choice": "[[1]]"}}, "an option is a text or a number"),
+        ({"answer": {"choice": "[[1]]"}}, "choice: the options of all agents: an option is a text or a number"),
+        ({"answer": {"several": "['a'] * degree[agent]"}}, ": two options look the same: 'a'\n  List each once"),
+        ({"answer": {"choice": "neighbors"}}, "It is a mapping with an entry for each agent: write neighbors[agent]"),
         ({"answer": {"integer": {"min": 5, "max": "degree[agent]"}}}, "no number is from 5 to"),
         ({"answer": {"integer": {"min": "0.5"}}}, "must be a whole number"),
         ({"graphs": "ring", "size": 2100, "constraints": {"x": {"every": "pair", "holds": "True"}}}, "`within:` keeps"),

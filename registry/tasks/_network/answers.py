@@ -236,12 +236,20 @@ class AnswerRule:
             def choice(agent: str) -> Mapping[str, Any]:
                 options = function(agent)
                 if not isinstance(options, list) or not (options or self.form == "several"):
+                    by_agent = isinstance(options, Mapping) and not options.keys().isdisjoint(values["agents"])
+                    entry = f"{text}[agent]" if text.isidentifier() else "…[agent]"
                     raise _unfit(
-                        text, f"the options of {agent} must be a list that is not empty, found {options!r:.80}"
+                        text,
+                        f"{self.form}: the options of {agent} must be a list that is not empty, found {options!r:.80}",
+                        f"It is a mapping with an entry for each agent: write {entry}." if by_agent else None,
                     )
                 key = tuple(map(repr, options))
                 if key not in seen:
-                    seen[key] = _options(options, self.form)
+                    try:
+                        seen[key] = _options(options, self.form)
+                    except PluginError as error:
+                        what = f"{self.form}: the options of {agent}: {error.message}"
+                        raise _unfit(text, what, error.hint) from None
                 return seen[key]
 
             if re.search(r"\bagent\b", text):
@@ -309,7 +317,9 @@ def _options(options: Sequence[Any], form: str) -> Mapping[str, Any]:
             raise PluginError(f"an option is a text or a number, found {option!r:.80}", at=at)
     texts = [str(option) for option in options]
     if len(set(texts)) < len(texts):
-        raise PluginError("two options look the same", at=at)
+        twice = next(text for i, text in enumerate(texts) if text in texts[:i])
+        hint = "List each once; unique(…) leaves out what comes again."
+        raise PluginError(f"two options look the same: {twice!r:.80}", hint=hint, at=at)
     return {"options": tuple(texts), **({} if texts == [*options] else {"values": tuple(options)})}
 
 
@@ -331,8 +341,8 @@ def _number(value: Any, text: str, form: str) -> Any:
     return value
 
 
-def _unfit(text: str, what: str) -> ExpressionError:
-    return ExpressionError(what, place=text.place if isinstance(text, Expression) else None)
+def _unfit(text: str, what: str, hint: str | None = None) -> ExpressionError:
+    return ExpressionError(what, place=text.place if isinstance(text, Expression) else None, hint=hint)
 
 
 def _listed(text: str) -> list[str]:
