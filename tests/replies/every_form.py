@@ -40,8 +40,9 @@ def _plugin(module: str) -> Any:
     return importlib.import_module(f"{_MOUNTED}.registry.{module}")
 
 
-FINQA, GRAPH, FEEDBACK = (
-    _plugin(name) for name in ("tasks._finqa_reply", "protocols._graph_replies", "protocols._feedback")
+FINQA, NETWORK, GRAPH, FEEDBACK = (
+    _plugin(name)
+    for name in ("tasks._finqa_reply", "tasks._network.answers", "protocols._graph_replies", "protocols._feedback")
 )
 VERBS = (
     Verb("send_message", ("target_id",), "content"),
@@ -123,6 +124,11 @@ FORMS: dict[str, tuple[Reply, str]] = {
     "ballot": (Ballot(FreeText(), lambda action: str(action).strip(".") or None), "Paris"),
     "program": (FINQA.ProgramReply(), "Program: subtract(10, 4), divide(#0, const_100)"),
     "program, mended": (FINQA.ProgramReply(True), '{"program": ["add(1, 2)", "divide(#0, 3%)"]}'),
+    "bounded number": (NETWORK.BoundedNumber(MARKER, 1, 9, True), f"{MARKER} 7"),
+    "bounded fraction": (NETWORK.BoundedNumber(MARKER, 0.5, None, False), f"So.\n{MARKER} 1.25"),
+    "several": (NETWORK.Several(("red", "green"), MARKER), f"{MARKER} red, green"),
+    "several, as JSON": (NETWORK.Several(("red", "green"), MARKER), f'{MARKER} ["green"]'),
+    "short": (NETWORK.ShortReply(FreeText(), 20), "a short answer"),
     "indices": (GRAPH.Indices(3, 2), "Agents: [0, 2]"),
     "indices, reference": (GRAPH.Indices(3, 2, "reference"), "0,2"),
     "level": (GRAPH.Level(), "Level: 3"),
