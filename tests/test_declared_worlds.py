@@ -183,7 +183,12 @@ POT = {
     "agents": ["Ann", "Bob", "Cid"],
     "state": {"pot": 10},
     "own": {"got": 0},
-    "sees": {"pot": "pot", "got": "mine.got", "others": "{a: got[a] for a in agents if a != me}", "last": "actions"},
+    "sees": {
+        "pot": "pot",
+        "got": "mine.got",
+        "others": "{a: got[a] for a in agents if a != me}",
+        "last": "[actions, parameters]",
+    },
     "actions": {
         "TAKE": {
             "parameters": {"coins": {"integer": [1, "pot"]}},
@@ -207,9 +212,23 @@ def test_who_comes_too_late_gets_nothing() -> None:
     assert state(after) == {"pot": 0, "got": {"Ann": 4, "Bob": 0, "Cid": 6}}
     assert state(before) == {"pot": 10, "got": {"Ann": 0, "Bob": 0, "Cid": 0}}
     assert dict(after.observation("Bob"))["others"] == {"Ann": 4, "Cid": 6}
-    assert after.observation("Bob")["last"] == {"Ann": take(4), "Bob": take(7), "Cid": take(6)}
+    assert after.observation("Bob")["last"] == [
+        {"Ann": "TAKE", "Bob": "TAKE", "Cid": "TAKE"},
+        {"Ann": {"coins": 4}, "Bob": {"coins": 7}, "Cid": {"coins": 6}},
+    ]
     reply = after.reply("Ann")
     assert reply is not None and reply.options == ({"action": "WAIT"},) and reply.noop == {"action": "WAIT"}
+
+
+def test_actions_are_names_in_every_world() -> None:
+    asked = "sum(parameters[a].coins for a in actions if actions[a] == 'TAKE')"
+    task = declared(**{**POT, "state": {"pot": 10, "asked": 0}, "before": {"asked": asked}})
+    after = started(task).step({"Ann": take(4), "Bob": {"action": "WAIT"}, "Cid": take(9)}, random.Random(0))
+    assert state(after)["asked"] == 13
+    waiting = {"WAIT": {"means": "wait"}}
+    task = declared(agents=2, actions=waiting, own={"did": "None"}, after={"mine.did": "[actions[me], parameters[me]]"})
+    world = started(task).step({"Agent-0": "WAIT", "Agent-1": "WAIT"}, random.Random(0))
+    assert state(world)["did"] == {"Agent-0": ["WAIT", {}], "Agent-1": ["WAIT", {}]}
 
 
 def test_bounds_follow_the_state() -> None:
@@ -296,6 +315,7 @@ def test_draws_depend_on_seed_and_sample_and_stay_hidden() -> None:
         ({"sees": {"view": "pot"}}, "'view' is a name that agents have something under already"),
         ({"sees": {"pot": "randint(1, 2)"}}, "randint: no such function"),
         ({"state": {"pot": 10, "agents": 3}}, "'agents' is a name that worlds have already"),
+        ({"state": {"pot": 10, "parameters": 3}}, "'parameters' is a name that worlds have already"),
         ({"own": {"pot": 0}}, "'pot' is under state: too"),
         ({"after": {"pott": "1"}}, "'pott' is no variable of the state. Did you mean pot?"),
         ({"after": {"mine.x": "1"}}, "mine.x: agents have no such variable"),

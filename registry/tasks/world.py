@@ -23,10 +23,10 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     """A small stepped world in YAML: state, what agents see, actions with effects, and scores, as expressions.
 
     Names in expressions: `agents` (their names), `n` (how many), what `draw` and `state` name, each variable of `own`
-    as a mapping agent → value, `step` and `rounds` (how many so far), and `actions` (agent → action, of the step under
-    way or else of the last one; agents that did nothing are left out). In what concerns one agent also `me` (its name),
-    `number` (its position, from 0) and `mine` (its own variables: `mine.catch`). An action is its name, or
-    {"action": name, parameter: value} in a world where any action has parameters.
+    as a mapping agent → value, `step` and `rounds` (how many so far), `actions` (agent → the name of its action, of the
+    step under way or else of the last one; agents that did nothing are left out) and `parameters` (agent → the
+    parameters of that action: `parameters[a].litres`). In what concerns one agent also `me` (its name), `number` (its
+    position, from 0) and `mine` (its own variables: `mine.catch`).
 
     A step: the lines of `before`, the effects of the actions, one agent after another, and the lines of `after`; then,
     if all agents that have a turn have acted, the lines of `each_round`.

@@ -15,10 +15,13 @@ AGENT = ("me", "number", "mine")
 MEANINGS = {
     "me": "the agent's name", "number": "the agent's position", "mine": "the agent's own variables",
     "agents": "the names of all agents", "n": "the number of agents", "step": "the number of steps so far",
-    "rounds": "the number of rounds so far", "actions": "the actions of a step", "end": "how the game ended",
+    "rounds": "the number of rounds so far", "actions": "the names of the actions of a step",
+    "parameters": "the parameters of these actions", "end": "how the game ended",
     "timesteps": "the number of steps", "honest": "the scored agents",
 }  # fmt: skip
 """The names that worlds have, and what they stand for."""
+CLOCK = frozenset({"step", "rounds", "actions", "parameters"})
+"""Those about the course of an episode."""
 Evaluate = Callable[..., Any]
 
 

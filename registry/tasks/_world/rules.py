@@ -13,7 +13,7 @@ from harness.errors import KEY, PluginError, near
 from harness.expressions import Compiled, Expression, ExpressionError, Names, is_number
 from harness.replies import ActionForm, ActionParameter, Actions, Labelled
 
-from .lines import AGENT, MEANINGS, Block, Compiler, Together
+from .lines import AGENT, CLOCK, MEANINGS, Block, Compiler, Together
 
 SHOWN = frozenset({"inbox", "silent", "timestep", "talk_round", "memory", "view", "available"})
 """What observations have besides what `sees` names."""
@@ -159,7 +159,7 @@ class Rules:
         fixed = {"agents", "n", *keys["draw"]}
         self.neighbors = compiler(keys["neighbors"], fixed, ("me", "number")) if keys["neighbors"] is not None else None
         self.knows = {name: compiler(text, fixed, ("me", "number")) for name, text in keys["knows"].items()}
-        start = {*fixed, "step", "rounds", "actions"}
+        start = {*fixed, *CLOCK}
         self.state = self._series(keys["state"], start)
         start |= {*self.state_names}
         self.own_start = self._series(keys["own"], start, ("me", "number"))
@@ -180,7 +180,7 @@ class Rules:
         self.plain = not any(action.parameters for action in self.actions.values())
         self.noop = self._noop(keys["noop"])
         self.reports = {name: compiler(text, names) for name, text in keys["reports"].items()}
-        graded = {*names, "end", "timesteps", "honest"} - {"step", "rounds", "actions"}
+        graded = {*names, "end", "timesteps", "honest"} - CLOCK
         self.scores: dict[str, Compiled] = {}
         for name, text in keys["scores"].items():
             self.scores[name] = compiler(text, graded)
@@ -216,6 +216,14 @@ class Rules:
     def written(self, name: str) -> Action:
         """The action of that name, without parameters, as agents' actions are written."""
         return name if self.plain else {"action": name}
+
+    def name_of(self, action: Any) -> str:
+        """The name of an agent's action."""
+        return str(action if self.plain else action["action"])
+
+    def parameters_of(self, action: Any) -> dict[str, Any]:
+        """The parameters of an agent's action: name → value."""
+        return {} if self.plain else {name: value for name, value in action.items() if name != "action"}
 
     def _check_names(self, keys: Mapping[str, Any]) -> None:
         homes: dict[str, str] = {}

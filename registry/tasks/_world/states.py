@@ -38,9 +38,8 @@ class DeclaredState(World):
     @classmethod
     def start(cls, rules: Rules, fixed: Mapping[str, Any], rng: random.Random) -> DeclaredState:
         """The first state; `fixed` has the agents and what was drawn."""
-        values = names(
-            {**fixed, "step": 0, "rounds": 0, "actions": {}, **(random_functions(rng) if rules.compiler.chance else {})}
-        )
+        course: dict[str, Any] = {"step": 0, "rounds": 0, "actions": {}, "parameters": {}}
+        values = names({**fixed, **course, **(random_functions(rng) if rules.compiler.chance else {})})
         for name, expression in rules.state.items():
             values[name] = expression.value(values)
         agents: list[str] = values["agents"]
@@ -107,9 +106,9 @@ class DeclaredState(World):
         """
         rules = self.rules
         done = {agent: actions[agent] for agent in self.values["agents"] if actions.get(agent) is not None}
-        values = names(
-            {**self._variables(), "actions": done, **(random_functions(rng) if rules.compiler.chance else {})}
-        )
+        values = names({**self._variables(), **(random_functions(rng) if rules.compiler.chance else {})})
+        values["actions"] = {agent: rules.name_of(action) for agent, action in done.items()}
+        values["parameters"] = {agent: rules.parameters_of(action) for agent, action in done.items()}
         state = DeclaredState(rules, values)
         rules.before.run(values, rules.own)
         order = list(done)
@@ -189,7 +188,7 @@ class DeclaredState(World):
     def _act(self, agent: str, action: Action) -> None:
         """Change the values of a state that is not finished yet."""
         rules, values = self.rules, self.values
-        chosen: ActionRules = rules.actions[action if rules.plain else action["action"]]
+        chosen: ActionRules = rules.actions[rules.name_of(action)]
         if not chosen.fixed:
             self._own.clear()
             form = chosen.now(values, self._of(agent))
