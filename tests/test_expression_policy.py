@@ -10,7 +10,17 @@ import harness
 from harness.api import Turn
 from harness.config.project import builtin
 from harness.errors import PluginError, UserError
-from harness.replies import ActionForm, ActionParameter, Actions, ActionWithMessage, Labelled, MessageLine
+from harness.replies import (
+    ActionForm,
+    ActionParameter,
+    Actions,
+    ActionWithMessage,
+    Calls,
+    Labelled,
+    MessageLine,
+    Messages,
+    Verb,
+)
 from tests.helpers.commands import invoke
 
 ByExpression = builtin().load("policies", "expression")
@@ -46,7 +56,20 @@ def test_actions_with_parameters_and_messages() -> None:
     assert chosen("{'action': 'TAKE', 'coins': min(fish, 3)}", TAKE) == {"action": "TAKE", "coins": 3}
     assert chosen("{'action': 'WAIT'}", both, say="'hello'") == {"act": {"action": "WAIT"}, "message": "hell"}
     assert chosen("options[1]", both) == {"act": {"action": "TAKE", "coins": 2}, "message": None}
+    assert chosen("'WAIT'", TAKE) == {"action": "WAIT"} and chosen("'WAIT'", ACT) == "WAIT"
     assert chosen("1 / 0", MessageLine(), "talk", say="name + '!'") == "Ann!"  # in a turn of talk nothing is done
+
+
+def test_messages_to_neighbors() -> None:
+    letters = Messages(("Bob", "Cid"), max_chars=3)
+    assert chosen("{'Bob': 'hi'}", letters) == {"Bob": "hi"} and chosen("None", letters) == {}
+    # With `say`, `act` is the answer alone.
+    assert chosen("1 / 0", letters, "talk", say="'hello'") == {"Bob": "hel", "Cid": "hel"}
+    assert chosen("1 / 0", letters, "talk", say="{'Cid': name + '!'} if fish else None") == {"Cid": "Ann"}
+    assert chosen("1 / 0", letters, "talk", say="None") == {}
+    assert chosen("'GO'", ACT, "answer", say="{'Cid': 'x'}") == "GO"
+    with pytest.raises(PluginError, match=r"say gives \{'Dan': 'x'\} in turn 'talk', where it is a text, or maps"):
+        chosen("'GO'", letters, "talk", say="{'Dan': 'x'}")
 
 
 def test_memory_lasts_from_turn_to_turn() -> None:
@@ -62,6 +85,18 @@ def test_memory_lasts_from_turn_to_turn() -> None:
     [
         ("'STOP'", ACT, "act gives 'STOP', which is no action in turn 'act'\n  Possible: 'GO', 'WAIT'."),
         ("{'action': 'TAKE', 'coins': 4}", TAKE, "TAKE coins=<coins>, coins a whole number from 1 to 3; WAIT."),
+        ("'TAKE'", TAKE, "Possible: TAKE coins=<coins>"),
+        (
+            "'Bob'",
+            Messages(("Bob",)),
+            "no action in turn 'act'\n  An action maps neighbors to messages here: {b: 'text' for b in neighbors}.",
+        ),
+        ("{'Dan': 'x'}", Messages(("Bob",)), "act gives {'Dan': 'x'}, which is no action"),
+        (
+            "'bolts'",
+            Calls((Verb("submit_result", body="answer"), Verb("wait"))),
+            "such as [{'call': 'wait'}]. Possible calls: {'call': 'submit_result', 'answer': '…'}, {'call': 'wait'}.",
+        ),
         ("'GO' if fishes else 'WAIT'", ACT, "fishes: unknown name. Did you mean fish?"),
         ("'GO' if fish.size else 'WAIT'", ACT, "no value has the field 'size' here: it is a number (with fish = 3)"),
     ],

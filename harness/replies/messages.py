@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from harness.api import Parsed, Reply
+from harness.api import Action, Parsed, Reply
 
 from ._text import Parsing, valid
 from .literals import objects
@@ -52,6 +52,13 @@ class Messages(Reply):
     def noop(self) -> dict[str, str]:
         """Silence."""
         return {}
+
+    def allows(self, action: Action) -> bool:
+        """A text each to some of the neighbors."""
+        return isinstance(action, Mapping) and all(
+            name in self.to and isinstance(text, str) and (self.max_chars is None or len(text) <= self.max_chars)
+            for name, text in action.items()
+        )
 
     def parse(self, text: str) -> Parsed:
         """The messages in `text`: a dict whose keys are in `to`, in the order in which they were written."""

@@ -22,7 +22,7 @@ from harness.expressions import (
     names,
     random_functions,
 )
-from harness.replies import Actions, ActionWithMessage, MessageLine
+from harness.replies import Actions, ActionWithMessage, Calls, MessageLine, Messages, Verb
 
 _WORD = re.compile(r"[^\W\d_]\w*")
 _OWN = ("facts", "options", "noop", "turn", "action")
@@ -38,9 +38,10 @@ class ByExpression(Policy):
     that are functions too: `facts.round`). Draws are allowed: `choice(options)`.
 
     Attributes:
-        act: the action, such as `'WAIT' if holds_left else 'GRAB_LEFT'`; None does nothing. In games with messages
-            it is the action without them.
-        say: the message, in turns of talk and beside an action; by default none.
+        act: the action, such as `'WAIT' if holds_left else 'GRAB_LEFT'`; None does nothing. An action with parameters
+            is a mapping: `{'action': 'TAKE', 'amount': 3}`. In games with messages it is the action without them.
+        say: the message, in turns of talk and beside an action; by default none. In turns of messages to neighbors, a
+            text goes to all of them, and a mapping neighbor → text to some; without `say`, `act` gives them.
         label: what tables call it, instead of "expression".
         remember: what the agent remembers for its next turn, by name, worked out after it has chosen `action`. In the
             first turn all are None: `{mistrust: "mistrust or min(gifts) < 5"}`.
@@ -71,22 +72,43 @@ class ByExpression(Policy):
             options = reply.options
             values["options"] = None if options is None else list(options)
         run = names({**values, **random_functions(rng)})
-        message = None if self.say is None else _value(self.say, known, run)
-        line = turn.reply.line if isinstance(turn.reply, ActionWithMessage) else turn.reply
-        if isinstance(line, MessageLine) and message is not None:
-            if not isinstance(message, str):
-                raise PluginError(f"say gives {message!r:.200}, which is no text", place=_place(self.say))
-            message = message[: line.max_chars]
-        action = message
-        if reply is not line or not isinstance(line, MessageLine):
+        message = None if self.say is None else self._message(_value(self.say, known, run), turn)
+        if isinstance(reply, MessageLine) or (isinstance(reply, Messages) and self.say is not None):
+            action = message
+        else:
             action = _value(self.act, known, run)
-            action = reply.noop if action is None else action
+            if action is None:
+                action = reply.noop
+            elif isinstance(reply, Actions) and isinstance(action, str):
+                action = {"action": action}
             if action != reply.noop and not reply.allows(action):
                 what = f"act gives {action!r:.200}, which is no action in turn {turn.name!r}"
                 raise PluginError(what, place=_place(self.act), hint=_possible(reply))
         run["action"] = action
         self._memory |= {name: _value(text, known | {"action"}, run) for name, text in self.remember.items()}
         return {"act": action, "message": message} if isinstance(turn.reply, ActionWithMessage) else action
+
+    def _message(self, message: Any, turn: Turn) -> Action:
+        """The value of `say` as the turn takes it. Raises `PluginError` for what is no message."""
+        line = turn.reply.line if isinstance(turn.reply, ActionWithMessage) else turn.reply
+        if isinstance(line, Messages):
+            texts = dict.fromkeys(line.to, message) if isinstance(message, str) else message
+            texts = {} if texts is None else texts
+            if isinstance(texts, dict):
+                texts = {
+                    name: text[: line.max_chars] if isinstance(text, str) else text for name, text in texts.items()
+                }
+            if not line.allows(texts):
+                what = (
+                    f"say gives {message!r:.200} in turn {turn.name!r}, where it is a text, or maps neighbors to texts"
+                )
+                raise PluginError(what, place=_place(self.say), hint=f"The neighbors: {', '.join(line.to)[:200]}.")
+            return texts
+        if isinstance(line, MessageLine) and message is not None:
+            if not isinstance(message, str):
+                raise PluginError(f"say gives {message!r:.200}, which is no text", place=_place(self.say))
+            return message[: line.max_chars]
+        return message
 
     def _texts(self) -> Iterable[Expression]:
         return [text for text in (self.act, self.say) if text is not None]
@@ -119,5 +141,16 @@ def _possible(reply: Reply) -> str:
             f"{form.usage}{''.join(f', {one.name} {one.words}' for one in form.parameters)}" for form in reply.forms
         ]
         return f"An action is a mapping {{'action': name, parameter: value}}. Possible: {'; '.join(listed)[:600]}."
-    options = reply.options
-    return "The form says." if options is None else f"Possible: {', '.join(map(repr, options[:20]))}."
+    if isinstance(reply, Messages):
+        return "An action maps neighbors to messages here: {b: 'text' for b in neighbors}. Or give messages with say."
+    if isinstance(reply, Calls):
+        calls = ", ".join(f"{{{', '.join(_call(verb))}}}" for verb in reply.verbs[:20])
+        return f"An action is a list of calls, such as {reply.noop!r}. Possible calls: {calls:.600}."
+    if reply.options is not None:
+        return f"Possible: {', '.join(map(repr, reply.options[:20]))}."
+    return f"What agents read about such a reply: {reply.parse('').error or f'for example {reply.noop!r}'}."
+
+
+def _call(verb: Verb) -> Iterable[str]:
+    yield f"'call': {verb.name!r}"
+    yield from (f"{name!r}: '…'" for name in verb.required)
