@@ -15,7 +15,7 @@ from ._statements import LABEL, MAX_LABELS, WINDOW, boxes, last_labels, last_lin
 _LARGEST = 10**300
 """A number beyond it is none: every one can be compared with floats."""
 _HASHES = re.compile(r"(?<!#)#{3,}+(?=[ \t]*[-+$£€¥\d.])")
-_DIGITS = r"(?:\d{1,3}(?:(?:,|\{,\}|\\,|\u202f|\u2009)\d{3})+(?![\d,]\d)|\d{1,400})(?:\.\d{1,400})?+|\.\d{1,400}"
+_DIGITS = r"(?:\d{1,3}(?:(?:,|\{,\}|\\,|\u202f|\u2009)\d{3})+(?![\d,]\d)|\d{1,400}+(?!\d))(?:\.\d{1,400})?+|\.\d{1,400}"
 _NUMBER = re.compile(
     rf"(?<![\w.^\\])(?P<sign>[-+−–]?)[ \t]?(?:\\?[$£€¥][ \t]?)?(?P<inner>[-−]?)"
     rf"(?:\\[dt]?frac[ \t]?\{{[ \t]?(?P<over>\d{{1,40}})[ \t]?\}}[ \t]?\{{[ \t]?(?P<under>\d{{1,40}})[ \t]?\}}"
@@ -53,7 +53,8 @@ class Number(Reply):
             value = self._first(statement) if value is None else value
             if value is not None:
                 return Parsed(value)
-        values = [self._value(match) for match in _NUMBER.finditer(last_line(text)[-WINDOW:])]
+        line = last_line(text)  # from a position, not cut: the end of a long number is no number
+        values = [self._value(match) for match in _NUMBER.finditer(line, max(0, len(line) - WINDOW))]
         value = next((value for value in reversed(values) if value is not None), None)
         if value is not None:
             return Parsed(value)

@@ -201,3 +201,8 @@ def test_the_complaints_say_what_to_write() -> None:
     assert complaint(Label(("yes", "no"))).endswith("'Final Answer: ' and one of: yes, no")
     assert "'#### 12.5'" in complaint(Number())
     assert "'ANSWER:' was not found" in complaint(FreeText("ANSWER:"))
+
+
+@pytest.mark.parametrize("text", ["1" + "0" * 600, "#### 1" + "0" * 600, "1" * 600 + " " + "x" * 200])
+def test_the_end_of_a_very_long_number_is_no_number(text: str) -> None:
+    assert Number().parse(text).action is None
