@@ -393,6 +393,21 @@ def test_every_prompt_set_tells_of_a_second_run(name: str) -> None:
     assert check.examine(resolve.plan(loaded, BUILTIN, Mock())) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "prompts", "fit"),
+    [
+        ("sharded/ranks", "network/standard", "sharded/standard"),
+        ("worlds/telephone", "silo/standard", "world/standard"),
+        ("networks/coloring", "world/standard", "network/standard"),
+    ],
+)
+def test_prompts_of_another_kind_of_task_are_one_problem(name: str, prompts: str, fit: str) -> None:
+    (problem,) = check.examine(resolve.plan(spec.load(name, BUILTIN, [f"prompts={prompts}"]), BUILTIN))
+    assert problem.message.startswith(f"prompt set {prompts!r} does not fit this task and protocol: undefined variable")
+    assert problem.hint is not None and fit in problem.hint.rstrip(".").removeprefix("Sets that fit: ").split(", ")
+    assert prompts not in problem.hint
+
+
 def test_a_prompt_set_that_does_not_is_refused(tmp_path: Path) -> None:
     (tmp_path / "harness.yaml").write_text(f"parents: [{ROOT}]\n")
     (tmp_path / "prompts" / "mute").mkdir(parents=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,8 +31,9 @@ from harness.api import (
 )
 from harness.authoring.worlds import SteppedTask, facts_of
 from harness.config.plan import Condition, Plan
+from harness.config.project import Project
 from harness.config.prompts import PromptSet
-from harness.errors import Place, PromptError, SpecError, near
+from harness.errors import Place, PromptError, SpecError, UserError, near
 from harness.runtime import episode
 from harness.runtime.players import PolicyPlayer, starts_over
 from harness.storage.plugin_errors import describe
@@ -54,6 +55,10 @@ NASTY = (
     "\\n" * 99,
 )
 MAX_TURNS = 100_000
+MISFIT = 3
+"""Problems with a prompt set that are one: it belongs to another kind of task."""
+Template = tuple[str, Mapping[str, Any]]
+"""A template's name, and its variables."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ def examine(plan: Plan) -> list[SpecError]:
     """
     problems: dict[str, SpecError] = {}
     keys: set[tuple[Any, ...]] = set()
-    done: set[tuple[Any, ...]] = set()
+    done: dict[tuple[Any, ...], bool] = {}
     for condition in plan.conditions:
         try:
             example = condition.task.example()
@@ -130,7 +135,7 @@ def examine(plan: Plan) -> list[SpecError]:
     return list(problems.values())
 
 
-def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
+def _examine(condition: Condition, example: Case, plan: Plan, done: dict[tuple[Any, ...], bool]) -> Iterable[SpecError]:
     place = plan.spec.place("task")
     try:
         names = [group.name for group in condition.groups]
@@ -149,14 +154,53 @@ def _examine(condition: Condition, example: Case, plan: Plan, done: set[tuple[An
         yield SpecError(f"condition {condition.id}: {describe(error)}", place=place)
         return
     contexts_seen: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, list[SpecError]] = {}
+    needed: dict[str, list[Template]] = {}
     for turn in played.turns():
         prompts = condition.group_of(case, turn.agent).prompts
         before = contexts_seen.get(turn.agent)
         new = before is not turn.context
         contexts_seen[turn.agent] = turn.context
-        yield from _render(prompts, turn, new, done)
+        templates = _templates(turn, new and "system" in prompts.files)
+        needed.setdefault(prompts.name, []).extend(templates)
+        found.setdefault(prompts.name, []).extend(_render(prompts, templates, done))
         if starts_over(turn, before) and before is not None:
             yield from _unchanged(prompts, before, turn)
+    for name, problems in found.items():
+        others = _fitting(plan.project, needed[name]) if len(problems) >= MISFIT else []
+        if others:
+            about = f"prompt set {name!r}"
+            first = ", ".join(problem.message.removeprefix(f"{about}: ") for problem in problems[:MISFIT])
+            message = f"{about} does not fit this task and protocol: {first}, … ({len(problems)} problems)"
+            yield SpecError(message, place=plan.spec.place("prompts"), hint=f"Sets that fit: {', '.join(others)}.")
+        else:
+            yield from problems
+
+
+def _templates(turn: Turn, system: bool) -> list[Template]:
+    """The templates that a turn needs, with their variables."""
+    variables = {**turn.context, **turn.observation}
+    templates: list[Template] = [("system", turn.context)] if system else []
+    templates.append((turn.name, variables))
+    if turn.parse_retries:
+        templates.append(("retry", {**variables, "error": "…"}))
+    return templates
+
+
+def _fitting(project: Project, templates: Sequence[Template]) -> list[str]:
+    """The prompt sets that can render the templates."""
+    distinct = {(name, *values): (name, values) for name, values in reversed(templates)}.values()
+    names = []
+    for name in sorted(project.files("prompts")):
+        try:
+            prompts = project.prompts(name)
+            if not any(prompts.unknown(template, set(values)) for template, values in distinct):
+                for template, values in distinct:
+                    prompts.render(template, values)
+                names.append(name)
+        except UserError:
+            continue
+    return names
 
 
 def _unchanged(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Iterable[SpecError]:
@@ -172,22 +216,21 @@ def _unchanged(prompts: PromptSet, before: Mapping[str, Any], turn: Turn) -> Ite
         yield SpecError(message, place=Place(str(prompts.folders[0])), hint="See docs/how-to/camoc.md.")
 
 
-def _render(prompts: PromptSet, turn: Turn, new: bool, done: set[tuple[Any, ...]]) -> Iterable[SpecError]:
-    variables = {**turn.context, **turn.observation}
-    templates: list[tuple[str, Mapping[str, Any]]] = [(turn.name, variables)]
-    if new and "system" in prompts.files:
-        templates.insert(0, ("system", turn.context))
-    if turn.parse_retries:
-        templates.append(("retry", {**variables, "error": "…"}))
+def _render(
+    prompts: PromptSet, templates: Iterable[Template], done: dict[tuple[Any, ...], bool]
+) -> Iterable[SpecError]:
+    """Render templates; `done`: what was read before, and whether it may be rendered."""
     for template, values in templates:
         try:
             key = (prompts.name, template, *values)
-            unknown = [] if key in done else prompts.unknown(template, set(values))
-            done.add(key)
-            for name, at in unknown:
-                message = f"prompt set {prompts.name!r}: undefined variable {name!r}"
-                yield SpecError(message, place=at, hint=near(name, values))
-            if not unknown:  # rendering would only find one of them again
+            if key not in done:
+                done[key] = False
+                unknown = prompts.unknown(template, set(values))
+                done[key] = not unknown
+                for name, at in unknown:
+                    message = f"prompt set {prompts.name!r}: undefined variable {name!r}"
+                    yield SpecError(message, place=at, hint=near(name, values))
+            if done[key]:  # rendering would only find one of them again
                 prompts.render(template, values)
         except PromptError as error:
             yield SpecError(error.message, place=error.place, hint=error.hint)
