@@ -119,6 +119,18 @@ def recipe(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
     return folder / "own.yaml"
 
 
+def test_a_grade_among_metrics_learns_how_it_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = recipe(tmp_path, "alarm", ("{use: grade, of: warned, name: warned}", "warned"))
+    code, _, err = invoke(capsys, "validate", str(file))
+    assert code == 2 and "there is no metric 'warned'" in err
+    assert "'warned' is a grade of this task: write {use: grade, of: warned, name: warned}." in err
+    file.write_text(file.read_text().replace("score, warned]\nt", "score, characters]\nt"))
+    assert (
+        "'characters' is a fact of this protocol: write {use: fact, of: characters"
+        in invoke(capsys, "validate", str(file))[2]
+    )
+
+
 ADELAIDE = (("Ada", "Adelaide"), ("Bo", "Bartholomew"), ("Cy", "Christabel"))
 
 

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -259,6 +259,7 @@ class _Resolver:
             if name in metrics:
                 errors.append(SpecError(f"two metrics are called {name!r}; give one a name:", place=place()))
                 continue
+            self._no_number_of_an_episode(str(use), conditions, place())
             metric: api.Metric = self.build_at("metrics", {"use": use, **arguments}, place)
             metrics[name] = metric
             for condition in conditions:
@@ -271,6 +272,18 @@ class _Resolver:
                     break
         raise_all(errors)
         return metrics
+
+    def _no_number_of_an_episode(self, name: str, conditions: Iterable[Condition], place: Place) -> None:
+        """Raise `PluginError` for a grade or fact under `metrics`, where the name of a metric belongs."""
+        known = self.project.files("metrics")
+        for condition in conditions if name not in known else ():
+            for use, word, numbers in (
+                ("grade", "a grade of this task", condition.task.grades),
+                ("fact", "a fact of this protocol", facts_of(condition.protocol, condition.task)),
+            ):
+                if name in numbers and use in known:
+                    hint = f"{name!r} is {word}: write {{use: {use}, of: {name}, name: {name}}}."
+                    raise PluginError(f"there is no metric {name!r}", place=place, hint=hint)
 
     def label(self, conditions: tuple[Condition, ...]) -> str:
         """Who is under test, as tables call it. Players that know the right answer are always named."""
