@@ -187,3 +187,22 @@ def test_right_answers_that_every_agent_has_are_found(
 ) -> None:
     code, _, err = invoke(capsys, "validate", str(recipe(tmp_path, name, *changes)))
     assert code == 2 and place in err, err
+
+
+@pytest.mark.parametrize(
+    ("size", "rule", "says"),
+    [
+        (2, "answer[u] > 99", "best outcome of all: solved 0, score 0.5, answered 1, separate 0; no answers solve it"),
+        (8, "answer[u] > 99", "separate 0; warning: no outcome found that solves it"),
+        (8, "answer[u] != answer[v]", "best outcome of a search: solved 1"),
+    ],
+)
+def test_a_task_that_nothing_solves_is_noticed(
+    project: Path, capsys: pytest.CaptureFixture[str], size: int, rule: str, says: str
+) -> None:
+    invoke(capsys, "new", "task", "rooms", "--kind", "network")
+    spec = project / "specs/rooms.yaml"
+    text = spec.read_text().replace("size: 8 ", f"size: {size} ").replace("answer[u] != answer[v]", rule)
+    spec.write_text(text.replace("[ring, tree, small_world]", "[tree]"))
+    code, out, err = invoke(capsys, "validate", "specs/rooms.yaml")
+    assert code == 0 and says in out, out + err

@@ -58,8 +58,8 @@ class Proof:
     def line(self) -> str:
         """The result in words."""
         best = "" if self.ceiling is None else f"; best outcome {self.found}: {_shown(self.ceiling)}"
-        if self.ceiling is not None and self.found == ALL and not self.ceiling.get("solved", 1.0):
-            best += " (no answers solve it)"
+        if self.ceiling is not None and self.ceiling.get("solved", 1.0) < 1:
+            best += "; no answers solve it" if self.found == ALL else "; warning: no outcome found that solves it"
         if not self.cases:
             return f"no case was played to its end within {SECONDS:g} s"
         return f"{self.cases} cases; random agents: {_shown(self.floor)}{best}"
