@@ -1,5 +1,6 @@
 """The policy in YAML: what it may name, what it does, and what its mistakes say."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,28 @@ def test_validate_rehearses_policies(
     file.write_text(text.replace(old, new))
     code, _, err = invoke(capsys, "validate", str(file))
     assert code == 2 and f"lake.yaml:{message}" in err, err
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        # Some agents have a policy beside the model, and there is no baseline.
+        (
+            {"baseline": None, "agents": {"fox": {"policy": {"use": "expression", "act": "sly"}, "count": 1}}},
+            "sly: unknown",
+        ),
+        # A policy in Python that is made for other tasks.
+        ({"baseline": {"use": "silo/oracle", "plan": "star"}}, "Oracle plays sharded tasks"),
+        ({"baseline": {"use": "expression", "act": "name"}}, "act gives 'Emma', which is no action in turn 'start'"),
+    ],
+)
+def test_validate_plays_policies_of_declared_tasks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
+) -> None:
+    file = tmp_path / "hues.yaml"
+    file.write_text(json.dumps({"extends": "networks/coloring", "name": "hues", **changes}))
+    code, _, err = invoke(capsys, "validate", str(file))
+    assert code == 2 and message in err and "Traceback" not in err, err
 
 
 def test_names_of_memories_are_free() -> None:

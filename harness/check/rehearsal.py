@@ -1,36 +1,55 @@
-"""Rehearsal of policies in YAML: an episode of every condition, for what only turns can say about expressions."""
+"""Rehearsal of a spec's policies: episodes without a model, for what only turns can say about them."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from harness.api import Move, Policy, Turn, derive_seed
+from harness.authoring.declared import DeclaredTask
 from harness.config.plan import Condition, Plan
-from harness.errors import Place, UserError
+from harness.errors import Place, SpecError, UserError
 from harness.expressions import Expression
 from harness.runtime.players import PolicyPlayer
+from harness.storage.plugin_errors import describe
 
 from .conformance import drive
 
+SECONDS = 0.1
+"""CPU time in which policies that are Python play conditions; those of expressions play all of them."""
+
 
 def rehearse(plan: Plan, place: Place | None = None) -> Iterator[UserError]:
-    """Yield what is wrong with the plan's policies whose parameters are expressions, each mistake once.
+    """Yield what is wrong with the plan's policies where it is the spec's: each mistake once.
 
-    Which names they may use depends on the task and the protocol, so every condition plays its example case. A mistake
-    that knows no place of its own stands at `place`.
+    Which names an expression may use depends on the task and the protocol, so every condition with policies whose
+    parameters are expressions plays its example case. So do policies in Python where the spec declares the task: no
+    test suite has seen them together. A mistake that knows no place of its own stands at `place`.
     """
     messages: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    deadline = time.process_time() + SECONDS
     for condition in plan.conditions:
-        if not any(group.policy is not None and _has_expressions(group.policy()) for group in condition.groups):
-            continue
+        policies = [group.policy() for group in condition.groups if group.policy is not None]
+        declared = isinstance(condition.task, DeclaredTask)
+        if not any(map(_has_expressions, policies)):
+            key = repr(condition.task), repr(condition.protocol)
+            if not declared or not policies or key in seen or time.process_time() > deadline:
+                continue
+            seen.add(key)
         try:
             _play(condition, plan)
         except UserError as error:
-            if error.message not in messages:
-                messages.add(error.message)
-                yield type(error)(error.message, place=error.place or place, hint=error.hint)
-        except Exception:  # what else fails is for `examine` and for the run, which name the plugin's line
+            wrong = type(error)(error.message, place=error.place or place, hint=error.hint)
+        except Exception as error:
+            if not declared:  # what else fails is for `examine` and for the run, which name the plugin's line
+                continue
+            wrong = SpecError(f"{condition.id}: {describe(error)}", place=place)
+        else:
             continue
+        if wrong.message not in messages:
+            messages.add(wrong.message)
+            yield wrong
 
 
 def _has_expressions(policy: Policy) -> bool:

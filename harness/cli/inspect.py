@@ -55,7 +55,7 @@ def _problems(
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
-        played = []
+        played = [(plans[0], loaded.place("agents"))]  # policies that some agents have beside the model
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
             played.append((plans[-1], loaded.place("baseline")))
