@@ -66,7 +66,7 @@ class ShardedTask(_Problem):
 
     agents: Annotated[int, Range(ge=1, le=10_000)] = 5
     items: Items = 20
-    samples: Annotated[int, Range(ge=1)] = 1
+    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 1
     domain: Literal["paper", "hardened"] = "paper"
     whole: bool = False
     topology: Family | None = None

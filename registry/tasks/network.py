@@ -103,7 +103,7 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
     score: Expression | None = None
     graphs: Graphs = "small_world"
     size: Annotated[int, Range(ge=2, le=100_000)] = 8
-    samples: Annotated[int, Range(ge=1)] = 3
+    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 3
     connected: bool = True
     budget: Expression = Expression("2 * diameter + 1")
     shared: dict[str, Expression] = field(default_factory=dict)

@@ -63,7 +63,7 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
     """
 
     agents: Annotated[int, Range(ge=1, le=10_000)] | list[str] = 3
-    samples: Annotated[int, Range(ge=1)] = 1
+    samples: Annotated[int, Range(ge=1, le=1_000_000)] = 1
     rules: str = ""
     draw: dict[str, Expression] = field(default_factory=dict)
     knows: dict[str, Expression] = field(default_factory=dict)

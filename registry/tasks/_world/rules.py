@@ -69,6 +69,8 @@ def described(forms: Sequence[ActionForm]) -> list[dict[str, Any]]:
     ]
 
 
+MOST_VALUES = 10_000
+"""Of a parameter: all stand in the prompt."""
 KINDS = ("integer", "number", "one_of", "text")
 
 
@@ -100,6 +102,9 @@ class Parameter:
                 raise ExpressionError(
                     f"{self.name}: one_of must give a list of texts or numbers, not {many!r:.80}", place=place
                 )
+            if len(many) > MOST_VALUES:
+                message = f"{self.name}: one_of gives {len(many):,} values; at most {MOST_VALUES:,} are read"
+                raise ExpressionError(message, place=place)
             many = list(dict.fromkeys(many))
             if len({str(one).casefold() for one in many}) < len(many):
                 raise ExpressionError(f"{self.name}: two values look the same: {many!r:.80}", place=place)
