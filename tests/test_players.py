@@ -11,6 +11,7 @@ from harness.api import Completion, Move, Turn
 from harness.engine_api import Request
 from harness.engines.mock import Mock
 from harness.errors import ContextLengthError, EngineFatalError, RequestError
+from harness.replies import Messages
 from harness.runtime.episode import play
 from harness.runtime.players import ModelPlayer, PolicyPlayer
 from tests.helpers.toy import TOY
@@ -155,6 +156,8 @@ def test_an_illegal_policy_is_a_bug_with_a_name() -> None:
     who = PolicyPlayer(TOY.load("policies", "illegal"), 1)
     with pytest.raises(ValueError, match="Illegal chose 'z', which is none of"):
         who.decide(turn())
+    with pytest.raises(ValueError, match="Illegal chose 'z', which turn 'talk' does not allow"):
+        who.decide(Turn("A", "talk", {}, Messages(("B",)), {}))
 
 
 def test_a_policy_repeats_itself_for_its_seed() -> None:

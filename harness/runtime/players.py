@@ -177,10 +177,9 @@ class PolicyPlayer:
         self.turns += 1
         action = self.policy.choose(turn, rng)
         if action != turn.reply.noop and not turn.reply.allows(action):
-            message = (
-                f"{type(self.policy).__name__} chose {action!r:.200}, which is none of {turn.reply.options!r:.2000}"
-            )
-            raise ValueError(message)
+            options = turn.reply.options
+            why = f"turn {turn.name!r} does not allow" if options is None else f"is none of {options!r:.2000}"
+            raise ValueError(f"{type(self.policy).__name__} chose {action!r:.200}, which {why}")
         return Move(turn.agent, turn.name, action)
 
     def recall(self, turn: Turn, move: Move) -> None:
