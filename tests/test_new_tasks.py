@@ -44,7 +44,12 @@ def test_a_new_task_is_valid_and_plays(project: Path, capsys: pytest.CaptureFixt
     code, out, err = invoke(capsys, "eval", "--spec", "specs/first_try.yaml", "--quiet")
     assert code == 0 and "first_try" in out, err
     assert SHOWN[kind] in " ".join(out.split()), out
-    assert len((project / "specs/first_try.yaml").read_text().splitlines()) <= 45
+    lines = (project / "specs/first_try.yaml").read_text().splitlines()
+    assert len(lines) <= 45
+    end = next(i for i, line in enumerate(lines) if line.startswith("protocol:"))
+    keys = [line for line in lines if line[:1].isalpha()]
+    keys += [line for line in lines[:end] if line[:2] == "  " and line[2].isalpha()]
+    assert [line for line in keys if "#" not in line] == []
     assert not any(file for file in project.rglob("*") if file.is_file() and b"__NAME__" in file.read_bytes())
     code, _, err = invoke(capsys, "new", "task", "first_try", "--kind", kind)
     assert code == 2 and "exists already" in err
