@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from harness.api import Episode, Metric, plugin
+from harness.api import UNBOUNDED, Episode, Metric, plugin
+from harness.errors import PluginError
 
 from ._numbers import grade
 
@@ -12,13 +13,22 @@ class Grade(Metric):
     Attributes:
         of: the grade's name.
         optional: allow conditions whose task has no such grade; the number is missing there.
+        bounds: between which numbers it lies, such as [0, 1] of a share: no interval then leaves them.
     """
 
     of: str = "score"
     optional: bool = False
+    bounds: tuple[float, float] = UNBOUNDED  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         self.needs = () if self.optional else (self.of,)
+        if not self.bounds[0] < self.bounds[1]:
+            raise PluginError(f"no number lies between {self.bounds[0]} and {self.bounds[1]}", at=("bounds",))
 
     def measure(self, episode: Episode) -> float | None:
-        return grade(episode, self.of)
+        number = grade(episode, self.of)
+        if number is not None and not self.bounds[0] <= number <= self.bounds[1]:
+            raise ValueError(
+                f"grade {self.of!r} is {number}, which is not between {self.bounds[0]} and {self.bounds[1]}"
+            )
+        return number

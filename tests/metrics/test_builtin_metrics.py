@@ -157,3 +157,12 @@ def test_what_only_some_conditions_have_is_missing_in_the_others(name: str) -> N
     assert metric.needs == ()
     assert metric.measure(episode(outcome=Outcome(), grade={"score": 1.0})) is None
     assert metric.measure(episode(outcome=Outcome(facts={"program": 1}), grade={"program": 1.0})) == 1.0
+
+
+def test_a_grade_may_have_bounds() -> None:
+    share = load("grade", of="crossed", bounds=(0, 1))
+    assert share.bounds == (0, 1) and share.measure(episode(grade={"crossed": 0.5})) == 0.5
+    with pytest.raises(ValueError, match=r"'crossed' is 2.0, which is not between 0 and 1"):
+        share.measure(episode(grade={"crossed": 2}))
+    with pytest.raises(PluginError, match="no number lies between 1 and 0"):
+        load("grade", bounds=(1, 0))

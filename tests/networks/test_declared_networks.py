@@ -124,6 +124,7 @@ def test_numbers_among_options_are_numbers() -> None:
 
 
 LIST = {"json": {"type": "array", "items": {"type": "integer"}}, "words": "a list"}
+HEX = {"pattern": "0x([0-9a-f]+)", "words": "a number such as 0x1f"}
 WHOLE = {"integer": {"min": 0, "max": "2 + degree[agent]"}}
 
 
@@ -139,6 +140,9 @@ WHOLE = {"integer": {"min": 0, "max": "2 + degree[agent]"}}
         ({"number": {}, "marker": "RESULT:"}, "Result: 1/4", 0.25),
         ({"text": {"max_chars": 5}}, "### Final Answer ### short", "short"),
         ({"text": {"max_chars": 5}}, "### Final Answer ### longer", None),
+        (HEX, "from 0x1f to\n### Final Answer ### 0xff", "ff"),
+        (HEX, "none", None),
+        ({"boxed": True}, r"### Final Answer ### \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
         (LIST, "### Final Answer ### [1, 2]", [1, 2]),
         (LIST, "### Final Answer ### [1, 'x']", None),
     ],

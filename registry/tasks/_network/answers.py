@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, product
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from harness.api import Action, Parsed, Range, Reply
 from harness.errors import PluginError
 from harness.expressions import Compiled, Expression, ExpressionError, Names, compiled
-from harness.replies import Answer, AnswerForm, Choice, FreeText, Number, normalise
+from harness.replies import Answer, AnswerForm, Boxed, Choice, FreeText, Number, Pattern, normalise
 from harness.replies.wrapped import WrappedReply
 
 FINAL_ANSWER = "### Final Answer ###"
@@ -22,7 +22,7 @@ MOST_OPTIONS = 1_000
 MOST_CHARACTERS = 2_000
 """Of an answer in free text or JSON: expressions go through it."""
 _TYPES = ("array", "object", "string", "boolean", "integer", "number")
-_FORMS = ("choice", "several", "integer", "number", "text", "json")
+_FORMS = ("choice", "several", "integer", "number", "text", "pattern", "boxed", "json")
 
 
 class Bounds(TypedDict):
@@ -42,7 +42,7 @@ Options = Annotated[list[str | int | float | bool], "options"] | Expression
 
 
 class AnswerEntry(TypedDict, total=False):
-    """The form of an answer: one of choice, several, integer, number, text and json."""
+    """The form of an answer: one of choice, several, integer, number, text, pattern, boxed and json."""
 
     choice: Annotated[
         Options, "one of these options: a list, or an expression that gives one, such as neighbors[agent] + ['None']"
@@ -51,6 +51,8 @@ class AnswerEntry(TypedDict, total=False):
     integer: Annotated[Bounds, "a whole number"]
     number: Annotated[Bounds, "a number"]
     text: Annotated[TextAnswer, "a text"]
+    pattern: Annotated[str, "what a regular expression matches last: its first group, or all of it"]
+    boxed: Annotated[Literal[True], "a mathematical answer in a box, as its text"]
     json: Annotated[dict[str, Any], "a JSON value: a JSON Schema of type, items, additionalProperties and enum"]
     marker: Annotated[str, "what announces the answer in a reply"]
     words: Annotated[str, "how to write the answer, for prompts"]
@@ -169,7 +171,7 @@ class ShortReply(WrappedReply):
     def allows(self, action: Action) -> bool:
         """Whether the form allows it, and it is short."""
         fits = not isinstance(self.inner, Answer) or self.inner.form.fits(action)
-        fits = fits and (not isinstance(self.inner, FreeText) or isinstance(action, str))
+        fits = fits and (not isinstance(self.inner, (FreeText, Pattern, Boxed)) or isinstance(action, str))
         return fits and action is not None and len(json.dumps(action)) <= self.most + 2
 
     def parse(self, text: str) -> Parsed:
@@ -217,6 +219,15 @@ class AnswerRule:
             self._bounds = {key: compiled(text, known, ("agent",)) for key, text in bounds.items()}
         elif self.form == "text":
             self._most = entry["text"].get("max_chars", MOST_CHARACTERS)
+        elif self.form == "pattern":
+            try:
+                self._pattern = Pattern(entry["pattern"], -1)
+            except ValueError as error:
+                raise PluginError(str(error), at=("answer", "pattern")) from None
+            if self._words is None:
+                raise PluginError("a pattern needs `words:`, which tell agents what to write", at=("answer",))
+        elif self.form == "boxed":
+            self._words = self._words or r"a formula or number in \boxed{}"
         else:
             self._json = entry["json"]
             _check_schema(self._json, ("answer", "json"))
@@ -226,7 +237,7 @@ class AnswerRule:
     @property
     def free(self) -> bool:
         """Whether agents may answer what expressions cannot foresee."""
-        return self.form in ("text", "json")
+        return self.form in ("text", "pattern", "boxed", "json")
 
     def on(self, values: Names) -> Callable[[str], Mapping[str, Any]]:
         """Return a function: agent → what decides its form, as facts of the case. It raises `PluginError`."""
@@ -276,6 +287,8 @@ class AnswerRule:
             return BoundedNumber(self.marker, facts.get("min"), facts.get("max"), self.form == "integer")
         if self.form == "text":
             return ShortReply(FreeText(self.marker), self._most)
+        if self.form in ("pattern", "boxed"):
+            return ShortReply(self._pattern if self.form == "pattern" else Boxed())
         return ShortReply(Answer(AnswerForm(str(self._words), self._json), self.marker))
 
     def words(self, reply: Reply) -> str:
