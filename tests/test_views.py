@@ -118,6 +118,15 @@ def test_networks_show_what_decides_their_grade(name: str, changes: list[str], t
         assert sum(len(scene.flights) for scene in scenes) == transcript.outcome.facts["messages"]
 
 
+def test_the_same_answer_has_the_same_color_at_each_agent(tmp_path: Path) -> None:
+    own = ["task.known={licence: 'sample(range(1, 6), 3)'}", "task.answer={choice: 'licence[agent]'}"]
+    harness.evaluate("networks/coloring", output_path=tmp_path / "run", overrides=[*own, "matrix.size=[8]"])
+    for transcript, scenes, _ in drawn(tmp_path / "run"):
+        shown = {(transcript.outcome.answers[node.id], node.color) for node in scenes[-1].nodes}
+        answers = {answer for answer, _ in shown}
+        assert len(shown) == len(answers) == len({color for _, color in shown})
+
+
 def test_boards_count_messages_and_right_answers(tmp_path: Path) -> None:
     task = {"use": "sharded", "problem": "any", "question": "Name a number.", "truth": "max(data)",
             "draw": {"data": "[randint(1, 99) for _ in range(agents * per_agent)]"},

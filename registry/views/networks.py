@@ -38,6 +38,7 @@ class Networks(View):
                 yield self._answers(transcript, task, case, turns, nodes, edges)
                 continue
             options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
+            colors = _every(options)
             flights = messages(turns, transcript.agents)
             for turn in turns:
                 said = [flight.text for flight in flights if flight.sender == turn.agent]
@@ -47,7 +48,7 @@ class Networks(View):
             drawn = tuple(
                 replace(
                     node,
-                    color=_index(stated.get(node.id), options[node.id]),
+                    color=_index(stated.get(node.id), colors),
                     text=_short(stated.get(node.id)),
                     marks=(*node.marks, *(("active",) if node.id in senders else ())),
                 )
@@ -73,6 +74,7 @@ class Networks(View):
         team = honest(task, case, outcome)
         options = {agent: task.reply(case, agent).options or () for agent in transcript.agents}
         pairs = any(isinstance(one, str) and one in actions for many in options.values() for one in many)
+        colors = _every(options)
         if (broken := task.conflicts(case, outcome)) is not None:
             states, marks = _declared(broken, actions, edges)
         else:
@@ -81,7 +83,7 @@ class Networks(View):
         for node in nodes:
             answer = valid(task, case, outcome, node.id)
             odd = () if answer is not None or node.id not in actions else ("no answer",)
-            color = None if pairs else _index(answer, options[node.id])
+            color = None if pairs else _index(answer, colors)
             text = "" if isinstance(answer, str) and answer in actions else "?" if answer is None else _short(answer)
             drawn.append(replace(node, color=color, text=text, marks=(*node.marks, *marks.get(node.id, ()), *odd)))
         lines = tuple(replace(e, state=states.get(frozenset((e.source, e.target)), "")) for e in edges)
@@ -155,6 +157,13 @@ def _stated(said: Iterable[str], options: Sequence[object]) -> object:
         return None
     found = {match for text in said for match in re.findall(r"(?<![\w.])\d{1,4}(?![\w.]*\d)", text)}
     return numbers.get(found.pop()) if len(found) == 1 else None
+
+
+def _every(options: Mapping[str, Sequence[object]]) -> Sequence[object]:
+    """The options of all agents, each once: an answer has the same color at each agent."""
+    first, *others = options.values() or ((),)
+    every = {_text(one): one for many in (first, *(many for many in others if many != first)) for one in many}
+    return first if len(every) == len(first) else [*every.values()]
 
 
 def _index(answer: object, options: Sequence[object]) -> int | None:
