@@ -16,7 +16,6 @@ from harness.check.conformance import check_reply
 from harness.cli import main
 from harness.errors import DataError, UserError
 from harness.expressions import ExpressionError
-from registry.tasks._network import bounds
 from tests.networks.network_kit import file, grade, one_case, task
 
 PATH = [["Ann", "Bo"], ["Bo", "Cy"], ["Cy", "Di"]]
@@ -72,18 +71,6 @@ def test_a_score_is_a_number_that_results_can_hold() -> None:
     for text in ("10 ** 1200", "1e999", "float('nan')"):
         with pytest.raises(ExpressionError, match="a number is needed"):
             graded("rbrb", score=text)
-
-
-def test_drawing_without_end_is_stopped() -> None:
-    drawn = bounds.Draws(7, bounds.deadline())
-    plain = random.Random(7)
-    assert [drawn.random(), drawn.randrange(9), drawn.gauss(0, 1)] == [
-        plain.random(), plain.randrange(9), plain.gauss(0, 1)
-    ]  # fmt: skip
-    import networkx as nx
-
-    with pytest.raises(bounds.TooMuchError):  # each step of it takes 10**12 draws
-        nx.duplication_divergence_graph(9, 1e-12, seed=bounds.Draws(7, 0.0))
 
 
 def test_pairs_within_hops_and_where() -> None:
