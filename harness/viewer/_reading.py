@@ -133,7 +133,8 @@ class Reader:
             connection.close()
             child.kill()
             child.join()
-            child.close()
+            with contextlib.suppress(ValueError):  # another thread, or the end of the process, has just reaped it
+                child.close()
 
 
 # --------------------------------------------------------------------------------------------- in the child
