@@ -204,7 +204,7 @@ class Episode:
     Attributes:
         id: `condition/case/repeat`, unique in its run.
         batches: the moves in the order in which the protocol received them.
-        grade: the result of `Task.grade`; empty if the episode failed.
+        grade: the result of `Task.grade`, as JSON keeps it; empty if the episode failed.
         error: why the episode failed. Such an episode is counted and shown, and never scored as wrong.
     """
 
@@ -216,7 +216,7 @@ class Episode:
     roles: Mapping[str, str]
     batches: Sequence[Sequence[Move]]
     outcome: Outcome | None = None
-    grade: Mapping[str, float | None] = field(default_factory=dict)
+    grade: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
 
     def moves(self) -> Iterable[Move]:
@@ -277,8 +277,11 @@ class Task(ABC):
         """The form of the agent's final answer."""
 
     @abstractmethod
-    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """Return a number (or None) for every name in `grades`. It must be total: defined for every outcome."""
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
+        """Return a value for every name in `grades`. It must be total: defined for every outcome.
+
+        A value is a number, None, or the JSON value that a `CorpusMetric` keeps of the episode.
+        """
 
     def canonical(self, case: Case, action: Action) -> str:
         """One text for all equal answers, by which votes are counted. By default the answer as JSON."""
@@ -363,7 +366,8 @@ UNBOUNDED = (-math.inf, math.inf)
 class Metric(ABC):
     """One number per episode, and how the numbers become a statistic.
 
-    One share of all episodes together, and not a mean of their shares, is a `RatioMetric`.
+    One share of all episodes together, and not a mean of their shares, is a `RatioMetric`; any other number of all
+    episodes together (F1, BLEU, perplexity) is a `CorpusMetric`.
     """
 
     bounds: ClassVar[tuple[float, float]] = UNBOUNDED  # no number lies beyond: (0, 1) of a share; bounds its intervals
@@ -371,7 +375,8 @@ class Metric(ABC):
 
     @abstractmethod
     def measure(self, episode: Episode) -> Any:
-        """Return the episode's number (a float; for a `RatioMetric` its parts), or None if it has none."""
+        """Return the episode's number (a float; for a `RatioMetric` its parts, for a `CorpusMetric` its record), or
+        None if it has none."""
 
     def aggregate(self, numbers: Sequence[Any]) -> Statistic:
         """Return mean and standard error of the mean with ddof = 1 (AgentsNet, Appendix C, eq. 1 and 2)."""
@@ -405,6 +410,22 @@ class RatioMetric(Metric):
     def aggregate(self, numbers: Sequence[Parts]) -> Statistic:
         """Return Σ numerators / Σ denominators with the standard error of the linearized ratio; `n` counts episodes."""
         return super().aggregate(linearised(numbers))
+
+
+class CorpusMetric(Metric):
+    """A number of all episodes together that is no mean of theirs: F1, BLEU, a perplexity.
+
+    Each episode gives a record: whatever JSON value `aggregate` needs of it, such as [reference, prediction]. An
+    episode has no number of its own, so tests and intervals that need one leave the metric out.
+    """
+
+    @abstractmethod
+    def measure(self, episode: Episode) -> Any:
+        """Return the episode's record, a JSON value; None if it has none."""
+
+    @abstractmethod
+    def aggregate(self, numbers: Sequence[Any]) -> Statistic:
+        """Return the statistic of these records, in the order of the plan; there is at least one."""
 
 
 def linearised(parts: Sequence[Parts]) -> list[float]:

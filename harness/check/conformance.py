@@ -17,6 +17,7 @@ from harness.api import (
     Action,
     Case,
     Channel,
+    CorpusMetric,
     Episode,
     Metric,
     Move,
@@ -274,8 +275,8 @@ def check_task(task: Task, seed: int = 0) -> list[str]:
             grades = task.grade(case, outcome)
             if set(grades) != set(task.grades):
                 broken.append(f"{case.id}: grade gives {sorted(grades)}, the class declares {sorted(task.grades)}")
-            if any(isinstance(v, bool) or not isinstance(v, (int, float, type(None))) for v in grades.values()):
-                broken.append(f"{case.id}: a grade is no number")
+            if any(isinstance(v, bool) or not _plain(v) for v in grades.values()):
+                broken.append(f"{case.id}: a grade is neither a number nor a JSON value")
     return list(dict.fromkeys(broken))
 
 
@@ -394,11 +395,18 @@ def check_policy(make: Callable[[], Policy], protocol: Protocol, task: Task, see
 
 
 def check_metric(metric: Metric) -> list[str]:
-    """It returns a number (a `RatioMetric`: two) or None for an almost empty episode, and aggregates none and one."""
+    """It returns a number (a `RatioMetric`: two, a `CorpusMetric`: a JSON value) or None for an almost empty episode,
+    and aggregates none and one."""
     broken = []
     empty = Episode("e", "c", "x", 0, {}, {}, [], Outcome(), dict.fromkeys(metric.needs))
     ratio = isinstance(metric, RatioMetric)
     value = metric.parts(empty) if isinstance(metric, RatioMetric) else metric.measure(empty)
+    if isinstance(metric, CorpusMetric):
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            broken.append(f"keeps {value!r:.80}, which is no JSON value: {error}")
+        return broken
     parts = value if ratio and isinstance(value, tuple) and len(value) == 2 else (value,)
     if value is not None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in parts):
         broken.append(f"measures {value!r}")

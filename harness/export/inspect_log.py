@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from harness.api import RatioMetric
+from harness.api import CorpusMetric, RatioMetric
 from harness.evaluation import Run
 from harness.printable import clean_name
 from harness.tables import EpisodeScore
@@ -163,7 +163,7 @@ def _results(run: Run) -> list[Json]:
         statistic = aggregate(metric, run.scores, name)
         if statistic.value is None:
             continue
-        kind = "ratio" if isinstance(metric, RatioMetric) else "mean"
+        kind = "ratio" if isinstance(metric, RatioMetric) else "corpus" if isinstance(metric, CorpusMetric) else "mean"
         values: Json = {kind: {"name": kind, "value": statistic.value}}
         if name == run.headline.metric and (cell := headline_cell(run)) is not None:
             values = {_HEADLINE: {"name": _HEADLINE, "value": cell.value, "params": {"n": cell.n}}, **values}

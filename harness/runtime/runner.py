@@ -381,7 +381,7 @@ class _OpenEpisode:
             episode = grade(episode, condition, case, run.errors)
         scored = score(episode, run.plan.metrics, condition.uses_ground_truth, run.errors)
         marks = {"uses_ground_truth": scored.uses_ground_truth, "limited": scored.limited}
-        line = storage.end_line(episode, scored.labels, scored.numbers, scored.error, marks)
+        line = storage.end_line(episode, scored.labels, scored.to_json()["numbers"], scored.error, marks)
         run.record(line, lambda: self._count(episode, scored))
 
     def _count(self, episode: Episode, scored: EpisodeScore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import math
 import numbers
 from collections.abc import Mapping
@@ -12,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import storage
-from harness.api import Case, Episode, Metric, RatioMetric
+from harness.api import Case, CorpusMetric, Episode, Metric, RatioMetric
 from harness.config.limits import LIMITED
 from harness.config.plan import Condition, Plan, episode_id
 from harness.errors import DataError, SetupError
 from harness.replies.reading import note_bugs
 from harness.storage.plugin_errors import ERRORS, ErrorLog, forget_scoring
-from harness.tables import EpisodeScore, Number
+from harness.tables import CorpusRecord, EpisodeScore, Number
 
 _UNLOGGED = ErrorLog()
 
@@ -37,9 +38,31 @@ def _number(value: Any) -> float | None:
     raise TypeError(f"gave {value!r:.80}, which is no number")
 
 
+def _json(value: Any) -> Any:
+    """`value` as it is after it was written as JSON and read again. Raises `TypeError` if JSON has no such value."""
+    try:
+        return json.loads(json.dumps(value, default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"gave {value!r:.80}, which JSON does not keep: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A numpy number or array as JSON has it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return float(value)
+
+
+def _graded(value: Any) -> Any:
+    """A grade: a finite number, None, or a JSON value for a `CorpusMetric`."""
+    return _json(value) if isinstance(value, str | list | tuple | dict) else _number(value)
+
+
 def _measured(metric: Metric, episode: Episode) -> Number:
-    """What the metric gives, as JSON keeps it: a number, or the two parts of a `RatioMetric`."""
+    """What the metric gives, as JSON keeps it: a number, a `RatioMetric`'s two parts, a `CorpusMetric`'s record."""
     value = metric.measure(episode)
+    if isinstance(metric, CorpusMetric):
+        return None if value is None else CorpusRecord(_json(value))
     if not isinstance(metric, RatioMetric) or value is None:
         return _number(value)
     top, bottom = (_number(part) for part in value)
@@ -88,7 +111,7 @@ def grade(
         lacking = sorted(set(condition.task.grades) - set(graded))
         if lacking:
             raise RuntimeError(f"no {', '.join(lacking)} in it")
-        return replace(episode, grade={name: _number(value) for name, value in graded.items()})
+        return replace(episode, grade={name: _graded(value) for name, value in graded.items()})
     except SetupError:  # no fault of this episode: the machine lacks what all of them need
         raise
     except (Exception, SystemExit) as error:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from harness.api import Completion, Metric, RatioMetric
+from harness.api import Completion, CorpusMetric, Metric, RatioMetric
 from harness.printable import utf8
 from harness.tables import EpisodeScore
 from harness.view_api import RecordedTurn, Transcript
@@ -125,7 +125,10 @@ class Tidy:
         for metric, plugin in metrics.items():
             name = _free(metric, "metric_", taken)
             parts: tuple[str | None, str | None] = (None, None)
-            metric_columns.append(TidyColumn(name, "number", f"the metric {metric}"))
+            if isinstance(plugin, CorpusMetric):
+                metric_columns.append(TidyColumn(name, "json", f"what the metric {metric} keeps of the episode"))
+            else:
+                metric_columns.append(TidyColumn(name, "number", f"the metric {metric}"))
             if isinstance(plugin, RatioMetric):
                 parts = (_free(f"{name}_numerator", "metric_", taken), _free(f"{name}_denominator", "metric_", taken))
                 metric_columns += [
@@ -161,7 +164,8 @@ class Tidy:
             if label in self._labels:
                 row[self._labels[label]] = value
         for metric, (name, top, bottom) in self._metrics.items():
-            row[name] = _float(score.number(metric))
+            record = score.record(metric)
+            row[name] = _float(score.number(metric)) if record is None else record.value
             if top and bottom and (parts := score.parts(metric)) is not None:
                 row[top], row[bottom] = map(_float, parts)
         if transcript is None:

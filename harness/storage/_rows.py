@@ -141,7 +141,9 @@ def _place(value: Any) -> int:
 
 def measured(line: Mapping[str, Any], goal: Goal | None) -> tuple[str, str, str | None, int, float | None]:
     """(labels, numbers, error, limited, value) of an end line, or of a line of scores.jsonl, as columns hold them."""
-    labels, numbers, error = dict(line["labels"]), dict(line["numbers"]), line["error"]
+    labels, error = dict(line["labels"]), line["error"]
+    # The record of a metric of all episodes ({"record": …}) is no number of this one.
+    numbers = {name: value for name, value in line["numbers"].items() if not isinstance(value, dict)}
     grade = line.get("grade") or {}
     value = None if error is not None else _value({**grade, **numbers}, goal)
     text = None if error is None else plain(str(error))

@@ -7,7 +7,7 @@ table = build(spec, scores, metrics)
 from .build import build
 from .costs import Price, Prices, PricesEntry, read_prices
 from .headline import HeadlineEntry, HeadlineSpec, check_headline
-from .scores import NOT_RUN, EpisodeScore, Number, load_scores, rows
+from .scores import NOT_RUN, CorpusRecord, EpisodeScore, Number, load_scores, rows
 from .spec import TableEntry, TableSpec, check
 from .table import (
     SCHEMA,
@@ -31,6 +31,7 @@ __all__ = [
     "SIMULATED",
     "Cell",
     "Column",
+    "CorpusRecord",
     "EpisodeScore",
     "ErrorKind",
     "HeadlineEntry",

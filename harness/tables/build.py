@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from harness.api import UNBOUNDED, Metric, RatioMetric, Statistic, linearised
+from harness.api import UNBOUNDED, CorpusMetric, Metric, RatioMetric, Statistic, linearised
 from harness.errors import SpecError, near
 from harness.tables import stats
 
@@ -193,7 +193,7 @@ def _statistic(
     """A metric's mean, or whatever else its statistic is."""
     stat, groups = _mean(metric, scores, name, how), _groups(scores, how)
     strata = [observations(group, name, table.cluster) for group in groups]
-    count = sum(map(len, strata))
+    count = stat.n if isinstance(metric, CorpusMetric) else sum(map(len, strata))
     cell = Cell(finite(stat.value), finite(stat.stderr), stat.n, failed, len(scores) - failed - count)
     return _spread(cell, error_of(table.error, name), strata, metric.bounds, parts=isinstance(metric, RatioMetric))
 

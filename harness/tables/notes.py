@@ -9,7 +9,7 @@ from typing import Final
 
 from harness.api import UNBOUNDED, Metric
 
-from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers
+from .scores import NOT_RUN, EpisodeScore, by_condition, cluster_of, numbers, records
 from .spec import TableSpec
 from .table import SIMULATED, ErrorKind, Published, Table, error_of, text
 
@@ -146,13 +146,13 @@ def left_out(scores: Sequence[EpisodeScore]) -> Iterable[str]:
 def without_number(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:
     """What a metric's means do not cover, though the episodes were played."""
     played = [score for score in scores if score.error is None]
-    count = len(numbers(played, metric))
+    count = len(numbers(played, metric)) or len(records(played, metric))
     if count < len(played):
         share = f"{len(played) - count} of {len(played)}" if count else f"any of the {len(played)}"
         yield f"{metric} has no number in {share} episodes."
     if count and "mean_of_conditions" in (table.aggregate, table.overall):
         groups = by_condition(scores).values()
-        if empty := sum(not numbers(group, metric) for group in groups):
+        if empty := sum(not (numbers(group, metric) or records(group, metric)) for group in groups):
             yield f"{empty} of {len(groups)} conditions have no number for {metric} and are left out of its means."
         single = sum(len(numbers(group, metric)) == 1 for group in groups)
         if error_of(table.error, metric) == "sem" and single:
@@ -167,7 +167,7 @@ def _in_columns(table: TableSpec, scores: Sequence[EpisodeScore], metric: str) -
     groups: dict[tuple[str, ...], list[EpisodeScore]] = {}
     for score in scores:
         groups.setdefault(tuple(text(score.labels.get(label)) for label in table.columns), []).append(score)
-    return [score for group in groups.values() if numbers(group, metric) for score in group]
+    return [score for group in groups.values() if numbers(group, metric) or records(group, metric) for score in group]
 
 
 def _without_error(table: TableSpec, filled: Table, scores: Sequence[EpisodeScore], metric: str) -> Iterable[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from harness.api import Metric, Parts, RatioMetric, Statistic, linearised
+from harness.api import CorpusMetric, Metric, Parts, RatioMetric, Statistic, linearised
 from harness.errors import DataError, Place, PluginError
 from harness.storage.plugin_errors import describe
 
@@ -19,8 +19,17 @@ from .table import SCHEMA, text
 NOT_RUN: Final = "not run"
 """The `EpisodeScore.error` of an episode that was planned and never finished."""
 
-Number = float | Parts | None
-"""What a metric has for an episode: a number; numerator and denominator of a `RatioMetric`; or nothing."""
+
+@dataclass(frozen=True, slots=True)
+class CorpusRecord:
+    """What a `CorpusMetric` keeps of an episode: a JSON value, which is no number."""
+
+    value: Any
+
+
+Number = float | Parts | CorpusRecord | None
+"""What a metric has for an episode: a number; numerator and denominator of a `RatioMetric`; the record of a
+`CorpusMetric`; or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class EpisodeScore:
         condition: the cell of the spec's matrix it belongs to.
         labels: what tables group by: swept values, case labels, and "model".
         numbers: metric → number, None where the metric has none for this episode; of a `RatioMetric` its two parts,
-            numerator and denominator.
+            numerator and denominator; of a `CorpusMetric` its record.
         error: why the episode failed, `NOT_RUN`, or None. A failed episode's numbers are never used.
         uses_ground_truth: whether players knew the right answer (`harness.authoring.informed`); tables say so at its
         numbers.
@@ -66,6 +75,8 @@ class EpisodeScore:
     def number(self, metric: str) -> float | None:
         """The metric's number, of parts their quotient; None if the episode failed, has none, or it is not finite."""
         value = self.numbers.get(metric)
+        if isinstance(value, CorpusRecord):
+            return None
         if isinstance(value, Sequence):
             parts = self.parts(metric)
             value = parts[0] / parts[1] if parts else None
@@ -79,9 +90,14 @@ class EpisodeScore:
         top, bottom = value
         return (top, bottom) if math.isfinite(top) and math.isfinite(bottom) and bottom > 0 else None
 
+    def record(self, metric: str) -> CorpusRecord | None:
+        """The record of a `CorpusMetric`; None if the episode failed or has none, and for every other metric."""
+        value = self.numbers.get(metric)
+        return value if self.error is None and isinstance(value, CorpusRecord) else None
+
     def to_json(self) -> dict[str, Any]:
-        """A JSON object; numbers that are not finite become null."""
-        numbers = {name: x if _is_number(x) else None for name, x in self.numbers.items()}
+        """A JSON object; numbers that are not finite become null, a record {"record": value}."""
+        numbers = {name: _jsonable(x) for name, x in self.numbers.items()}
         line = {field.name: getattr(self, field.name) for field in fields(self)}
         line |= {"labels": dict(self.labels), "numbers": numbers}
         return {key: value for key, value in line.items() if value or key not in ("uses_ground_truth", "limited")}
@@ -99,14 +115,18 @@ class EpisodeScore:
             if not isinstance(data.get(name), kind):
                 raise DataError(f"{name} of a score is {article}, found {data.get(name)!r:.80}")
         for name, number in data["numbers"].items():
-            if number is not None and not _is_number(number):
-                raise DataError(f"{name} is {number!r:.80}, not a number, [numerator, denominator] or null")
+            if number is not None and not _is_number(number) and not _is_record(number):
+                kinds = 'a number, [numerator, denominator], {"record": …}'
+                raise DataError(f"{name} is {number!r:.80}, not {kinds} or null")
         # The same names and values in every one of maybe 100,000 scores are kept once.
         shared: dict[str, Any] = {"condition": sys.intern(data["condition"])}
         shared["labels"] = {
             sys.intern(k): sys.intern(v) if isinstance(v, str) else v for k, v in data["labels"].items()
         }
-        shared["numbers"] = {sys.intern(name): number for name, number in data["numbers"].items()}
+        shared["numbers"] = {
+            sys.intern(name): CorpusRecord(number["record"]) if isinstance(number, dict) else number
+            for name, number in data["numbers"].items()
+        }
         return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data} | shared)
 
 
@@ -137,6 +157,16 @@ def load_scores(path: Path) -> list[EpisodeScore]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the scores: {error}", place=Place(str(path))) from error
     return scores
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"record"}
+
+
+def _jsonable(value: Number) -> Any:
+    if isinstance(value, CorpusRecord):
+        return {"record": value.value}
+    return value if _is_number(value) else None
 
 
 def _is_number(value: Any) -> bool:
@@ -173,6 +203,11 @@ def observations(scores: Sequence[EpisodeScore], metric: str, cluster: Sequence[
     return list(zip(keys, numbers(scores, metric), strict=True))
 
 
+def records(scores: Iterable[EpisodeScore], metric: str) -> list[Any]:
+    """The records of a `CorpusMetric`, in order."""
+    return [record.value for score in scores if (record := score.record(metric)) is not None]
+
+
 def all_parts(scores: Iterable[EpisodeScore], metric: str) -> list[Parts]:
     """Numerator and denominator of every episode that has them, in order."""
     return [parts for score in scores if (parts := score.parts(metric)) is not None]
@@ -186,7 +221,11 @@ def aggregate(metric: Metric, scores: Sequence[EpisodeScore], name: str) -> Stat
         DataError: as `refuse_bare_shares`.
     """
     refuse_bare_shares(metric, scores, name)
-    values: Sequence[Any] = all_parts(scores, name) if isinstance(metric, RatioMetric) else numbers(scores, name)
+    values: Sequence[Any]
+    if isinstance(metric, CorpusMetric):
+        values = records(scores, name)
+    else:
+        values = all_parts(scores, name) if isinstance(metric, RatioMetric) else numbers(scores, name)
     if not values:
         return Statistic(None, None, 0)
     try:

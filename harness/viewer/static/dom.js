@@ -114,7 +114,9 @@ export function scroller(content, onWidth = () => {}) {
 
 export function number(value, digits = 3) {
   if (value === null || value === undefined) return "–";
-  if (Array.isArray(value)) return `${number(value[0])} / ${number(value[1])}`;
+  if (Array.isArray(value) && value.length === 2 && value.every(Number.isFinite))
+    return `${number(value[0])} / ${number(value[1])}`;
+  if (typeof value === "object") return JSON.stringify(value.record ?? value).slice(0, 500); // of a corpus metric
   if (typeof value !== "number") return String(value);
   if (Number.isInteger(value)) return value.toLocaleString("en-US");
   return Math.abs(value) >= 1000
