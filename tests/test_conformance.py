@@ -232,7 +232,7 @@ class Leaky(Task):
 
 def test_check_task_sees_leaks_repeats_and_bad_grades() -> None:
     text = " ".join(check.check_task(Leaky()))
-    for word in ("holds the target", "agents repeat", "grade gives ['wrong']", "a grade is no number"):
+    for word in ("holds the target", "agents repeat", "grade gives ['wrong']", "a grade is neither a number"):
         assert word in text
 
 

@@ -52,7 +52,7 @@ def score_of(task: Task) -> str:
 def is_right(task: Task, case: Case, action: Action) -> bool:
     """Whether one agent's answer alone is right. Raises `PluginError` as `score_of`."""
     alone = Outcome(dict.fromkeys(case.agents, action), action, {"history": [[action]]})
-    return task.grade(case, alone)[score_of(task)] == 1
+    return bool(task.grade(case, alone)[score_of(task)] == 1)
 
 
 GRADES: tuple[str, ...] = ("available", "lost", "gained", "to_right", "to_wrong", "first", "ever", "proposal")
