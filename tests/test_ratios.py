@@ -170,7 +170,7 @@ def test_scores_keep_both_parts_and_refuse_what_is_none(tmp_path: Path) -> None:
     for broken in ([1], [1, 0], [1, "2"], [True, 2], {"a": 1}):
         line = {"id": "c/x/0", "condition": "c", "labels": {}, "numbers": {"share": broken}}
         (tmp_path / "scores.jsonl").write_text(json.dumps(line), "utf-8")
-        with pytest.raises(DataError, match="not a number, \\[numerator, denominator\\], .* or null"):
+        with pytest.raises(DataError, match=r"not a number, \[numerator, denominator\], .* or null"):
             load_scores(tmp_path / "scores.jsonl")
 
 
