@@ -29,6 +29,7 @@ th, td { padding: .25rem .75rem; text-align: right; white-space: nowrap; }
 thead th { border-bottom: 1px solid var(--dim); text-align: center; }
 .name { text-align: left; font-weight: 500; white-space: normal; min-width: 6rem; max-width: 24rem; }
 tr.published { color: var(--dim); font-style: italic; }
+tbody.groups tr:first-child > * { border-top: 1px solid var(--dim); }
 tbody tr:nth-child(even) { background: var(--band); }
 section { margin-bottom: 2.5rem; }
 .wide { overflow-x: auto; max-width: 100%; }
@@ -73,10 +74,14 @@ def table_html(table: Table, kind: str = "") -> str:
     best: dict[int, list[int]] = {}
     for line, column in texts.best:
         best.setdefault(line, []).append(column)
-    body = "".join(
+    lines = [
         f"<tr{_PUBLISHED if marked else ''}>{_cells(row, texts.names, best.get(i, ()))}</tr>\n"
         for i, (row, marked) in enumerate(zip(texts.body, published, strict=True))
-    )
+    ]
+    split = len(lines) - texts.groups
+    body = "".join(lines[:split])
+    if texts.groups:
+        body += f'</tbody>\n<tbody class="groups">{"".join(lines[split:])}'
     notes = "".join(f"<li>{safe(note)}</li>" for note in table.notes)
     return _framed(f"<caption>{safe(table.title)}</caption>\n<thead>{_header(texts)}</thead>", body, kind) + (
         f'<ul class="notes">{notes}</ul>' if notes else ""

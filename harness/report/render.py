@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from harness.authoring.informed import WORD
@@ -85,11 +85,13 @@ class Grid:
     names: int
     best: frozenset[tuple[int, int]] = frozenset()
     """(row, column) of the cells to emphasize."""
+    groups: int = 0
+    """How many of the last rows stand for several others: they are set apart."""
 
     def map(self, change: Callable[[str], str]) -> Grid:
         """The grid with every text changed."""
         header = [tuple(map(change, levels)) for levels in self.header]
-        return Grid(header, [list(map(change, row)) for row in self.body], self.names, self.best)
+        return replace(self, header=header, body=[list(map(change, row)) for row in self.body])
 
     def emphasized(self, form: str) -> Grid:
         """The grid with the best cells put into `form`, such as `**{}**`."""
@@ -97,7 +99,15 @@ class Grid:
             [form.format(cell) if (i, j) in self.best else cell for j, cell in enumerate(row)]
             for i, row in enumerate(self.body)
         ]
-        return Grid(self.header, body, self.names, self.best)
+        return replace(self, body=body)
+
+    def groups_emphasized(self, form: str) -> Grid:
+        """The grid with the names of the rows of groups put into `form`, where no line can set them apart."""
+        split = len(self.body) - self.groups
+        named = [
+            [*(form.format(x) if x else x for x in row[: self.names]), *row[self.names :]] for row in self.body[split:]
+        ]
+        return replace(self, body=[*self.body[:split], *named])
 
 
 def grid(table: Table) -> Grid:
@@ -115,7 +125,8 @@ def grid(table: Table) -> Grid:
     best = {
         (i, len(table.row_names) + j) for i, row in enumerate(table.rows) for j, c in enumerate(row.cells) if c.best
     }
-    return _short_names(Grid(header, body, len(table.row_names), frozenset(best)).map(clean_name))
+    groups = sum(row.group is not None for row in table.rows)
+    return _short_names(Grid(header, body, len(table.row_names), frozenset(best), groups).map(clean_name))
 
 
 def _short_names(texts: Grid) -> Grid:
@@ -123,7 +134,7 @@ def _short_names(texts: Grid) -> Grid:
     cuts = [shortened(row[i] for row in texts.body) for i in range(texts.names)]
     body = [[*(cuts[i][row[i]] for i in range(texts.names)), *row[texts.names :]] for row in texts.body]
     levels = shortened(level for names in texts.header for level in names)
-    return Grid([tuple(levels[x] for x in names) for names in texts.header], body, texts.names, texts.best)
+    return replace(texts, header=[tuple(levels[x] for x in names) for names in texts.header], body=body)
 
 
 def _names(row: Row, table: Table) -> list[str]:
@@ -178,11 +189,14 @@ def marks(row: Mapping[str, Any]) -> str:
 
 
 def _tabulate(texts: Grid, form: str, join: str) -> str:
-    from tabulate import tabulate
+    from tabulate import SEPARATING_LINE, tabulate
 
     titles = [join.join(level for level in levels if level or join == "\n") for levels in texts.header]
     align = ["left"] * texts.names + ["right"] * (len(titles) - texts.names)
-    return tabulate(texts.body, titles, tablefmt=form, disable_numparse=True, colalign=align if texts.body else None)
+    body: list[Any] = [*texts.body]
+    if texts.groups and form != "pipe":  # Markdown has no line inside a table
+        body.insert(len(body) - texts.groups, SEPARATING_LINE)
+    return tabulate(body, titles, tablefmt=form, disable_numparse=True, colalign=align if texts.body else None)
 
 
 def _text(table: Table) -> str:
@@ -194,7 +208,7 @@ def _markdown(table: Table) -> str:
     lines = [
         f"### {_marked(table.title)}",
         "",
-        _tabulate(grid(table).map(markdown_escape).emphasized("**{}**"), "pipe", " / "),
+        _tabulate(grid(table).map(markdown_escape).emphasized("**{}**").groups_emphasized("**{}**"), "pipe", " / "),
     ]
     return "\n".join([*lines, *(f"\n{_marked(note)}" for note in table.notes)]) + "\n"
 
@@ -217,9 +231,8 @@ def _latex(table: Table) -> str:
 
 def _booktabs(tabular: str) -> str:
     """A tabular with the rules of the package booktabs."""
-    for rule in ("toprule", "midrule", "bottomrule"):
-        tabular = tabular.replace("\\hline", f"\\{rule}", 1)
-    return tabular
+    top, *middle, bottom = tabular.split("\\hline")
+    return rf"{top}\toprule" + r"\midrule".join(middle) + rf"\bottomrule{bottom}"
 
 
 def _csv(table: Table) -> str:

@@ -14,11 +14,12 @@ from harness.tables import stats
 from .axis import Axis, Key, meets
 from .compare import compare
 from .costs import Prices, cost, cost_notes
+from .groups import GroupRows
 from .notes import notes
 from .references import cited, figure, models, place
 from .scores import EpisodeScore, aggregate, by_condition, cluster_of, finite, observations, refuse_bare_shares
 from .spec import Means, TableSpec
-from .table import Cell, Column, ErrorKind, Published, Table, error_of
+from .table import Cell, Column, ErrorKind, Published, Row, Table, error_of
 
 
 def build(
@@ -63,10 +64,11 @@ def build(
     theirs, unplaced = place(references, table, rows, columns)
 
     slots = _slots(table, columns)
-    rows_filled = [
-        rows.row(key, [_cell(table, metrics, prices, slot, rows.metric(key), ours[key]) for slot in slots])
+    own = {
+        key: rows.row(key, [_cell(table, metrics, prices, slot, rows.metric(key), ours[key]) for slot in slots])
         for key in rows.sorted(ours)
-    ]
+    }
+    rows_filled = [*own.values()]
     for source, figures_by_row in theirs:
         for key in rows.sorted(figures_by_row):
             metric_names = [slot.metric or rows.metric(key) or table.cells[0] for slot in slots]
@@ -74,6 +76,8 @@ def build(
                 figure(table, figures_by_row[key].get((s.key, m))) for s, m in zip(slots, metric_names, strict=True)
             ]
             rows_filled.append(rows.row(key, figures, source))
+    group_rows, group_notes = _group_rows(table, metrics, own, slots)
+    rows_filled += group_rows
     if table.hide_empty:
         filled = [i for i in range(len(slots)) if any(row.cells[i].value is not None for row in rows_filled)]
         slots = [slots[i] for i in filled]
@@ -95,7 +99,18 @@ def build(
         figure=table.figure,
     )
     all_notes = [*notes(table, done, selected, metrics, references, unplaced), *cost_notes(table, selected, prices)]
-    return replace(done, notes=tuple(all_notes))
+    return replace(done, notes=(*all_notes, *group_notes))
+
+
+def _group_rows(
+    table: TableSpec, metrics: Mapping[str, Metric], rows: Mapping[Key, Row], slots: Sequence[_Slot]
+) -> tuple[list[Row], list[str]]:
+    """The rows of `groups:`, and the notes on them."""
+    if not table.groups:
+        return [], []
+    bounds = {name: metric.bounds for name, metric in metrics.items()}
+    maker = GroupRows(table.groups, table.rows, table.labels, table.error, table.summed, table.cells[0], bounds)
+    return maker.rows(rows, [slot.metric for slot in slots])
 
 
 # ------------------------------------------------------------------------------------------ layout

@@ -13,6 +13,7 @@ from harness.api import Range
 from harness.errors import KEY, SpecError, near
 from harness.parameters import Keywords, problems
 
+from .groups import RowGroup, RowGroupEntry, label_of, parsed, wrong_members
 from .table import DIGITS, Digits, Errors, ErrorStyle, Figure, Unit, Units, text
 
 Means = Literal["mean_of_conditions", "pooled"]
@@ -92,6 +93,10 @@ class TableEntry(TypedDict, total=False):
     paper: Annotated[_Names, "the table's number in a paper, or a list of them, such as AgentsNet Figure 4"]
     labels: Annotated[dict[str, str], "a mapping of labels, values or metrics to the text shown for them"]
     order: Annotated[dict[str, list[_Value]], "a mapping of labels to lists of values: those come first, in that order"]
+    groups: Annotated[
+        list[RowGroupEntry],
+        "a list of {title, of}: rows that are the mean of other rows, set apart from them; weight: size or equal",
+    ]
     hide_empty: Annotated[bool, "true or false: leave out columns in which no row has a number"]
     note: Annotated[str | None, "a text under the table"]
     figure: Annotated[
@@ -116,6 +121,7 @@ RESERVED: Final = frozenset(
         "uses_ground_truth",
         "overall",
         "published",
+        "group",
     }
 )
 CLUSTERS: Final = ("case", "episode")
@@ -176,6 +182,7 @@ class TableSpec:
     paper: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: tuple[RowGroup, ...] = ()
     hide_empty: bool = False
     note: str | None = None
     figure: Figure | None = None
@@ -189,6 +196,11 @@ class TableSpec:
     def clustering(self) -> tuple[str, ...]:
         """The labels among `cluster`."""
         return tuple(name for name in self.cluster if name not in CLUSTERS)
+
+    @property
+    def summed(self) -> frozenset[str]:
+        """The cells that have no mean over rows: costs, which are sums, and losses."""
+        return frozenset(name for name, derived in self.derived.items() if derived.kind != "ratio")
 
     def called(self, name: str) -> bool:
         """Whether a name means this table: its title in any case, or its number in a paper ("AgentsNet 4", "Table 4",
@@ -254,6 +266,8 @@ def check(
             possible = list(map(text, values_of.get(label, ())))
             absent = [value for value in values if possible and value not in possible]
             mistakes += [f"{key}: {label} is never {value!r}. {near(value, possible)}" for value in absent]
+    if entry.groups and (grouped := label_of(entry.rows)):
+        mistakes += wrong_members(entry.groups, grouped, list(map(text, values_of.get(grouped, ()))))
     choices = list(metrics)
     needed = [("cell", name) for name in entry.cells if name not in entry.derived]
     needed += [(derived.kind, metric) for derived in entry.derived.values() for metric in derived.metrics]
@@ -285,6 +299,7 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         sides = entry["compare"]
         others = tuple(map(text, _tuple(sides["with"])))
         compare = Compare(sides["label"], text(sides["base"]), others, _tuple(sides.get("paired_by", ())))
+    groups, wrong_groups = parsed(entry.get("groups", ()))
     spec = TableSpec(
         **{key: value for key, value in entry.items() if key in _AS_IS and value is not None},
         rows=_tuple(entry["rows"]),
@@ -298,10 +313,11 @@ def _read(entry: Any) -> tuple[TableSpec | None, list[str]]:
         published=_tuple(entry.get("published", ())),
         paper=_tuple(entry.get("paper", ())),
         order={label: tuple(map(text, values)) for label, values in entry.get("order", {}).items()},
+        groups=groups,
         figure="bar" if figure is True else figure or None,
     )
     mistakes = [f"{x!r} is derived twice" for x, count in Counter(name for name, _ in derived).items() if count > 1]
-    mistakes += _sense_problems(spec)
+    mistakes += wrong_groups + _sense_problems(spec)
     if compare:
         if entry.get("aggregate", "pooled") != "pooled":
             mistakes.append("compare: a test is one of episodes, not of conditions: aggregate can only be pooled")
@@ -356,6 +372,14 @@ def _sense_problems(spec: TableSpec) -> list[str]:
         mistakes.append("overall needs a column label to run over")
     if spec.overall and spec.figure:
         mistakes.append("a figure has no overall column")
+    for group in spec.groups:
+        absent = [name for name in group.cells if name not in spec.cells]
+        mistakes += [f"groups: {group.title!r}: cell has no {x!r}. {near(x, spec.cells)}" for x in absent]
+        mistakes += [f"groups: {x!r} has no mean over rows" for x in group.cells if x in spec.summed]
+    if spec.groups and label_of(spec.rows) is None:
+        mistakes.append("groups: rows need a label besides model and metric, whose values they name")
+    if spec.groups and spec.figure:
+        mistakes.append("a figure has no groups")
     if spec.figure == "stacked" and (len(spec.cells) > 1) == bool(set(spec.columns) - {"metric"}):
         mistakes.append("a stacked figure needs one metric and a column label to stack, or several metrics and none")
     return mistakes
@@ -389,6 +413,7 @@ _BESIDE: Final = {
     "overall": "its columns are statistics, which have no mean",
     "figure": "tests are shown as a table",
     "hide_empty": "its columns are statistics, the same for every row",
+    "groups": "a test has no mean over rows",
     "published": "published figures are not tested",
     "error": "the tests say how sure a difference is",
 }

@@ -102,13 +102,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`key` maps the table's row labels to values; `published` names the source of figures that were not run here."""
+    """`key` maps the table's row labels to values.
+
+    `published` names the source of figures that were not run here; `group` says how a row that stands for several
+    others (`harness.tables.groups`) weighs them.
+    """
 
     key: Mapping[str, Any]
     names: tuple[str, ...]
     cells: tuple[Cell, ...]
     metric: str | None = None
     published: str | None = None
+    group: Literal["size", "equal"] | None = None
 
     @property
     def uses_ground_truth(self) -> bool:
@@ -169,14 +174,15 @@ class Table:
     def long(self) -> list[dict[str, Any]]:
         """Tidy rows, one a cell: its labels, metric, value, stderr, n, failed, missing, overall, published; low and
         high in a table that asks for intervals, std in one that asks for standard deviations (None where they do
-        not belong to the row's metric), uses_ground_truth in one that has such numbers. In a table of tests the label
+        not belong to the row's metric), uses_ground_truth in one that has such numbers, group (how it weighs its rows,
+        None for other rows) in one with groups. In a table of tests the label
         `statistic` says what value is.
 
         A figure's rows also say where the number is drawn: `panel`, `x`, `series`. The last row label is x, those
         before it make panels. Texts among them are what readers see.
         """
         omitted = self._omitted | (set() if "interval" in self.kinds else {"low", "high"})
-        tidy = []
+        tidy, has_groups = [], self.has_groups
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
                 labels = {k: v for k, v in {**row.key, **column.key}.items() if k != "metric"}
@@ -186,6 +192,7 @@ class Table:
                     labels |= {"panel": " / ".join(row.names[:-1]), "x": x, "series": series}
                 numbers = {key: value for key, value in asdict(cell).items() if key not in omitted}
                 origin = {"overall": column.overall, "published": row.published}
+                origin |= {"group": row.group} if has_groups else {}
                 tidy.append({**labels, "metric": column.metric or row.metric, **numbers, **origin})
         return tidy
 
@@ -194,8 +201,15 @@ class Table:
         `uses_ground_truth` if any does."""
         document, omitted = {"schema": SCHEMA, **asdict(self)}, self._omitted
         for row in document["rows"]:
+            if not self.has_groups:
+                del row["group"]
             row["cells"] = [{k: v for k, v in cell.items() if k not in omitted} for cell in row["cells"]]
         return document
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether some rows stand for several others; these come last."""
+        return any(row.group for row in self.rows)
 
     @property
     def _omitted(self) -> set[str]:
