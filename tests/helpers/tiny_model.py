@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 POSITIONS = 8192
 """Length of the context window, in tokens."""
@@ -52,8 +53,14 @@ def make_tokenizer(folder: Path, template: str = TEMPLATE) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def make(folder: Path) -> Path:
-    """Write model and tokenizer into `folder`; the same weights every time."""
+def make(folder: Path, *, lively: bool = False) -> Path:
+    """Write model and tokenizer into `folder`; the same weights every time.
+
+    Args:
+        folder: where to.
+        lively: larger weights, so that replies and likelihoods differ more from prompt to prompt; blanks are then
+            tokens as all others.
+    """
     import torch
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
@@ -72,19 +79,28 @@ def make(folder: Path) -> Path:
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         tie_word_embeddings=False,
+        initializer_range=0.2 if lively else 0.02,
     )
     torch.manual_seed(0)
     model = LlamaForCausalLM(config)
-    with torch.no_grad():  # where JSON allows blanks a random model would fill its reply with them: it never writes one
+    if not lively:
+        _avoid_blanks(model, tokenizer)
+    model.save_pretrained(folder)
+    return folder
+
+
+def _avoid_blanks(model: Any, tokenizer: Any) -> None:
+    """Where JSON allows blanks a random model would fill its reply with them: it never writes one."""
+    import torch
+
+    with torch.no_grad():
         model.model.embed_tokens.weight[:, 0] = 0.1  # the same for every token, and nothing changes it on its way
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight[0] = 0
             layer.mlp.down_proj.weight[0] = 0
         model.lm_head.weight[:, 0] = 0
         model.lm_head.weight[[i for i in range(len(tokenizer)) if not tokenizer.decode([i]).strip()], 0] = -20
-    model.save_pretrained(folder)
-    return folder
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]))
+    make(Path(sys.argv[1]), lively="--lively" in sys.argv)
