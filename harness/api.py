@@ -62,6 +62,7 @@ class Case:
         labels: facts to group tables by, added to those of the condition.
         roles: agent → name of its group in the spec's `agents:`. Agents without an entry are in "default".
         unscored: agents whose answers do not count (byzantine ones); grading leaves them out.
+        sampling: generation words of this case, such as where its answer stops; those of the spec win over them.
     """
 
     id: str
@@ -73,6 +74,7 @@ class Case:
     labels: Facts = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
     unscored: frozenset[str] = frozenset()
+    sampling: Facts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,9 @@ class Completion:
 
     Tokens are counts, `peer_tokens` those of `Turn.peer_texts`; `latency` is in seconds. A value is None if the
     engine does not report it. `reasoning` never enters the conversation again.
+
+    A call that scored texts (`harness.engine_api.ComputesLikelihoods`) has no text, and as `likelihoods` one
+    `[log-likelihood, whether greedy decoding gives this text]` for each of them.
     """
 
     text: str
@@ -165,6 +170,7 @@ class Completion:
     reasoning_tokens: int | None = None
     peer_tokens: int | None = None
     latency: float | None = None
+    likelihoods: Sequence[Sequence[float | bool]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What an engine is: requests in, completions out. The vocabulary of engine authors; standard library only.
 
-An engine needs four names: `Engine`, `Request` and its `Thread`, and `harness.api.Completion`.
+An engine needs four names: `Engine`, `Request` and its `Thread`, and `harness.api.Completion`. One that also scores
+texts needs `ComputesLikelihoods` and `LikelihoodRequest`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,24 @@ class Thread:
     `memo` is room for an engine to keep what it derived from the messages so far (token ids, a running hash), so that
     no call costs work proportional to the history. Threads with a lower `age` are older; if an engine cannot answer
     all at once, they come first.
+
+    Where `chat` is false the thread is a plain text: the contents of its messages, one after another, with no chat
+    template. The model continues it. Only engines that are `ContinuesText` get such threads.
     """
 
-    __slots__ = ("age", "memo", "messages")
+    __slots__ = ("age", "chat", "memo", "messages")
     _opened = itertools.count()
 
-    def __init__(self, age: int | None = None) -> None:
+    def __init__(self, age: int | None = None, chat: bool = True) -> None:
         self.messages: list[dict[str, str]] = []
         self.memo: dict[str, Any] = {}
         self.age = next(self._opened) if age is None else age
+        self.chat = chat
+
+    @property
+    def text(self) -> str:
+        """The contents of all messages, one after another: what a thread without chat asks a model to continue."""
+        return "".join(message["content"] for message in self.messages)
 
     def add(self, role: str, content: str) -> None:
         """Append one message; `role` is system, user or assistant."""
@@ -46,6 +56,8 @@ class Request:
         sampling: `generation_kwargs` of the spec: temperature, top_p, top_k, min_p, max_tokens, stop, … .
         seed: derived for this call alone.
         constraint: as returned by `Reply.constraint`, or None for free text.
+        prefill: the text with which the model's message begins; the completion is what follows it. Only engines that
+            are `ContinuesText` get one.
     """
 
     id: str
@@ -53,13 +65,49 @@ class Request:
     sampling: Facts
     seed: int
     constraint: Mapping[str, Any] | None = None
+    prefill: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """A text whose log-likelihood is asked for.
+
+    Attributes:
+        text: the text.
+        context: what comes before it. None: the conversation in which it is asked, as the prompt set renders it. A
+            text: just this, with no chat template. Messages, each {"role", "content"}: these, in the model's chat
+            template; where the last one is the assistant's, `text` continues it.
+    """
+
+    text: str
+    context: str | tuple[Mapping[str, str], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodRequest:
+    """One question about the log-likelihood of texts.
+
+    Attributes:
+        id: as of a `Request`.
+        thread: the conversation before texts without a context of their own. The engine does not change it.
+        continuations: the texts.
+        rolling: each text stands for itself, without any context, and is scored in windows as long as the model takes.
+        prefill: the text with which the model's message begins, behind `thread`.
+    """
+
+    id: str
+    thread: Thread
+    continuations: tuple[Continuation, ...]
+    rolling: bool = False
+    prefill: str = ""
 
 
 class Engine(ABC):
     """Turns requests into completions. It owns its client, retries and rate limits, and knows nothing of agents.
 
     An engine needs `model` and `complete`, and usually `start` and `close`. A second base class declares what else it
-    can do: `Describes`, `CountsTokens`, `Reports`, `Retries`, `Sleeps`, `WritesLog`.
+    can do: `ComputesLikelihoods`, `ContinuesText`, `CountsTokens`, `Describes`, `Reports`, `Retries`, `Sleeps`,
+    `WritesLog`.
 
     Raises:
         ContextLengthError, RefusedError, RequestError: for one request.
@@ -81,6 +129,24 @@ class Engine(ABC):
 
     async def close(self) -> None:
         """Release everything. Called once after a `start`, also if that failed."""
+
+
+class ComputesLikelihoods(ABC):
+    """An engine that also says how likely given texts are."""
+
+    @abstractmethod
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        """Score texts. Called many times concurrently; raises as `Engine.complete`.
+
+        The completion has no text. Its `likelihoods` are one `[sum, is_greedy]` for each continuation, in order: the
+        sum of the natural logarithms of the probabilities of the text's tokens, and whether each of these tokens is
+        the most likely one. `input_tokens` counts the tokens of all texts and of what stands before each.
+        """
+
+
+class ContinuesText:
+    """An engine that continues a text: a thread without chat (`Thread.chat`), or a reply that has begun
+    (`Request.prefill`). One without this base class gets neither."""
 
 
 class Describes:

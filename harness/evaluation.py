@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness import storage
 from harness.api import Facts, Metric
+from harness.check.abilities import lacking
 from harness.config import resolve
 from harness.config.calibration import load_parameters
 from harness.config.plan import Plan, check_execution, survey
@@ -326,6 +327,7 @@ def _check(plan: Plan, labels: Iterable[str]) -> None:
     headline = plan.spec.get("headline")
     problems = check_headline(headline, labels, plan.metrics) if headline else []
     raise_all(SpecError(f"headline: {problem}", place=plan.spec.place("headline")) for problem in problems)
+    raise_all(lacking(plan))
     for name in plan.engines:
         if not any(group.model == name for condition in plan.conditions for group in condition.groups):
             message = f"a model was given and no agent takes it: {plan.model}"

@@ -192,7 +192,8 @@ def survey(plan: Plan) -> Survey:
         labels.update(condition.labels, case.labels)
         if repeat == 0:
             questions = (name, case.agents, case.public, case.private, case.topology)
-            digests[QUESTIONS].update(_as_text(questions))
+            sampling = (case.sampling,) if case.sampling else ()
+            digests[QUESTIONS].update(_as_text((*questions, *sampling)))
             digests[ANSWERS].update(_as_text((name, case.target, case.labels, case.unscored)))
         if condition.id in agents:
             agents[condition.id].update(condition.protocol.possible_agents(case))

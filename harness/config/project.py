@@ -17,11 +17,11 @@ import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from harness import api, parameters
 from harness.config import yamls
-from harness.config.prompts import SUFFIX, PromptSet
+from harness.config.prompts import FORM, SUFFIX, PromptSet
 from harness.engine_api import Engine
 from harness.errors import DataError, HarnessError, Place, PluginError, SpecError, UserError, near
 from harness.storage.plugin_errors import DIGEST, MOUNT
@@ -73,6 +73,9 @@ class PromptSetEntry(TypedDict, total=False):
 
     description: str | None
     base: str | None
+    chat: Annotated[bool, "false: a plain text that the model continues, with no chat template"]
+    history: Annotated[str | None, "a fact, a list of {role, content}, that opens a conversation in place of system.j2"]
+    prefill: Annotated[str | None, "a fact, a text, with which every reply begins"]
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,7 @@ class Project:
     def prompts(self, name: str, place: Place | None = None) -> PromptSet:
         """A prompt set with its lookup chain."""
         chain, description, current = [], "", name
+        form: dict[str, Any] = {}
         while current:
             files = self.files("prompts")
             if current not in files:
@@ -187,8 +191,9 @@ class Project:
             chain.append(folder)
             about = _about(files[current])
             description = description or about.data.get("description") or ""
+            form = {key: about.data[key] for key in FORM if key in about.data} | form
             current, place = about.data.get("base") or "", about.place("base")
-        return PromptSet(name, chain, description)
+        return PromptSet(name, chain, description, **form)
 
     def _templates_at(self, name: str, place: Place | None) -> str | None:
         """What makes a prompt set of a folder of that name; None if there is no such folder with templates."""
@@ -374,7 +379,7 @@ def _describe_plugin(name: str, file: Path) -> Listed | None:
 def _about(file: Path) -> yamls.Document:
     document = yamls.read(file)
     for path, what in parameters.problems(document.data, PromptSetEntry):
-        hint = f"It holds `description:` and, for a variant, `base:`; templates end in {SUFFIX}."
+        hint = f"It holds `description:`, for a variant `base:`, and {', '.join(FORM)}; templates end in {SUFFIX}."
         raise SpecError(f"not a prompt set's description: {what}", place=document.place(*path), hint=hint)
     return document
 

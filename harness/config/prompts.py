@@ -16,11 +16,14 @@ from typing import Any
 import jinja2
 from jinja2 import meta
 
+from harness.api import Facts
 from harness.errors import Place, PromptError, near
 from harness.steps import LimitError
 from harness.templating import HINT, BoundedEnvironment
 
 SUFFIX = ".j2"
+FORM = ("chat", "history", "prefill")
+"""Keys of a `prompts.yaml` that say how its texts become what a model is asked; a variant takes its base's."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class _Reading:
     includes: tuple[str, ...]
 
 
+def _is_message(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("role", "content"))
+
+
 class PromptSet:
     """The templates of one set.
 
@@ -39,10 +46,23 @@ class PromptSet:
         name: as specs write it, e.g. "agentsnet/minimal".
         folders: the lookup chain, the set's own folder first, its bases after.
         description: one line for listings.
+        chat: whether the model's chat template is applied. False: it continues the rendered text.
+        history: a fact of the context, a list of {"role", "content"}, that opens a conversation in place of `system`.
+        prefill: a fact, a text, with which every reply begins.
     """
 
-    def __init__(self, name: str, folders: Sequence[Path], description: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        folders: Sequence[Path],
+        description: str = "",
+        *,
+        chat: bool = True,
+        history: str | None = None,
+        prefill: str | None = None,
+    ) -> None:
         self.name, self.folders, self.description = name, tuple(folders), description
+        self.chat, self.history, self.prefill = chat, history, prefill
         self._environment = BoundedEnvironment(
             loader=jinja2.FileSystemLoader([str(f) for f in folders]),
             trim_blocks=True,
@@ -81,7 +101,43 @@ class PromptSet:
         sha = hashlib.sha256()
         for name in sorted(names):
             sha.update(f"{name}\0".encode() + self.files[name].read_bytes() + b"\0")
+        if self.continues or self.history is not None:
+            sha.update(repr((self.chat, self.history, self.prefill)).encode())
         return sha.hexdigest()
+
+    @property
+    def continues(self) -> bool:
+        """Whether the model continues a text, and not only answers a conversation."""
+        return not self.chat or self.prefill is not None
+
+    def opening(self, context: Facts) -> list[dict[str, str]]:
+        """The messages with which a conversation opens. Raises `PromptError`."""
+        if self.history is not None:
+            messages = self._fact(self.history, context)
+            if not isinstance(messages, list | tuple) or not all(map(_is_message, messages)):
+                raise self._misfit(self.history, "no list of messages, each with the texts role and content")
+            return [{"role": message["role"], "content": message["content"]} for message in messages]
+        # Some chat templates know no system message: a set can have one for some turns only.
+        text = self.render("system", context) if "system" in self.files else ""
+        return [{"role": "system", "content": text}] if text else []
+
+    def beginning(self, variables: Facts) -> str:
+        """The text with which a reply begins. Raises `PromptError`."""
+        if self.prefill is None:
+            return ""
+        text = self._fact(self.prefill, variables)
+        if not isinstance(text, str | None):
+            raise self._misfit(self.prefill, "no text")
+        return text or ""
+
+    def _fact(self, name: str, facts: Facts) -> Any:
+        if name not in facts:
+            raise self._misfit(name, f"not there. {near(name, facts)}")
+        return facts[name]
+
+    def _misfit(self, fact: str, what: str) -> PromptError:
+        place = Place(str(self.folders[0] / "prompts.yaml"))
+        return PromptError(f"prompt set {self.name!r} takes the fact {fact!r}, which is {what}", place=place)
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of `template`. Raises `PromptError` with file and line."""

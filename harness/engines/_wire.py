@@ -142,7 +142,7 @@ def _storable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _usage(usage: Any) -> dict[str, int | None]:
+def _usage(usage: Any) -> dict[str, Any]:
     def count(*places: tuple[Any, str]) -> int | None:
         numbers = (_count(part.get(name)) for part, name in places if isinstance(part, dict))
         return next((n for n in numbers if n is not None), None)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from harness.api import Facts
-from harness.engine_api import CountsTokens, Engine, Reports
+from abc import abstractmethod
+from collections.abc import Awaitable
+
+from harness.api import Completion, Facts
+from harness.engine_api import (
+    ComputesLikelihoods,
+    ContinuesText,
+    CountsTokens,
+    Engine,
+    LikelihoodRequest,
+    Reports,
+    Request,
+)
+from harness.errors import EngineFatalError
 
 
-class Wrapper(Engine, CountsTokens, Reports):
+class Wrapper(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Reports):
     """Passes on what every engine before another one passes on.
 
     Attributes:
@@ -17,6 +29,21 @@ class Wrapper(Engine, CountsTokens, Reports):
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
         self.engine: Engine = inner.engine if isinstance(inner, Wrapper) else inner
+
+    @abstractmethod
+    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
+        """Answer a request of either kind."""
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        return await self.complete(request)
+
+    def ask(self, request: Request | LikelihoodRequest) -> Awaitable[Completion]:
+        """Pass a request on. Raises `EngineFatalError` where the engine lacks the ability for it."""
+        if isinstance(request, Request):
+            return self.inner.complete(request)
+        if not isinstance(self.inner, ComputesLikelihoods):
+            raise EngineFatalError(f"the engine of {self.model} computes no log-likelihoods")
+        return self.inner.loglikelihood(request)
 
     @property
     def model(self) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Facts
-from harness.engine_api import Describes, Engine, Request, Thread
+from harness.engine_api import Describes, Engine, LikelihoodRequest, Request, Thread
 from harness.engines._wrapper import Wrapper
 from harness.engines.identity import identity
 from harness.errors import DataError, StorageError
@@ -27,7 +27,8 @@ class Cache(Wrapper):
 
     The key holds everything an answer depends on: the engine's description (model and revision among it, not its
     `incidental` fields), messages, sampling, constraint, and the seed derived for the call. So repeats, and agents that
-    happen to ask the same, keep answers of their own. Errors are not remembered.
+    happen to ask the same, keep answers of their own; log-likelihoods, in which nothing is drawn, they share. Errors
+    are not remembered.
 
     Elsewhere another model may have the same name, so the key holds the engine's `location` too. Where that is a list
     of places, an answer is kept for, and looked up at, every one of them: in what order they stand, and whether one is
@@ -69,7 +70,7 @@ class Cache(Wrapper):
             await self.close()
             raise DataError(f"the response cache {self.path} cannot be opened: {error}") from error
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
         """Raises `StorageError` if the file can be read or written no more."""
         if self._failure is not None:
             raise self._failure
@@ -91,7 +92,7 @@ class Cache(Wrapper):
         self.misses += 1
         pending = self._pending[keys[0]] = asyncio.get_running_loop().create_future()
         try:
-            answer = await self.inner.complete(request)
+            answer = await self.ask(request)
         except Exception as error:
             pending.set_exception(error)
             pending.exception()  # retrieved: perhaps no other call waits for it
@@ -137,9 +138,15 @@ class Cache(Wrapper):
             for places in sorted(product(*several.values()), key=repr)
         ]
 
-    def _keys(self, request: Request) -> list[bytes]:
+    def _keys(self, request: Request | LikelihoodRequest) -> list[bytes]:
         history = _history(request.thread)
-        call = [request.sampling, request.constraint, request.seed]
+        call: list[Any]
+        if isinstance(request, Request):
+            call = [request.sampling, request.constraint, request.seed]
+        else:  # nothing is drawn, so that repeats share it
+            call = ["loglikelihood", [(text.text, text.context) for text in request.continuations], request.rolling]
+        if request.prefill or not request.thread.chat:
+            call += [request.prefill, request.thread.chat]
         return [hashlib.sha256(history + _canonical([place, *call])).digest() for place in self._places]
 
 

@@ -12,7 +12,7 @@ import contextlib
 from collections import deque
 
 from harness.api import Completion, Facts
-from harness.engine_api import Engine, Request, Retries, Sleeps
+from harness.engine_api import Engine, LikelihoodRequest, Request, Retries, Sleeps
 from harness.engines._priority import PriorityGate
 from harness.engines._wrapper import Wrapper
 from harness.engines.budget import Budget, Usage
@@ -143,7 +143,7 @@ class Gate(Wrapper, Retries):
 
     # ------------------------------------------------------------------------------ one request
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
         """Ask the engine, when it is the request's turn.
 
         Raises:
@@ -166,7 +166,7 @@ class Gate(Wrapper, Retries):
                         await self.usage.take()
                     else:
                         self.usage.calls += 1
-                    answer = await self.inner.complete(request)
+                    answer = await self.ask(request)
                 finally:
                     if self.switcher is not None:
                         self.switcher.leave()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.api import Completion, Facts, plugin
-from harness.engine_api import Engine, Reports, Request
+from harness.engine_api import ComputesLikelihoods, ContinuesText, Engine, LikelihoodRequest, Reports, Request
 from harness.errors import (
     ContextLengthError,
     EngineError,
@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 
 
 @plugin
-class Replay(Engine, Reports):
+class Replay(Engine, ComputesLikelihoods, ContinuesText, Reports):
     """Answers from a recorded run: every request gets the answer that the same request got then.
 
     Args:
@@ -65,7 +65,7 @@ class Replay(Engine, Reports):
         if not self._answers and not self._errors:
             raise SetupError(f"{self.path}: no recorded model calls", hint="A run of policies alone has none.")
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: Request | LikelihoodRequest) -> Completion:
         """The recorded answer, or the recorded error raised again.
 
         Raises:
@@ -81,6 +81,9 @@ class Replay(Engine, Reports):
             f"{self.path} holds no answer to {request.id!r}: the spec, the seed or the prompts differ from the "
             f"recorded run's, or it stopped before that call"
         )
+
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        return await self.complete(request)
 
     def report(self) -> Facts:
         return {"recorded_calls": len(self._answers)}

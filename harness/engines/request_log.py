@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from harness.api import Completion
-from harness.engine_api import Request
+from harness.engine_api import LikelihoodRequest, Request
 from harness.engines.cache import as_json
 from harness.errors import EngineError, StorageError
 from harness.storage import Journal
@@ -18,7 +19,8 @@ class RequestLog:
 
     A line holds `id`, `model`, `sampling`, `seed`, `thread` (a number), `start` (index of the first message that stands
     in this line), `messages` (those of the thread that no earlier line of it holds), and `completion`, or `error` and
-    `error_kind`.
+    `error_kind`. Where texts were scored `continuations` stand in place of `sampling` and `seed`. `chat: false` is a
+    thread without chat template, `prefill` the text with which the reply begins.
 
     Raises:
         StorageError: if the file cannot be written.
@@ -35,7 +37,9 @@ class RequestLog:
             failure, self._failure = self._failure, None
             raise failure
 
-    def write(self, model: str, request: Request, messages: int, result: Completion | EngineError) -> None:
+    def write(
+        self, model: str, request: Request | LikelihoodRequest, messages: int, result: Completion | EngineError
+    ) -> None:
         """Log what became of a call. Where that fails the next `check` raises it: this call has its answer, which the
         run can record as a move.
 
@@ -51,12 +55,15 @@ class RequestLog:
         line: dict[str, Any] = {
             "id": request.id,
             "model": model,
-            "sampling": dict(request.sampling),
-            "seed": request.seed,
+            **_asked(request),
             "thread": number,
             "start": start,
             "messages": request.thread.messages[start:messages],
         }
+        if not request.thread.chat:
+            line["chat"] = False
+        if request.prefill:
+            line["prefill"] = request.prefill
         if isinstance(result, Completion):
             line["completion"] = as_json(result)
         else:
@@ -70,3 +77,10 @@ class RequestLog:
         """Close the file. Raises `StorageError` where a line was not written."""
         self._journal.close()
         self.check()
+
+
+def _asked(request: Request | LikelihoodRequest) -> dict[str, Any]:
+    if isinstance(request, Request):
+        return {"sampling": dict(request.sampling), "seed": request.seed}
+    asked: dict[str, Any] = {"continuations": [asdict(text) for text in request.continuations]}
+    return {**asked, "rolling": True} if request.rolling else asked

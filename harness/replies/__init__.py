@@ -23,6 +23,7 @@ from .fields import json_fields
 from .freetext import FreeText
 from .label import Label, canonical_label
 from .letter import Letter
+from .likelihoods import Continuation, Likelihoods, likelihoods_of
 from .mathematics import math_canonical
 from .messages import Messages
 from .number import Number
@@ -44,11 +45,13 @@ __all__ = [
     "Choice",
     "Code",
     "Commands",
+    "Continuation",
     "FreeText",
     "Integers",
     "Label",
     "Labelled",
     "Letter",
+    "Likelihoods",
     "MessageLine",
     "Messages",
     "Number",
@@ -61,6 +64,7 @@ __all__ = [
     "canonical_label",
     "confidence",
     "json_fields",
+    "likelihoods_of",
     "math_canonical",
     "math_equal",
     "normalise",

@@ -11,17 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.api import Completion, Facts, Move, Policy, Turn, derive_seed
+from harness.api import Completion, Facts, Move, Parsed, Policy, Turn, derive_seed
 from harness.config.limits import LIMITED, TurnQuota
 from harness.config.prompts import PromptSet
-from harness.engine_api import CountsTokens, Engine, Request, Thread
+from harness.engine_api import ComputesLikelihoods, CountsTokens, Engine, LikelihoodRequest, Request, Thread
 from harness.errors import EngineError, EngineFatalError
+from harness.replies.likelihoods import Likelihoods, likelihoods_of
 from harness.replies.reading import read
 from harness.storage import UNFINISHED
 
 
 class ModelPlayer:
     """A model that plays an agent: render → complete → parse → at most `turn.parse_retries` retries.
+
+    A turn whose reply is, or wraps, `Likelihoods` is scored instead: render → loglikelihood, once.
 
     Args:
         engine: answers requests; shared by many players.
@@ -46,7 +49,8 @@ class ModelPlayer:
         self.engine, self.prompts, self.sampling, self.constrained = engine, prompts, sampling, constrained
         self.id, self.seed = f"{episode}/{agent}", seed
         self.turns = 0
-        self.thread = Thread()
+        self.thread = Thread(chat=prompts.chat)
+        self.prefill = ""
 
     async def act(
         self,
@@ -67,10 +71,10 @@ class ModelPlayer:
             EngineFatalError, BudgetSpentError: nothing more can or may be asked now; any other engine error becomes
                 the move's error.
         """
-        index, variables = self.turns, self._open(turn)
+        index, variables, scored = self.turns, self._open(turn), likelihoods_of(turn.reply)
         calls: list[Completion] = []
         action = error = kind = None
-        for attempt in range(turn.parse_retries + 1):
+        for attempt in range(turn.parse_retries + 1 if scored is None else 1):
             is_new = attempt >= len(previous_calls)
             limit = quota.reached(calls) if quota is not None and is_new else None
             if limit is not None:
@@ -85,11 +89,12 @@ class ModelPlayer:
                 if attempt > len(previous_calls):
                     on_move(Move(turn.agent, turn.name, None, None, UNFINISHED, tuple(calls)))
             try:
-                completion = (
-                    await self.engine.complete(self._request(turn, index, attempt))
-                    if is_new
-                    else previous_calls[attempt]
-                )
+                if not is_new:
+                    completion = previous_calls[attempt]
+                elif scored is None:
+                    completion = await self.engine.complete(self._request(turn, index, attempt))
+                else:
+                    completion = await self._score(scored, index)
             except EngineFatalError:
                 raise
             except EngineError as failure:
@@ -101,8 +106,8 @@ class ModelPlayer:
             if turn.peer_texts and not attempt and is_new:
                 completion = replace(completion, peer_tokens=self._peer_tokens(turn))
             calls.append(completion)
-            self.thread.add("assistant", completion.text)
-            parsed = read(turn.reply, completion.text)
+            self.thread.add("assistant", self._said(completion, scored))
+            parsed = read(turn.reply, completion.text) if scored is None else _scores(scored, completion)
             if parsed.error is None:
                 action, error, kind = parsed.action, None, None
                 break
@@ -114,18 +119,33 @@ class ModelPlayer:
     def _request(self, turn: Turn, index: int, attempt: int) -> Request:
         constraint = turn.reply.constraint() if self.constrained else None
         seed = derive_seed(self.seed, index, attempt)
-        return Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint)
+        return Request(f"{self.id}/{index}/{attempt}", self.thread, self.sampling, seed, constraint, self.prefill)
+
+    async def _score(self, form: Likelihoods, index: int) -> Completion:
+        if not isinstance(self.engine, ComputesLikelihoods):
+            raise EngineFatalError(f"the engine of {self.engine.model} computes no log-likelihoods")
+        texts = form.continuations
+        request = LikelihoodRequest(f"{self.id}/{index}/0", self.thread, texts, form.rolling, self.prefill)
+        return await self.engine.loglikelihood(request)
+
+    def _said(self, call: Completion, scored: Likelihoods | None) -> str:
+        """The model's message in the conversation. In a scored turn that is the likeliest text."""
+        if scored is None or scored.rolling:
+            return self.prefill + call.text
+        values = call.likelihoods or ()
+        best = max(zip(values, scored.continuations, strict=False), key=lambda pair: pair[0][0], default=None)
+        return self.prefill + (best[1].text if best is not None else "")
 
     def recall(self, turn: Turn, move: Move) -> None:
         """Rebuild the conversation as if `move` had just been made."""
-        variables, calls = self._open(turn), move.calls
+        variables, calls, scored = self._open(turn), move.calls, likelihoods_of(turn.reply)
         # A failed request, and a turn in which nothing could be asked, left an empty answer.
         failed = move.error_kind not in (None, "parse") and not (move.error_kind == LIMITED and calls)
         for attempt in range(len(calls) + failed):
             if attempt:
                 error = read(turn.reply, calls[attempt - 1].text).error
                 self.thread.add("user", self.prompts.render("retry", {**variables, "error": error}))
-            self.thread.add("assistant", calls[attempt].text if attempt < len(calls) else "")
+            self.thread.add("assistant", self._said(calls[attempt], scored) if attempt < len(calls) else "")
 
     def _peer_tokens(self, turn: Turn) -> int | None:
         """Tokens of what the turn shows of other agents (DarkForest, Section 3.5: T_cross)."""
@@ -138,14 +158,22 @@ class ModelPlayer:
         """Count the turn and put its question at the end of the thread; returns the template variables."""
         self.turns += 1
         if turn.fresh:
-            self.thread = Thread(self.thread.age)  # in its episode's place among those that wait
-        if not self.thread.messages and "system" in self.prompts.files:
-            opening = self.prompts.render("system", turn.context)
-            if opening:  # some chat templates know no system message: a set can have one for some turns only
-                self.thread.add("system", opening)
+            self.thread = Thread(self.thread.age, self.prompts.chat)  # in its episode's place among those that wait
+        if not self.thread.messages:
+            self.thread.messages += self.prompts.opening(turn.context)
         variables = {**turn.context, **turn.observation}
         self.thread.add("user", self.prompts.render(turn.name, variables))
+        self.prefill = self.prompts.beginning(variables)
         return variables
+
+
+def _scores(form: Likelihoods, completion: Completion) -> Parsed:
+    """The action of a scored turn: what the engine gives, if that is one pair of numbers for each text."""
+    values = completion.likelihoods
+    if values is not None and form.allows(values):
+        return Parsed(values)
+    found = "none" if values is None else f"{values!r:.200}"
+    return Parsed(error=f"log-likelihoods of {len(form.continuations)} texts were asked for; the engine gives {found}")
 
 
 def starts_over(turn: Turn, context: Facts | None) -> bool:

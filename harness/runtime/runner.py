@@ -26,6 +26,7 @@ from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop
 from harness.engines.replay import Replay
 from harness.engines.request_log import RequestLog
+from harness.engines.sampling import normalise
 from harness.engines.switcher import EngineSwitcher
 from harness.errors import BudgetSpentError, EngineFatalError, SetupError, StorageError, UserError
 from harness.replies.reading import note_bugs
@@ -408,7 +409,8 @@ class _OpenEpisode:
             return PolicyPlayer(functools.partial(group.make_policy, agent, self.case, hint), seed)
         engine = self.run.engines[group.model or "model"]
         constrained = self.condition.constrained
-        return ModelPlayer(engine, group.prompts, group.sampling, constrained, self.id, agent, seed)
+        sampling = {**normalise(self.case.sampling), **group.sampling} if self.case.sampling else group.sampling
+        return ModelPlayer(engine, group.prompts, sampling, constrained, self.id, agent, seed)
 
 
 def _sample(episode: Episode, case: Case, players: Mapping[str, Player]) -> storage.Line:

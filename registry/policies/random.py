@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from harness.api import Action, Policy, Turn, plugin
+from harness.replies import Likelihoods, likelihoods_of
 
 
 @plugin
 class Random(Policy):
-    """Chooses uniformly among the legal options. Without finite options it does nothing."""
+    """Chooses uniformly among the legal options. Without finite options it does nothing.
+
+    Where a turn is scored it draws a probability from 0 to 1 for each text, so that each is equally often the
+    likeliest; of a text that stands for itself every byte is equally likely.
+    """
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
-        """Return one of the options, or the no-op."""
+        """Return one of the options, log-likelihoods, or the no-op."""
+        scored = likelihoods_of(turn.reply)
+        if scored is not None:
+            return [[_log_likelihood(text.text, scored, rng), False] for text in scored.continuations]
         return rng.choice(turn.reply.options) if turn.reply.options else turn.reply.noop
+
+
+def _log_likelihood(text: str, form: Likelihoods, rng: random.Random) -> float:
+    if form.rolling:
+        return -len(text.encode("utf-8", "surrogatepass")) * math.log(256)
+    return math.log(1 - rng.random())
