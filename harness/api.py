@@ -270,6 +270,14 @@ class Task(ABC):
         """Return a small case that needs no data and no heavy package. `validate` renders prompts with it."""
         return next(iter(self.cases(1, 0)))
 
+    def spec_defaults(self, protocol: type[Protocol]) -> Facts:
+        """Return keys of a spec that has this task, for what the spec leaves out: prompts, metrics, tables, headline.
+
+        A spec without `prompts` takes these; one without `metrics` takes these, and the headline, tables, baseline and
+        generation_kwargs that it lacks. The run records them as if they stood in the spec.
+        """
+        return {}
+
     def inputs(self, seed: int) -> Sequence[str]:
         """Lines about what was read from the user's own files. A run prints them first, to show misread files."""
         return ()

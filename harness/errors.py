@@ -23,6 +23,7 @@ Model text never raises: see `harness.api.Parsed`.
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -150,6 +151,25 @@ class EngineFatalError(EngineError):
     """The engine is unusable (dead process, bad credentials, no server): the run stops and can be resumed."""
 
     kind = "fatal"
+
+
+MAX_MISTAKES = 30
+"""Problems that one error shows."""
+
+
+def _where(error: SpecError) -> tuple[str, int, int]:
+    return (error.place.file, error.place.line, error.place.column) if error.place else ("", 0, 0)
+
+
+def raise_all(errors: Iterable[SpecError]) -> None:
+    """Raise one error that lists the first `MAX_MISTAKES` of `errors`; nothing if there are none."""
+    mistakes = sorted(itertools.islice(errors, MAX_MISTAKES + 1), key=_where)
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if len(mistakes) > MAX_MISTAKES:
+        mistakes[MAX_MISTAKES:] = [SpecError(f"… and more; these are the first {MAX_MISTAKES}")]
+    if mistakes:
+        raise CombinedSpecError(map(str, mistakes))
 
 
 def near(name: str, choices: Iterable[str]) -> str:

@@ -20,9 +20,9 @@ from harness.config import resolve
 from harness.config.calibration import load_parameters
 from harness.config.plan import Plan, check_execution, survey
 from harness.config.project import Project, find
-from harness.config.spec import Spec, load, parse, raise_all
+from harness.config.spec import Spec, load, parse
 from harness.engine_api import Engine
-from harness.errors import DataError, SetupError, SpecError, StorageError, near
+from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options

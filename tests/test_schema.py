@@ -99,7 +99,7 @@ LOSSY = {"use": "unreliable", "channel": "silence"}
         (N, "constrained", "ja", ".constrained", "'ja' is not of type 'boolean'"),
         (N, "repeats", 0, ".repeats", "0 is less than the minimum of 1"),
         # what is not there
-        (N, "prompts", ..., "", "'prompts' is a required property"),
+        (N, "protocol", ..., "", "'protocol' is a required property"),
         (N, "task.use", ..., ".task", "'use' is a required property"),
         (S, "task.truth", ..., ".task", "'truth' is a required property"),
         (N, "task.constraints.apart.holds", ..., ".task.constraints.apart", "'holds' is a required property"),

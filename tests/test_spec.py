@@ -313,9 +313,7 @@ def test_a_spec_without_tables_prints_its_metrics(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n"])
 def test_an_empty_file_says_what_a_spec_needs(tmp_path: Path, text: str) -> None:
-    with pytest.raises(
-        SpecError, match=r"s\.yaml:1:1: the file is empty; a spec needs name, task, protocol, prompts, met"
-    ):
+    with pytest.raises(SpecError, match=r"s\.yaml:1:1: the file is empty; a spec needs name, task, protocol$"):
         load(tmp_path, text)
 
 

@@ -17,20 +17,16 @@ from typing import Any
 from harness import api, parameters
 from harness.authoring.informed import WORD, InformedPolicy
 from harness.authoring.worlds import facts_of
+from harness.config.building import PlaceOf, Reference, make, parts_of, split
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Group, Plan
-from harness.config.project import KINDS, Project
+from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.schema import GroupSize
-from harness.config.spec import Spec, Variant, raise_all
+from harness.config.spec import Spec, Variant
 from harness.engine_api import Engine
 from harness.engines.sampling import normalise
-from harness.errors import Place, PluginError, SpecError, UserError, near
-from harness.expressions import Expression
-from harness.storage.plugin_errors import describe
-
-Reference = str | Mapping[str, Any]
-PlaceOf = Callable[..., Place]
+from harness.errors import Place, PluginError, SpecError, UserError, near, raise_all
 
 
 def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
@@ -83,13 +79,13 @@ def with_baseline(spec: Spec, policy: Reference, *at: Hashable) -> Spec:
 
 def policy_name(reference: Reference) -> str:
     """What tables call a policy: its `label`, where it has one, else its plugin's name."""
-    name, arguments = _split(reference)
+    name, arguments = split(reference)
     return str(arguments.get("label") or name)
 
 
 def engine(reference: Reference, project: Project, place_of: PlaceOf | None = None) -> Engine:
     """Build an engine from a name, or from `use:` and its arguments. Raises `SpecError`, `PluginError`."""
-    cls, arguments = _parts("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
+    cls, arguments = parts_of("engines", reference, project, place_of or (lambda *_: Place("--model_args")))
     built: Engine = cls(**arguments)
     return built
 
@@ -143,11 +139,11 @@ class _Resolver:
         def opens_what_is_needed(cls: type[api.Channel]) -> bool:  # whatever its parameters
             return isinstance(cls.opens, type) and issubclass(cls.opens, protocol.needs_channel)
 
-        name, place = _split(variant.data["protocol"])[0], self.spec.place("protocol")
+        name, place = split(variant.data["protocol"])[0], self.spec.place("protocol")
         if (why := task.misfit(protocol.needs)) is not None:
             protocols = self.fitting("protocols", lambda cls: task.misfit(cls.needs) is None)
             tasks = self.fitting("tasks", lambda cls: issubclass(cls, protocol.needs))
-            task_name = _split(variant.data["task"])[0]
+            task_name = split(variant.data["task"])[0]
             message = f"protocol {name!r} needs a {_kind(protocol.needs)}; task {task_name!r}: {why}"
             hint = f"Protocols for this task: {protocols}. Tasks for this protocol: {tasks}."
             raise SpecError(message, place=place, hint=hint)
@@ -229,9 +225,9 @@ class _Resolver:
 
     def policy(self, reference: Reference, place_of: PlaceOf) -> Callable[[], api.Policy]:
         cls, arguments = self.cached("policies", reference, place_of)
-        _make(cls, arguments, place_of)  # wrong values show now, not in the middle of a run
-        make: Callable[..., api.Policy] = cls
-        return functools.partial(make, **arguments)
+        make(cls, arguments, place_of)  # wrong values show now, not in the middle of a run
+        policy: Callable[..., api.Policy] = cls
+        return functools.partial(policy, **arguments)
 
     def check_model_name(self, name: str, place: Place) -> None:
         models = self.spec.get("models", {})
@@ -254,7 +250,7 @@ class _Resolver:
         errors = []
         for i, entry in enumerate(self.spec.get("metrics", [])):
             place = functools.partial(self.spec.place, "metrics", i)
-            use, arguments = _split(entry)
+            use, arguments = split(entry)
             name = str(arguments.pop("name", use))
             if name in metrics:
                 errors.append(SpecError(f"two metrics are called {name!r}; give one a name:", place=place()))
@@ -296,7 +292,7 @@ class _Resolver:
             {
                 policy_name(policy)
                 for policy in policies
-                if not issubclass(self.project.load("policies", _split(policy)[0]), InformedPolicy)
+                if not issubclass(self.project.load("policies", split(policy)[0]), InformedPolicy)
             }
         )
         return " + ".join([*([",".join(real)] if real else []), *simulated]) or "policies"
@@ -305,13 +301,13 @@ class _Resolver:
         key = json.dumps(["object", kind, reference], sort_keys=True, default=str)
         if key not in self._cache:
             cls, arguments = self.cached(kind, reference, place_of)
-            self._cache[key] = _make(cls, arguments, place_of)
+            self._cache[key] = make(cls, arguments, place_of)
         return self._cache[key]
 
     def cached(self, kind: str, reference: Reference, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
         key = json.dumps(["class", kind, reference], sort_keys=True, default=str)
         if key not in self._cache:
-            self._cache[key] = _parts(kind, reference, self.project, place_of)
+            self._cache[key] = parts_of(kind, reference, self.project, place_of)
         parts: tuple[type[Any], dict[str, Any]] = self._cache[key]
         return parts
 
@@ -324,41 +320,6 @@ def _words(sampling: Mapping[str, Any], place: Place) -> dict[str, Any]:
         raise SpecError(error.message, place=place, hint=error.hint) from None
 
 
-def _split(reference: Reference) -> tuple[str, dict[str, Any]]:
-    if isinstance(reference, str):
-        return reference, {}
-    return str(reference["use"]), {k: v for k, v in reference.items() if k != "use"}
-
-
-def _parts(kind: str, reference: Reference, project: Project, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
-    """The plugin class and its checked arguments, inner references already built."""
-    name, arguments = _split(reference)
-    cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
-    raise_all(
-        SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
-        for path, what in parameters.faults(cls, arguments)
-    )
-
-    def refer(inner: str, reference: Reference, path: parameters.ValuePath) -> Any:
-        at = functools.partial(place_of, *path)
-        if inner == "expressions":
-            return Expression.at(reference, at())
-        return _make(*_parts(inner, reference, project, at), at)
-
-    return cls, parameters.built(cls, arguments, refer)
-
-
 def _kind(cls: type[Any]) -> str:
     """A class by its name and the first line of its docstring, which says what it is."""
     return f"{cls.__name__} ({(inspect.getdoc(cls) or '').splitlines()[0].rstrip('.')})"
-
-
-def _make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
-    try:
-        return cls(**arguments)
-    except UserError as error:
-        raise type(error)(error.message, place=error.place or place_of(*error.at), hint=error.hint) from None
-    except (ValueError, TypeError) as error:  # how a __post_init__ says what it thinks of its parameters
-        raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
-    except Exception as error:
-        raise SpecError(f"{cls.__name__} fails: {describe(error)}", place=place_of()) from error

@@ -62,13 +62,11 @@ class SpecEntry(TypedDict, total=False):
     name: Required[Annotated[str, _Name, "ASCII letters, digits, '_', '.' and '-': it names the run's folder"]]
     task: Required[Annotated[Plugin, Keywords({PLUGIN: "tasks"}), "what is to be solved"]]
     protocol: Required[Annotated[Plugin, Keywords({PLUGIN: "protocols"}), "who acts when and who sees what"]]
-    prompts: Required[Annotated[_Prompts, "the prompt set"]]
-    metrics: Required[
-        Annotated[
-            list[Annotated[str | Annotated[MetricEntry, OPEN], Keywords({PLUGIN: "metrics"})]],
-            _Filled,
-            "what is measured: names, or {use: tokens, kind: input, name: tokens_input}",
-        ]
+    prompts: Annotated[_Prompts, "the prompt set; by default what the task proposes for the protocol, if it does"]
+    metrics: Annotated[
+        list[Annotated[str | Annotated[MetricEntry, OPEN], Keywords({PLUGIN: "metrics"})]],
+        _Filled,
+        "what is measured: names, or {use: tokens, kind: input, name: tokens_input}; by default the task's own",
     ]
     description: Annotated[str, "what it is for; the first line stands in lists"]
     extends: Annotated[str, "a spec whose keys this one takes over unless it says otherwise"]

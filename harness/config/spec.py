@@ -7,6 +7,7 @@ Next: `harness.config.resolve`, which turns its names into objects.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -20,7 +21,7 @@ from typing import Any
 from harness.config import schema, yamls
 from harness.config._insertion import VARIABLE, Room, insert
 from harness.config.project import Project
-from harness.errors import KEY, CombinedSpecError, Place, SpecError, near
+from harness.errors import KEY, Place, SpecError, near, raise_all
 from harness.parameters import ValuePath, problems
 
 # What a reader of two result tables would not call a difference of the benchmark, and how fast it was made.
@@ -33,10 +34,10 @@ DEFAULTS = {"seed": 0, "repeats": 1}
 SHARED = ("models", "metrics", "executor")
 """What a run has once, whatever the matrix sweeps."""
 RESERVED = ("model", "metric")
+FOR_METRICS = ("headline", "tables", "baseline", "generation_kwargs")
+"""What a task proposes together with metrics."""
 MAXVARIABLES = 100
 MAX_CONDITIONS = 10_000
-MAX_MISTAKES = 30
-"""Problems that one error shows."""
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -121,7 +122,7 @@ def load(reference: str, project: Project, overrides: Iterable[str] = (), **keys
         SpecError: with file, line and column, all problems at once.
     """
     file = str(project.spec(reference))
-    return _changed(_extended(yamls.read(Path(file)), project, (file,)), overrides, keys)
+    return _changed(_extended(yamls.read(Path(file)), project, (file,)), project, overrides, keys)
 
 
 def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = (), **keys: Any) -> Spec:
@@ -130,10 +131,10 @@ def parse(data: Mapping[str, Any], project: Project, overrides: Iterable[str] = 
         text = json.dumps(data, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise SpecError(f"a spec is plain data: {error}", place=Place("<dict>")) from None
-    return _changed(_extended(yamls.parse(text, "<dict>"), project, ()), overrides, keys)
+    return _changed(_extended(yamls.parse(text, "<dict>"), project, ()), project, overrides, keys)
 
 
-def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[str, Any]) -> Spec:
+def _changed(document: yamls.Document, project: Project, overrides: Iterable[str], keys: Mapping[str, Any]) -> Spec:
     data, places, file = document.data, document.places, document.file
     for assignment in overrides:
         _assign(data, places, assignment)
@@ -146,11 +147,41 @@ def _changed(document: yamls.Document, overrides: Iterable[str], keys: Mapping[s
     spec = Spec(str(data.get("name", "")), file, data, places)
     raise_all(SpecError(what, place=spec.place(*path)) for path, what in problems(data, schema.SpecEntry))
     _check_matrix(spec)
+    _add_defaults(spec, project)
     if "headline" in data and _metrics_are_others(spec):
         _adapt_headline(data, _metrics(spec))
     if "tables" not in data:
         data["tables"] = [_plain_table(spec)]
     return spec
+
+
+def _add_defaults(spec: Spec, project: Project) -> None:
+    """Add the prompt set and the metrics that the task proposes, where the spec has none; with metrics go tables.
+
+    Only such specs load plugins here: those of their first condition. Raises `SpecError` for a task without proposals.
+    """
+    data = spec.data
+    lacking = [key for key in ("prompts", "metrics") if key not in data]
+    if not lacking:
+        return
+    from harness.config import building
+
+    variant = spec.variants()[0]
+    name, _ = building.split(variant.data["protocol"])
+    protocol = project.load("protocols", name, spec.place("protocol"))
+    at = functools.partial(spec.place_in, variant, "task")
+    task = building.make(*building.parts_of("tasks", variant.data["task"], project, at), at)
+    proposals = {**task.spec_defaults(protocol)}
+    if missing := [key for key in lacking if key not in proposals]:
+        keys = f"missing required key{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        what = building.split(variant.data["task"])[0]
+        raise SpecError(f"{keys}: task {what!r} proposes none", place=spec.place())
+    wanted = ("metrics", *FOR_METRICS, "description") if "metrics" in lacking else ("description",)
+    for key in ("prompts", *wanted):
+        if key in proposals and key not in data:
+            data[key] = proposals[key]
+            spec.places[(key,)] = spec.place("task")
+    raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in problems(data, schema.SpecEntry))
 
 
 def _metrics_are_others(spec: Spec) -> bool:
@@ -183,21 +214,6 @@ def _plain_table(spec: Spec) -> dict[str, Any]:
 def _metrics(spec: Spec) -> list[str]:
     """What the spec calls its metrics."""
     return [entry if isinstance(entry, str) else entry.get("name", entry["use"]) for entry in spec.get("metrics")]
-
-
-def _where(error: SpecError) -> tuple[str, int, int]:
-    return (error.place.file, error.place.line, error.place.column) if error.place else ("", 0, 0)
-
-
-def raise_all(errors: Iterable[SpecError]) -> None:
-    """Raise one error that lists the first `MAX_MISTAKES` of `errors`; nothing if there are none."""
-    mistakes = sorted(itertools.islice(errors, MAX_MISTAKES + 1), key=_where)
-    if len(mistakes) == 1:
-        raise mistakes[0]
-    if len(mistakes) > MAX_MISTAKES:
-        mistakes[MAX_MISTAKES:] = [SpecError(f"… and more; these are the first {MAX_MISTAKES}")]
-    if mistakes:
-        raise CombinedSpecError(map(str, mistakes))
 
 
 # ------------------------------------------------------------------------------------------ merging

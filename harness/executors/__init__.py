@@ -13,8 +13,7 @@ from typing import Any
 
 from harness.api import Facts
 from harness.config.plan import Plan
-from harness.config.spec import raise_all
-from harness.errors import Place, SpecError, near
+from harness.errors import Place, SpecError, near, raise_all
 from harness.parameters import faults
 from harness.runtime.options import Options
 from harness.runtime.runner import Work

@@ -94,6 +94,8 @@ class DeclaredNetwork(DeclaredTask, NetworkTask):
         optimum: what a named algorithm of networkx finds, to compare solved cases with: `gap` is (value - best) / best.
     """
 
+    prompts = "network/standard"
+
     problem: str
     goal: str
     question: str

@@ -109,6 +109,8 @@ class Sharded(DeclaredTask, ShardedTask):
         level: a label for tables.
     """
 
+    prompts = "sharded/standard"
+
     problem: str
     items: Items = 20
     draw: dict[str, Expression]

@@ -62,6 +62,8 @@ class DeclaredWorld(DeclaredTask, SteppedTask):
             `honest` (the scored agents), and the scores before (a variable of the same name comes first).
     """
 
+    prompts = "world/standard"
+
     agents: Annotated[int, Range(ge=1, le=10_000)] | list[str] = 3
     samples: Annotated[int, Range(ge=1, le=1_000_000)] = 1
     rules: str = ""

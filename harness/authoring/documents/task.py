@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from harness.api import Action, Case, Facts, Grading, Outcome, Range, Reply, derive_seed
+from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
+from harness.authoring.panels import Panel
 from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
 from harness.errors import DataError, Place, PluginError
 from harness.replies import unquoted
@@ -130,6 +131,15 @@ class DatasetTask(QuestionTask):
     def grades(self) -> tuple[str, ...]:
         """See `grade`."""
         return (*self._measures, "score", "answered", "samples", "correct", *GRADES)
+
+    def spec_defaults(self, protocol: type[Protocol]) -> Facts:
+        """The prompt set of panels, or that of questions; the score, and how much of it could be read."""
+        answered = {"use": "grade", "of": "answered", "name": "answered"}
+        return {
+            "prompts": "ensembles/standard" if issubclass(protocol, Panel) else "qa/standard",
+            "metrics": ["score", answered, "parse_failures", "truncated", "engine_errors"],
+            "headline": {"cell": "score", "title": "Score"},
+        }
 
     @property
     def grading(self) -> Grading:

@@ -1,0 +1,55 @@
+"""A name in a spec, or `use:` with its arguments → the plugin's class, its checked arguments, an instance."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from harness import parameters
+from harness.config.project import KINDS, Project
+from harness.errors import Place, SpecError, UserError, raise_all
+from harness.expressions import Expression
+from harness.storage.plugin_errors import describe
+
+Reference = str | Mapping[str, Any]
+"""What a spec refers to a plugin by."""
+PlaceOf = Callable[..., Place]
+"""Where the value at a path below the reference was written."""
+
+
+def split(reference: Reference) -> tuple[str, dict[str, Any]]:
+    """The plugin's name, and its arguments as they were written."""
+    if isinstance(reference, str):
+        return reference, {}
+    return str(reference["use"]), {k: v for k, v in reference.items() if k != "use"}
+
+
+def parts_of(kind: str, reference: Reference, project: Project, place_of: PlaceOf) -> tuple[type[Any], dict[str, Any]]:
+    """The plugin class and its checked arguments, inner references already built."""
+    name, arguments = split(reference)
+    cls = project.load(kind, name, place_of("use") if not isinstance(reference, str) else place_of())
+    raise_all(
+        SpecError(f"{KINDS[kind].singular} {name!r}: {what}", place=place_of(*path))
+        for path, what in parameters.faults(cls, arguments)
+    )
+
+    def refer(inner: str, reference: Reference, path: parameters.ValuePath) -> Any:
+        at = functools.partial(place_of, *path)
+        if inner == "expressions":
+            return Expression.at(reference, at())
+        return make(*parts_of(inner, reference, project, at), at)
+
+    return cls, parameters.built(cls, arguments, refer)
+
+
+def make(cls: type[Any], arguments: dict[str, Any], place_of: PlaceOf) -> Any:
+    """An instance. Raises `UserError`, with its place, for whatever the plugin raises."""
+    try:
+        return cls(**arguments)
+    except UserError as error:
+        raise type(error)(error.message, place=error.place or place_of(*error.at), hint=error.hint) from None
+    except (ValueError, TypeError) as error:  # how a __post_init__ says what it thinks of its parameters
+        raise SpecError(str(error) or type(error).__name__, place=place_of()) from error
+    except Exception as error:
+        raise SpecError(f"{cls.__name__} fails: {describe(error)}", place=place_of()) from error
