@@ -353,6 +353,10 @@ class Protocol(ABC):
     def play(self, task: Task, case: Case, agents: Sequence[str], rng: random.Random) -> Play:
         """Drive one episode. If every agent plays `reply.noop`, the episode must last as long as it ever can."""
 
+    def misfit(self, task: Task) -> str | None:
+        """Why it cannot play a task of the kind that it needs, for the spec's author; None if it can."""
+        return None
+
     def shape(self, task: Task, case: Case) -> Hashable | None:
         """What alone decides the course of an episode in which every agent plays `reply.noop`.
 

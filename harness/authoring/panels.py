@@ -70,6 +70,7 @@ class Panel(Protocol):
 
     Class attributes:
         roles: the parameters that name an agent of `others`; none of them may be empty.
+        reads_text: whether agents read what others answer.
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = None
@@ -79,6 +80,7 @@ class Panel(Protocol):
     needs = QuestionTask
     facts = FACTS
     roles: ClassVar[tuple[str, ...]] = ()
+    reads_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for role in self.roles:
@@ -86,6 +88,15 @@ class Panel(Protocol):
             if name is not None and not name.strip():
                 hint = f"Name one, or leave {role} out."
                 raise PluginError(f"{role} is empty: no agent has that name", hint=hint, at=(role,))
+
+    def misfit(self, task: Task) -> str | None:
+        """Panels need answers in text if members read or state them."""
+        if isinstance(task, QuestionTask) and not task.writes_text:
+            if self.reads_text:
+                return "its agents read what others answer, and this task scores options: nothing is written"
+            if self.confidence != "none":
+                return f"no one states a confidence ({self.confidence}) where nothing is written; leave confidence out"
+        return None
 
     def others(self) -> tuple[str, ...]:
         """The names of agents that the protocol needs besides the panel. Members of the panel are not added."""

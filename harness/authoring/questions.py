@@ -31,6 +31,11 @@ class QuestionTask(Task):
     Panels ask several agents. `canonical` decides which answers are equal.
     """
 
+    @property
+    def writes_text(self) -> bool:
+        """Whether agents answer in text. False where log-likelihoods of given options are all that counts."""
+        return True
+
     @abstractmethod
     def question_of(self, case: Case) -> Question:
         """The question of a case. Cases with the same question are equal, whatever their ids."""

@@ -11,6 +11,7 @@ from harness.api import Case, Facts, Turn
 from harness.config.limits import LARGEST, EpisodeLimits
 from harness.config.plan import Condition, Plan
 from harness.errors import PluginError
+from harness.replies import likelihoods_of
 
 from .conformance import drive
 
@@ -27,7 +28,7 @@ class Estimate:
         turns: model turns if every episode lasts as long as it, and the spec's limits of calls, allow.
         calls: `turns` with every repair used: an upper bound.
         input_tokens, output_tokens: a guess, with whole conversations sent at every turn, no parse retries,
-            `REPLY_TOKENS` (or max_tokens) a reply and four characters a token.
+            `REPLY_TOKENS` (or max_tokens) a reply and four characters a token; a scored turn has no reply.
     """
 
     conditions: int
@@ -43,11 +44,13 @@ class _Length:
     """What one case asks of models where all agents are idle.
 
     `count` is the number of turns, `turns` are those of up to four agents, `later` the tokens of those within a
-    conversation: (id of the prompt set, agent, number of the turn) → tokens.
+    conversation: (id of the prompt set, agent, number of the turn) → tokens. `replies` is the number of turns in which
+    something is written.
     """
 
     count: int
     calls: int
+    replies: int
     turns: Mapping[str, Sequence[Turn]]
     later: dict[tuple[int, str, int], int] = field(default_factory=dict)
 
@@ -75,7 +78,8 @@ class _Estimator:
         turns = [turn for turn in driven.turns() if turn.agent not in spared]
         allowed, calls = _within(condition.limits, turns)
         few = {turn.agent: [t for t in allowed if t.agent == turn.agent] for turn in allowed[:4]}
-        length = _Length(len(allowed), calls, few)
+        replies = sum(likelihoods_of(turn.reply) is None for turn in allowed)
+        length = _Length(len(allowed), calls, replies, few)
         if shape is not None:
             self._lengths[key] = length
         return length
@@ -103,8 +107,10 @@ class _Estimator:
                 thread += length.later[key]
                 # Idle agents send nothing; a model's agent reads about as much as it writes.
                 thread += self.reply if i and not turn.fresh else 0
-                total, count = total + thread, count + 1
-                thread += self.reply
+                scored = likelihoods_of(turn.reply)  # each text is read behind all that stands before it
+                total += thread * (len(scored.continuations) if scored is not None else 1)
+                count += 1
+                thread += self.reply if scored is None else 1
         return total / count if count else 0.0
 
 
@@ -112,7 +118,7 @@ def estimate(plan: Plan) -> Estimate:
     """Play a case of every length with idle agents and count what a model in every agent would be asked."""
     limit = plan.sampling.get("max_tokens")
     reply = min(REPLY_TOKENS, limit) if isinstance(limit, int) else REPLY_TOKENS
-    episodes = turns = calls = tokens = 0
+    episodes = turns = calls = replies = tokens = 0
     estimator = _Estimator(plan, reply)
     for conditions in _by_task(plan.conditions):
         per_turn: dict[str, float] = {}
@@ -126,8 +132,9 @@ def estimate(plan: Plan) -> Estimate:
                 episodes += plan.repeats
                 turns += plan.repeats * length.count
                 calls += plan.repeats * length.calls
+                replies += plan.repeats * length.replies
                 tokens += int(plan.repeats * length.count * per_turn[condition.id])
-    return Estimate(len(plan.conditions), episodes, turns, calls, tokens, turns * reply)
+    return Estimate(len(plan.conditions), episodes, turns, calls, tokens, replies * reply)
 
 
 def _by_task(conditions: Iterable[Condition]) -> Iterable[list[Condition]]:
@@ -157,7 +164,7 @@ def _within(limits: EpisodeLimits, turns: Sequence[Turn]) -> tuple[list[Turn], i
     calls: Counter[str] = Counter()
     allowed: list[Turn] = []
     for turn in turns:
-        demand[turn.agent] += 1 + turn.parse_retries
+        demand[turn.agent] += 1 + (turn.parse_retries if likelihoods_of(turn.reply) is None else 0)
         if calls[turn.agent] < agent and len(allowed) < episode:
             calls[turn.agent] += 1
             allowed.append(turn)

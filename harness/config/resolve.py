@@ -147,6 +147,10 @@ class _Resolver:
             message = f"protocol {name!r} needs a {_kind(protocol.needs)}; task {task_name!r}: {why}"
             hint = f"Protocols for this task: {protocols}. Tasks for this protocol: {tasks}."
             raise SpecError(message, place=place, hint=hint)
+        if (why := protocol.misfit(task)) is not None:
+            fits = self.fitting("protocols", lambda cls: task.misfit(cls.needs) is None and cls().misfit(task) is None)
+            hint = f"Protocols for this task, as they are by default: {fits}."
+            raise SpecError(f"protocol {name!r}: {why}", place=place, hint=hint)
         for key, channel in vars(protocol).items():
             if isinstance(channel, api.Channel) and not issubclass(channel.opens, protocol.needs_channel):
                 message = f"protocol {name!r} needs a channel that opens a {_kind(protocol.needs_channel)}; "
@@ -158,7 +162,7 @@ class _Resolver:
         """The names of the project's plugins that fit, at most so many of them; those that do not load are left out."""
         names = []
         for entry in self.project.listing(kind):
-            with contextlib.suppress(UserError):
+            with contextlib.suppress(UserError, TypeError):  # or what needs parameters
                 if fits(self.project.load(kind, entry.name)):
                     names.append(entry.name)
         return ", ".join(names[:most]) + (", …" if len(names) > most else "") or "none"

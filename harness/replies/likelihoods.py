@@ -11,7 +11,7 @@ from harness.engine_api import Continuation
 
 from .wrapped import WrappedReply
 
-__all__ = ["Continuation", "Likelihoods", "likelihoods_of"]
+__all__ = ["Continuation", "Likelihoods", "likelihoods_of", "shares", "sums"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +56,23 @@ def _is_pair(value: object) -> bool:
         return False
     number, greedy = value
     return type(number) in (int, float) and not math.isnan(number) and type(greedy) is bool
+
+
+def shares(action: Action) -> list[float] | None:
+    """The probabilities of the texts if one of them it is: the softmax of an action's log-likelihoods.
+
+    None if the action is no list of log-likelihoods, or every text is impossible.
+    """
+    values = sums(action)
+    top = max(values, default=-math.inf)
+    if not math.isfinite(top):
+        return None
+    weights = [math.exp(value - top) for value in values]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def sums(action: Action) -> list[float]:
+    """The log-likelihoods of an action; [] if it is no list of log-likelihoods."""
+    is_list = isinstance(action, Sequence) and not isinstance(action, str) and all(map(_is_pair, action))
+    return [float(number) for number, _ in action] if is_list else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 from harness.api import Action, Case, Range, Reply, Turn, derive_seed, plugin
 from harness.authoring.informed import InformedPolicy
 from harness.errors import PluginError, near
-from harness.replies import AnswerWithConfidence
+from harness.replies import AnswerWithConfidence, likelihoods_of
 
 from ._skill import Copying, Skill, copyings, skills
 
@@ -27,6 +28,9 @@ class Simulated(InformedPolicy):
     repeat and the agent, so every protocol meets the same panel. An agent answers independently whenever a turn shows
     nothing of others. In a turn whose observation has `leading` it starts from its last answer (or from an independent
     one if it has none), and switches to `leading` with probability `conformity`.
+
+    Where the options of a question are scored, its answer has its confidence as probability (at least 0.01 above an
+    even share, at most 0.99), and the others share the rest; the answer is its last one if it gave one.
 
     It plays data sets of questions: cases whose target has `answers`. It does nothing in other tasks, in turns that ask
     for anything but an answer, and where the form refuses made-up wrong answers.
@@ -104,6 +108,9 @@ class Simulated(InformedPolicy):
 
     def choose(self, turn: Turn, rng: random.Random) -> Action:
         """Return an answer with its confidence. `rng` is not used, so that every protocol meets the same panel."""
+        scored = likelihoods_of(turn.reply)
+        if self._case is not None and scored is not None:
+            return self._likelihoods([text.text for text in scored.continuations])
         if self._case is None or not isinstance(turn.reply, AnswerWithConfidence):
             return turn.reply.noop
         reply = turn.reply.inner
@@ -111,8 +118,7 @@ class Simulated(InformedPolicy):
         if not right or not wrong:
             return turn.reply.noop
         skill = self._skills.get(self._agent, self._default)
-        luck = random.Random(derive_seed(self._seed, "manner", self._agent, self._turns))
-        unreadable, malformed, unstated, level, conforms = (luck.random() for _ in range(5))
+        unreadable, malformed, unstated, level, conforms = self._manner(self._turns)
         if self._last_answer is None or "leading" not in turn.observation:
             index = self._draw_answer(self._agent, self._turns, len(wrong))
             self._last_answer = right[0] if index is None else wrong[index]
@@ -129,6 +135,36 @@ class Simulated(InformedPolicy):
             "confidence": skill.confidence(is_right, level) if stated else None,
             "malformed": malformed < skill.malformed_if(is_right),
         }
+
+    def _manner(self, turn: int) -> list[float]:
+        """Chance in five respects, the same for a turn whatever is asked in it."""
+        luck = random.Random(derive_seed(self._seed, "manner", self._agent, turn))
+        return [luck.random() for _ in range(5)]
+
+    def _likelihoods(self, texts: Sequence[str]) -> Action:
+        """Return log-likelihoods of the options of the question.
+
+        The answer, the last one if there was one, has the confidence that the agent would state; the others share the
+        rest. Texts that are no options of the question give the no-op.
+        """
+        target = self._case.target if self._case is not None else None
+        answers = target.get("answers", ()) if isinstance(target, Mapping) else ()
+        options = target.get("options", texts) if isinstance(target, Mapping) else texts
+        right = [i for i, option in enumerate(options) if option in answers]
+        wrong = [i for i in range(len(options)) if i not in right]
+        if not right or not wrong or len(options) != len(texts):
+            return None
+        if self._last_answer in options:
+            choice = options.index(self._last_answer)
+        else:
+            index = self._draw_answer(self._agent, self._turns, len(wrong))
+            choice = right[0] if index is None else wrong[index]
+            self._turns += 1
+        skill = self._skills.get(self._agent, self._default)
+        level = self._manner(self._turns - 1)[3]
+        share = min(max(skill.confidence(choice in right, level), 1 / len(options) + 0.01), 0.99)
+        rest = math.log((1 - share) / (len(options) - 1))
+        return [[math.log(share) if i == choice else rest, False] for i in range(len(options))]
 
     def _draw_answer(self, agent: str, number: int, wrong: int) -> int | None:
         """Draw an agent's independent answer number `number`: the index of a wrong one, or None for the right one."""

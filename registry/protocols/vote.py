@@ -34,6 +34,7 @@ class Vote(Panel):
     invalid: Literal["ignored", "vote"] = "ignored"
 
     facts = (*Panel.facts, "votes", "tied", "unanimous")
+    reads_text = False
 
     def __post_init__(self) -> None:
         for agent, weight in (self.weights or {}).items():

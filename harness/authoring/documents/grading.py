@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.api import Action
 from harness.errors import PluginError, SetupError, near
+from harness.replies.reading import guarded
 from harness.replies.regular import regular_expression
 
 from .checks import check_arguments
@@ -170,6 +171,18 @@ def _library_measure(name: str, settings: Mapping[str, Any]) -> Measure:
         return best
 
     return Measure(measure, slow=True)
+
+
+def mark(name: str, measure: Measure, action: Action, target: Mapping[str, Any]) -> float:
+    """Grade an answer. An answer that makes the measure raise is wrong, if the right answer does not raise."""
+    if not target.get("answers"):
+        return measure.grade(action, target)
+
+    def wrong(bug: str) -> float:
+        measure.grade(target["answers"][0], target)  # raises too if the measure itself is broken
+        return 0.0
+
+    return guarded(f"metric {name}", measure, lambda: measure.grade(action, target), wrong)
 
 
 @lru_cache(maxsize=16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
@@ -14,13 +14,13 @@ from harness.authoring.questions import GRADES, Question, QuestionTask, panel_gr
 from harness.errors import DataError, Place, PluginError
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
-from harness.replies.reading import guarded
 
 from .checks import FewshotConfig, ProcessDocs, check
 from .examples import Choose, chooser
 from .forms import Form, filtered, form_of
-from .grading import Measure, measures_of
+from .grading import Measure, mark, measures_of
 from .rows import Row, Source
+from .scored import CUE, Scored, ScoredOptions, What
 from .templates import DocTemplate
 
 MAX_TEMPLATES = 200
@@ -61,7 +61,11 @@ class DatasetTask(QuestionTask):
             else text.
         output_type, filter_list: see `answer`.
         instruction: how to write the answer, in words, after the question; by default the form's own.
-        metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters.
+        scored: "loglikelihood": nothing is written; the options' log-likelihoods decide. Without an instruction.
+        continuation: the texts that are then scored: each option's "letter", or its "text", which the question does not
+            list; by default the letter if answers are letters.
+        metric_list: how an answer is graded; the first is the score. A name, or `metric` and its parameters. For
+            log-likelihoods: acc, acc_norm, brier_score.
         labels: labels for tables: label → template.
         metadata, tag, should_decontaminate, doc_to_decontamination_query: lm-eval's; not used.
     """
@@ -90,6 +94,8 @@ class DatasetTask(QuestionTask):
     output_type: Literal["generate_until", "multiple_choice"] = "generate_until"
     filter_list: list[dict[str, Any]] = field(default_factory=list)
     instruction: str | None = None
+    scored: Scored | None = None
+    continuation: What | None = None
     metric_list: list[str | dict[str, Any]] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -106,6 +112,10 @@ class DatasetTask(QuestionTask):
             self.dataset_kwargs,
         )
         self._form = self.form()
+        if self.continuation and not self.scored:
+            hint = "Set scored: loglikelihood, or leave it out."
+            raise PluginError("continuation says which texts are scored; nothing is", hint=hint, at=("continuation",))
+        self._scored = ScoredOptions(self._form, self.continuation, self._metrics()) if self.scored else None
         self._description = DocTemplate("description", self.description, column=False)
         self._text = DocTemplate("doc_to_text", self.doc_to_text)
         self._target = _template("doc_to_target", self.doc_to_target)
@@ -123,7 +133,7 @@ class DatasetTask(QuestionTask):
         if self._form.name == "code" and type(self).measures is DatasetTask.measures:
             hint = "Use humaneval, or a task of your own that defines `measures`."
             raise PluginError("programs are not graded by comparing their text", hint=hint, at=("answer",))
-        self._measures = self.measures()
+        self._measures = self._scored.measures if self._scored is not None else self.measures()
         for name in self._measures.keys() & {"score", "answered", "samples", "correct", *GRADES}:
             raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
 
@@ -142,6 +152,11 @@ class DatasetTask(QuestionTask):
         }
 
     @property
+    def writes_text(self) -> bool:
+        """False if options are `scored`."""
+        return self.scored is None
+
+    @property
     def grading(self) -> Grading:
         """Slow if a measure is."""
         return "slow" if any(measure.slow for measure in self._measures.values()) else "quick"
@@ -152,7 +167,7 @@ class DatasetTask(QuestionTask):
         """The form of an answer."""
         if self.answer is not None:
             return form_of(self.answer)
-        if self.output_type == "multiple_choice":
+        if self.scored or self.output_type == "multiple_choice":
             return form_of({"form": "letter"})
         return form_of(filtered(self.filter_list))
 
@@ -259,7 +274,9 @@ class DatasetTask(QuestionTask):
         more: Facts,
     ) -> Case:
         public = {"question": question, "choices": list(options) if options is not None else None}
-        return Case(name, ("Agent-0",), public, target={"answers": list(targets), **more}, labels=labels)
+        target: dict[str, Any] = {"answers": list(targets), **more}
+        target |= self._scored.target(options) if self._scored is not None else {}
+        return Case(name, ("Agent-0",), public, target=target, labels=labels)
 
     def public(self, doc: Mapping[str, Any]) -> Facts:
         """Facts of the row that `reply` needs; they join `Case.public`."""
@@ -277,12 +294,13 @@ class DatasetTask(QuestionTask):
         if value is None or not str(value).strip():
             raise DataError("the row has no question: doc_to_text is empty")
         text = str(value)
-        if not self.list_choices or not self._form.letters:
+        listed = self._form.letters if self._scored is None else self._scored.letters
+        if not self.list_choices or not listed:
             return text
         if options is None or [*options] == [*LETTERS[: len(options)]]:
             return text
         options_text = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
-        return text + ("" if text.endswith("\n") else "\n") + options_text
+        return text + ("" if text.endswith("\n") else "\n") + options_text + (CUE if self.scored else "")
 
     def _options(self, doc: Mapping[str, Any]) -> list[str] | None:
         """The choices of a row; None without choices."""
@@ -328,17 +346,18 @@ class DatasetTask(QuestionTask):
     def context(self, case: Case, agent: str) -> Facts:
         """`question` (with examples before it and options below it), `choices` (None without choices),
         `instruction` (how to write the answer), `name` of the agent and `n` agents."""
+        instruction = self._form.instruction if self.instruction is None else self.instruction
         return {
             "name": agent,
             "n": len(case.agents),
             "question": case.public["question"],
             "choices": case.public["choices"],
-            "instruction": self._form.instruction if self.instruction is None else self.instruction,
+            "instruction": "" if self.scored else instruction,
         }
 
     def reply(self, case: Case, agent: str) -> Reply:
-        """The declared form."""
-        return self._form.reply(case.public["choices"])
+        """The declared form; the log-likelihoods of the options where they are `scored`."""
+        return (self._form if self._scored is None else self._scored).reply(case.public["choices"])
 
     def question_of(self, case: Case) -> Question:
         """The row's question without examples, and its choices."""
@@ -347,7 +366,12 @@ class DatasetTask(QuestionTask):
         return Question(bare, None if choices is None else tuple(choices))
 
     def canonical(self, case: Case, action: Action) -> str:
-        """One text for all equal answers, for counting votes. Quotes around an answer are ignored."""
+        """One text for all equal answers, for counting votes. Quotes around an answer are ignored.
+
+        Of log-likelihoods it is the answer that they prefer, in the sense of the first metric.
+        """
+        if self._scored is not None:
+            return self._scored.answer(action, case.public["choices"])
         plain = next(iter(self._measures.values())).plain
         return plain(unquoted(str(action))) if plain is not None else self._form.canonical(action)
 
@@ -369,13 +393,15 @@ class DatasetTask(QuestionTask):
             key = repr(action)
             if key not in cache:
                 cache[key] = {
-                    name: _mark(name, measure, action, case.target) for name, measure in self._measures.items()
+                    name: mark(name, measure, action, case.target) for name, measure in self._measures.items()
                 }
             return cache[key]
 
         first = next(iter(self._measures))
+        # What a group prefers is known, but no log-likelihoods are the group's.
+        graded = {first} if self._scored is not None and history and len(history[-1]) > 1 else self._measures.keys()
         means: dict[str, float | None] = {
-            name: sum(marks(action)[name] for action in final) / len(final) if final else None
+            name: sum(marks(action)[name] for action in final) / len(final) if final and name in graded else None
             for name in self._measures
         }
         return {
@@ -405,7 +431,12 @@ class DatasetTask(QuestionTask):
         targets = self._targets(doc, options)
         if not targets:
             raise PluginError("examples need a right answer: doc_to_target", at=("num_fewshot",))
-        return targets[0]
+        return targets[0] if self._scored is None else self._scored.text(targets[0], options)
+
+    def _metrics(self) -> Sequence[str | Mapping[str, Any]]:
+        """`metric_list`; empty where it is only the class's default, which grades what models write."""
+        default = next(f.default_factory for f in fields(self) if f.name == "metric_list")
+        return [] if callable(default) and default() == self.metric_list else self.metric_list
 
     def _check_mappings(self) -> None:
         """Raise `PluginError` for mappings that do not fit their annotations, or have too many templates."""
@@ -419,18 +450,6 @@ class DatasetTask(QuestionTask):
         if self.dataset_kwargs.get("trust_remote_code"):
             hint = "Load it once by hand, save the rows, and set data_files."
             raise PluginError("code that comes with data is not run", hint=hint, at=("dataset_kwargs",))
-
-
-def _mark(name: str, measure: Measure, action: Action, target: Mapping[str, Any]) -> float:
-    """Grade an answer. An answer that makes the measure raise is wrong, if the right answer does not raise."""
-    if not target.get("answers"):
-        return measure.grade(action, target)
-
-    def wrong(bug: str) -> float:
-        measure.grade(target["answers"][0], target)  # raises too if the measure itself is broken
-        return 0.0
-
-    return guarded(f"metric {name}", measure, lambda: measure.grade(action, target), wrong)
 
 
 def text_in(target: Any, options: Sequence[str]) -> bool:
