@@ -32,7 +32,7 @@ CHARTS = {
     "network": "an episode's network with final answers",
     "calibration": "stated confidence against right answers",
 }
-EXPORTS = ("parquet", "csv", "jsonl", "inspect", "hub", "wandb")
+EXPORTS = ("parquet", "csv", "jsonl", "inspect", "lm_eval", "hub", "wandb")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
 

@@ -1,4 +1,4 @@
-"""Finished runs for other tools: tidy tables, Inspect logs, Hugging Face data sets, Weights & Biases."""
+"""Finished runs for other tools: tables, Inspect logs, lm-eval's results, Hugging Face data sets, Weights & Biases."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final
 from harness.errors import DataError, near
 from harness.evaluation import Run
 
-from . import hub, inspect_log, weights_and_biases
+from . import hub, inspect_log, lm_eval, weights_and_biases
 from ._output import in_place, output
 from .tables import TABLES, WRITERS, write_tables
 
-FORMS: Final = ("parquet", "csv", "jsonl", "inspect", "hub", "wandb")
+FORMS: Final = ("parquet", "csv", "jsonl", "inspect", "lm_eval", "hub", "wandb")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,9 @@ def export(
         if to == "inspect":
             episodes, calls = inspect_log.write_log(run, target.parts / inspect_log.log_name(run))
             summary = f"{episodes:,} samples, {calls:,} calls of models"
+        elif to == "lm_eval":
+            tasks, samples = lm_eval.write_results(run, target.parts)
+            summary = f"{tasks:,} {'task' if tasks == 1 else 'tasks'}, {samples:,} samples"
         else:
             write = hub.write_data_set if to == "hub" else partial(write_tables, form=to)
             episodes, turns = write(run, folder=target.parts)
@@ -92,4 +95,6 @@ def _names(run: Run, to: str) -> tuple[str, ...]:
         return (inspect_log.log_name(run),)
     if to == "hub":
         return hub.files_of(run)
+    if to == "lm_eval":
+        return lm_eval.files_of(run)
     return tuple(f"{name}.{WRITERS[to].suffix}" for name in TABLES)

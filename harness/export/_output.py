@@ -30,7 +30,7 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
 
     Args:
         folder: may exist and hold other things.
-        names: the files and folders that will be written into it.
+        names: the files and folders that will be written into it, FOLDER/NAME for one in a folder of its own.
         overwrite: replace those.
 
     Raises:
@@ -48,11 +48,12 @@ def output(folder: Path, names: tuple[str, ...], overwrite: bool = False) -> Ite
     try:
         target = ExportFolder(folder, parts)
         yield target
-        for part in sorted(parts.iterdir()):
-            place = folder / part.name
+        for name in sorted(names):
+            place = folder / name
             if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place)
-            target.files.append(part.replace(place))
+            place.parent.mkdir(exist_ok=True)
+            target.files.append((parts / name).replace(place))
     except OSError as error:
         raise _failed(folder, error) from None
     finally:
