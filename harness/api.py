@@ -274,7 +274,8 @@ class Task(ABC):
         """Return keys of a spec that has this task, for what the spec leaves out: prompts, metrics, tables, headline.
 
         A spec without `prompts` takes these; one without `metrics` takes these, and the headline, tables, baseline and
-        generation_kwargs that it lacks. The run records them as if they stood in the spec.
+        generation_kwargs that it lacks, and under `protocol` the parameters that its protocol lacks. The run records
+        them as if they stood in the spec.
         """
         return {}
 

@@ -244,21 +244,25 @@ class Ballot(WrappedReply):
 
     Attributes:
         compared: action → its text for comparisons; None if that is empty.
+        keeps: whether what was read counts although it is no answer (`QuestionTask.grades_raw_replies`).
     """
 
     compared: Callable[[Action], str | None] = field(compare=False, repr=False)
+    keeps: bool = False
 
     def parse(self, text: str) -> Parsed:
         """Parse with the inner form; an empty answer is an error."""
         parsed = self.inner.parse(text)
         if parsed.error is None and parsed.action is not None and self.compared(parsed.action) is None:
-            return Parsed(error=f"the answer is empty: {parsed.action!r:.80}")
+            kept = parsed.action if self.keeps else None
+            return Parsed(error=f"the answer is empty: {parsed.action!r:.80}", fallback_action=kept)
         return parsed
 
 
 def ballot(task: Task, case: Case, agent: str) -> Ballot:
     """Return the form in which an agent answers the question of a case."""
-    return Ballot(task.reply(case, agent), functools.partial(_compared, task, case))
+    keeps = isinstance(task, QuestionTask) and task.grades_raw_replies
+    return Ballot(task.reply(case, agent), functools.partial(_compared, task, case), keeps)
 
 
 def majority(

@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.api import Action, Case, Outcome, Task
 from harness.errors import PluginError
@@ -29,7 +29,12 @@ class QuestionTask(Task):
     """A task whose every case is a question that one agent can answer alone.
 
     Panels ask several agents. `canonical` decides which answers are equal.
+
+    Attributes:
+        grades_raw_replies: whether `grade` reads every reply, also one in which there is no answer to compare.
     """
+
+    grades_raw_replies: ClassVar[bool] = False
 
     @property
     def writes_text(self) -> bool:

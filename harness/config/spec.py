@@ -156,7 +156,8 @@ def _changed(document: yamls.Document, project: Project, overrides: Iterable[str
 
 
 def _add_defaults(spec: Spec, project: Project) -> None:
-    """Add the prompt set and the metrics that the task proposes, where the spec has none; with metrics go tables.
+    """Add the prompt set and the metrics that the task proposes, where the spec has none; with metrics go tables, and
+    parameters of the protocol.
 
     Only such specs load plugins here: those of their first condition. Raises `SpecError` for a task without proposals.
     """
@@ -181,6 +182,9 @@ def _add_defaults(spec: Spec, project: Project) -> None:
         if key in proposals and key not in data:
             data[key] = proposals[key]
             spec.places[(key,)] = spec.place("task")
+    own = {"use": data["protocol"]} if isinstance(data["protocol"], str) else data["protocol"]
+    if "metrics" in lacking and "protocol" in proposals and VARIABLE.search(own["use"]) is None:
+        data["protocol"] = {**proposals["protocol"], **own}
     raise_all(SpecError(f"proposed by the task: {what}", place=at()) for _, what in problems(data, schema.SpecEntry))
 
 

@@ -48,8 +48,10 @@ class Single(Protocol):
                 )
                 for agent in agents
             ]
+            whole = isinstance(task, QuestionTask) and task.grades_raw_replies
             answers = {
-                move.agent: None if candidate(task, case, move.action) is None else move.action for move in moves
+                move.agent: move.action if whole or candidate(task, case, move.action) is not None else None
+                for move in moves
             }
             samples += answers.values()
         group = majority(task, case, samples).answer if self.reduce == "majority" else None

@@ -1,0 +1,65 @@
+"""What goes wrong inside a task of lm-eval, as an error that names the task's file and the line of its function."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from harness.errors import DataError, HarnessError, Place, PluginError, UserError
+
+from . import _package
+
+
+class UnreadableDataError(Exception):
+    """The data set of a task could not be loaded; its cause says why."""
+
+
+def place_of_function(error: BaseException, yaml: Path | None) -> Place | None:
+    """The innermost line of a task's own Python file that was running: beside its YAML, or in the package's folders."""
+    homes = [_package.folder().resolve()] + ([yaml.resolve().parent] if yaml else [])
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename).resolve()
+        if any(file.is_relative_to(home) and file.parent != homes[0] for home in homes):
+            return Place(str(file), frame.lineno or 1, 1)
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """Kind and first line of a foreign error's message."""
+    text = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+def explained(error: BaseException, name: str, yaml: Path | None, doing: str) -> UserError:
+    """The error to raise for whatever `lm_eval`, a data set or a `!function` raised.
+
+    Args:
+        error: what was raised.
+        name: the task's.
+        yaml: its file, if it has one.
+        doing: what was being done, in words that follow "while".
+    """
+    if isinstance(error, UserError):
+        return error
+    if isinstance(error, UnreadableDataError) and error.__cause__ is not None:
+        return _no_data(error, name, yaml)
+    where = Place(str(yaml), 1, 1) if yaml is not None else None
+    function = place_of_function(error, yaml)
+    if isinstance(error, ModuleNotFoundError) and function is not None:
+        hint = f'{function} imports it: install it, e.g. pip install "lm_eval[…]" with the task\'s extra.'
+        return PluginError(f"task {name!r} needs the package {error.name}", place=where, hint=hint)
+    of = f"; its function fails at {function}" if function is not None else ""
+    return PluginError(f"task {name!r}, {doing}: {first_line(error)}{of}", place=where)
+
+
+def _no_data(error: UnreadableDataError, name: str, yaml: Path | None) -> DataError:
+    cause = error.__cause__ or error
+    hint = (
+        "Without a network give task: {data_dir: FOLDER} (or --data_dir) with a copy of the data set, one file a split "
+        "(test.jsonl, train.jsonl, …), or data_files: {test: FILE, …}."
+    )
+    place = Place(str(yaml), 1, 1) if yaml is not None else None
+    return DataError(f"task {name!r}: {error} cannot be read ({first_line(cause)})", place=place, hint=hint)
+
+
+__all__ = ["HarnessError", "UnreadableDataError", "explained", "first_line", "place_of_function"]

@@ -1,0 +1,178 @@
+"""One number of all documents' values with its standard error, as lm-eval computes both."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import math
+import random
+import statistics
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from harness.api import Statistic
+from harness.errors import PluginError
+
+BOOTSTRAPS = 100_000
+"""Resamples of a bootstrapped standard error, as in the package."""
+SLOW = ("bleu", "chrf", "chrf++", "ter")
+"""Metrics of which the package draws 100 resamples at most."""
+_CHUNK, _BLOCK = 1000, 2_000_000
+
+
+Aggregation = Callable[[Sequence[Any]], Any]
+
+
+def statistic(function: Aggregation, values: Sequence[Any], metric: str, iterations: int) -> Statistic:
+    """The aggregated value, its standard error (None where the package says N/A) and the number of documents.
+
+    Args:
+        function: the aggregation, such as `lm_eval.api.metrics.f1_score`.
+        values: one of each document, in their order.
+        metric: its name; of some the package resamples less.
+        iterations: resamples of a bootstrap; 0: no standard error.
+
+    Raises:
+        PluginError: the aggregation fails.
+    """
+    items = [tuple(value) if isinstance(value, list) else value for value in values]
+    try:
+        with _silent():
+            value = float(function(items))
+    except Exception as error:
+        name = getattr(function, "__name__", metric)
+        raise PluginError(f"metric {metric!r}: {name} fails: {type(error).__name__}: {error}") from error
+    count = min(iterations, 100) if metric in SLOW else iterations
+    stderr = _stderr(function, items, count) if len(items) > 1 and count > 0 else None
+    return Statistic(value, stderr if stderr is not None and math.isfinite(stderr) else None, len(items))
+
+
+def mean(numbers: Sequence[float]) -> Statistic:
+    """The package's mean and its standard error, without the package."""
+    n = len(numbers)
+    return Statistic(sum(numbers) / n, statistics.stdev(numbers) / math.sqrt(n) if n > 1 else None, n)
+
+
+def _stderr(function: Aggregation, items: Sequence[Any], iterations: int) -> float | None:
+    from lm_eval.api.metrics import stderr_for_metric
+
+    own = stderr_for_metric(function, iterations)
+    if own is None:
+        return None
+    with _silent():
+        resampled = _resampled(function, items, iterations)
+        return float(statistics.stdev(resampled)) if resampled is not None else float(own(items))
+
+
+def _resampled(function: Aggregation, items: Sequence[Any], iterations: int) -> list[float] | None:
+    """The statistic of each resample that the package draws, many at a time; None for functions without such a form.
+
+    The package draws resample after resample in Python, which takes minutes. These are the same resamples: NumPy's
+    generator continues the state of Python's.
+    """
+    from lm_eval.api import metrics
+
+    forms: dict[Any, Callable[[Any], Any]] = {
+        metrics.perplexity: _perplexity,
+        metrics.median: _median,
+        metrics.f1_score: _f1,
+        metrics.matthews_corrcoef: _matthews,
+    }
+    form = forms.get(function)
+    if form is None:
+        return None
+    import numpy
+
+    try:
+        table = numpy.asarray(items, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    if form in (_f1, _matthews) and not (table.ndim == 2 and table.shape[1] == 2 and numpy.isin(table, (0, 1)).all()):
+        return None
+    if form in (_perplexity, _median) and table.ndim != 1:
+        return None
+    n, chunk, results = len(items), min(_CHUNK, iterations), []
+    rows = max(1, _BLOCK // n)
+    for seed in range(iterations // chunk):
+        state = random.Random(seed).getstate()[1]
+        source = numpy.random.RandomState()
+        source.set_state(("MT19937", numpy.array(state[:-1], dtype=numpy.uint32), state[-1], 0, 0.0))
+        for start in range(0, chunk, rows):
+            count = min(rows, chunk - start)
+            places = (source.random_sample((count, n)) * (n + 0.0)).astype(numpy.intp)
+            results.append(form(table[places]))
+    return [float(value) for part in results for value in part]
+
+
+def _perplexity(drawn: Any) -> Any:
+    import numpy
+
+    return numpy.exp(-drawn.mean(axis=1))
+
+
+def _median(drawn: Any) -> Any:
+    import numpy
+
+    middle = drawn.shape[1] // 2
+    return numpy.partition(drawn, middle, axis=1)[:, middle]
+
+
+def _counts(drawn: Any) -> tuple[Any, Any, Any, Any]:
+    """Of (gold, predicted) pairs: both 1, gold 1, predicted 1, all."""
+    gold, predicted = drawn[..., 0], drawn[..., 1]
+    return (gold * predicted).sum(axis=1), gold.sum(axis=1), predicted.sum(axis=1), gold.shape[1]
+
+
+def _f1(drawn: Any) -> Any:
+    import numpy
+
+    both, gold, predicted, _ = _counts(drawn)
+    below = gold + predicted
+    return numpy.divide(2 * both, below, out=numpy.zeros_like(below), where=below > 0)
+
+
+def _matthews(drawn: Any) -> Any:
+    import numpy
+
+    both, gold, predicted, n = _counts(drawn)
+    below = gold * (n - gold) * predicted * (n - predicted)
+    return numpy.divide(n * both - gold * predicted, numpy.sqrt(below), out=numpy.zeros_like(below), where=below > 0)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what aggregations print, and the warnings of resamples without positives, off the terminal."""
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@functools.cache
+def registered(name: str) -> Aggregation:
+    """The package's aggregation of a name. Raises `PluginError` with near matches."""
+    from harness.errors import near
+
+    from . import _package
+
+    _package.version()
+    import lm_eval.api.metrics  # noqa: F401  (registers them)
+    from lm_eval.api.registry import AGGREGATION_REGISTRY
+
+    known = {str(key): function for key, function in AGGREGATION_REGISTRY.items()}
+    if name not in known:
+        raise PluginError(f"lm-eval has no aggregation {name!r}", hint=near(name, known), at=("aggregation",))
+    function: Aggregation = known[name]
+    return function
+
+
+def name_of(function: Aggregation) -> str | None:
+    """The name under which the package registers an aggregation; None for a task's own function."""
+    from lm_eval.api.registry import AGGREGATION_REGISTRY
+
+    return next((str(name) for name, known in AGGREGATION_REGISTRY.items() if known is function), None)

@@ -1,0 +1,175 @@
+"""Which tasks, groups and tags there are: lm-eval's own index, kept in the user's cache.
+
+The package reads some 14,000 YAML files for it, which takes about 20 s; the kept one is read in a fraction of a second.
+It counts as long as the package's version and every YAML file's size and time of change are the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from harness.errors import DataError, HarnessError, PluginError
+from harness.storage import write_atomically
+
+from . import _package
+
+EntryKind = Literal["task", "python", "group", "tag"]
+_KINDS: tuple[str, ...] = get_args(EntryKind)
+_LARGEST = 64 << 20
+"""Bytes of an index that is read at all; that of 14,000 tasks has 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A name that lm-eval knows.
+
+    Attributes:
+        name: as specs write it.
+        kind: a task in YAML, one in Python, a group, or a tag.
+        file: its YAML file; None for a tag.
+        members: the tasks of a tag; the tags of anything else.
+        output: the task's `output_type`; "" if its own file, or one that it includes, does not say it.
+    """
+
+    name: str
+    kind: EntryKind
+    file: str | None = None
+    members: tuple[str, ...] = ()
+    output: str = ""
+
+    @property
+    def path(self) -> Path | None:
+        """The YAML file."""
+        return Path(self.file) if self.file is not None else None
+
+
+def entries(include_path: Iterable[Path] = ()) -> dict[str, TaskEntry]:
+    """Every name of the package and of some folders; a later folder's names count before those of earlier ones.
+
+    Raises:
+        SetupError: the package is missing or too old.
+        DataError: there is no such folder.
+    """
+    merged: dict[str, TaskEntry] = {}
+    merged |= _of_package()
+    for root in include_path:
+        if not root.is_dir():
+            raise DataError(f"include_path: there is no folder {root}", hint="Name one with tasks in YAML files.")
+        merged |= _of(root.resolve())
+    return merged
+
+
+@functools.cache
+def _of_package() -> dict[str, TaskEntry]:
+    """The names of the package, read once a process."""
+    return _of(_package.folder().resolve())
+
+
+def cache_folder() -> Path:
+    """Where the user keeps what programs can make again (`XDG_CACHE_HOME`, by default ~/.cache)."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "mas-eval-harness"
+
+
+def _of(root: Path) -> dict[str, TaskEntry]:
+    """The names below one folder, from the cache if it is true, else from the package, whose index is then kept."""
+    stamp = _stamp(root)
+    name = hashlib.sha256(str(root).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    file = cache_folder() / f"lm_eval-{name}.json"
+    kept = _read(file, root, stamp)
+    if kept is not None:
+        return kept
+    fresh = _build(root)
+    lines = {
+        entry.name: [entry.kind, entry.file and entry.file.removeprefix(f"{root}/"), entry.members, entry.output]
+        for entry in fresh.values()
+    }
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps({"stamp": stamp, "entries": lines}))
+    except (OSError, HarnessError):
+        pass  # it is made again next time
+    return fresh
+
+
+def _stamp(root: Path) -> str:
+    """What the index depends on: the package's version, and name, size and time of change of every YAML file."""
+    sha = hashlib.sha256(_package.version().encode())
+    folders = [str(root)]
+    while folders:
+        with os.scandir(folders.pop()) as listed:
+            for entry in sorted(listed, key=lambda entry: entry.name):
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith(".yaml"):
+                    status = entry.stat()
+                    line = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\n"
+                    sha.update(line.encode("utf-8", "backslashreplace"))
+    return sha.hexdigest()
+
+
+def _read(file: Path, root: Path, stamp: str) -> dict[str, TaskEntry] | None:
+    """The kept index; None if there is none, or it is of other files, damaged, or names files outside `root`."""
+    try:
+        if file.stat().st_size > _LARGEST:
+            return None
+        data = json.loads(file.read_bytes())
+        if data["stamp"] != stamp:
+            return None
+        return {name: _entry(name, line, root) for name, line in data["entries"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _entry(name: str, line: Sequence[Any], root: Path) -> TaskEntry:
+    """One line of a kept index. Raises `ValueError` if it is not as this module writes it."""
+    kind, below, members, output = line
+    if kind not in _KINDS or not isinstance(output, str) or not all(isinstance(member, str) for member in members):
+        raise ValueError(name)
+    if below is None:
+        return TaskEntry(name, kind, None, tuple(members), output)
+    if below.startswith("/") or ".." in below:
+        raise ValueError(name)
+    return TaskEntry(name, kind, f"{root}/{below}", tuple(members), output)
+
+
+def _build(root: Path) -> dict[str, TaskEntry]:
+    """The package's own index of a folder."""
+    if root == _package.folder().resolve():
+        print("reading lm-eval's tasks: about 20 s, once for each version", file=sys.stderr)
+    from lm_eval.tasks._index import TaskIndex
+
+    with _package.quietly():
+        index = TaskIndex.build([root])
+    kinds: Mapping[str, EntryKind] = {"TASK": "task", "PY_TASK": "python", "GROUP": "group", "TAG": "tag"}
+    return {
+        str(name): TaskEntry(
+            str(name),
+            kinds[entry.kind.name],
+            str(entry.yaml_path) if entry.yaml_path is not None else None,
+            tuple(sorted(map(str, entry.tags))),
+            str((entry.cfg or {}).get("output_type") or ""),
+        )
+        for name, entry in index.items()
+        if entry.kind.name in kinds
+    }
+
+
+def unknown(name: str, known: Iterable[str]) -> PluginError:
+    """The error for a name that is neither in the index nor a file."""
+    import difflib
+
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=4, cutoff=0.6)
+    close += [other for other in names if name in other and other not in close][: 4 - len(close)]
+    near = f"Did you mean {' or '.join(close)}? " if close else ""
+    hint = f"{near}`harness list tasks --lm_eval {name[:20]}` searches the {len(names):,} names."
+    return PluginError(f"lm-eval has no task, group or tag {name!r}, and there is no such file", hint=hint)

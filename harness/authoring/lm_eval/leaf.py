@@ -1,0 +1,428 @@
+"""One task of lm-eval: its documents, what it asks about each, how it grades replies; by the package's object."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.api import Action
+from harness.errors import DataError, PluginError
+from harness.replies.reading import guarded
+
+from . import _package
+from ._mistakes import explained
+from .data import LocalData
+
+PYTHON_SEED, NUMPY_SEED = 0, 1234
+"""What `lm_eval` seeds Python's and NumPy's global chance with, which some tasks draw from."""
+INVALID = "[invalid]"
+"""The package's answer of a regex filter for a reply without a match."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line of `lm_eval` says about a task, by the same names.
+
+    Attributes:
+        num_fewshot: examples before a document; None: the task's own number. A task whose YAML says 0 keeps 0.
+        system_instruction: a system message, or a text before everything.
+        apply_chat_template: whether the prompt is a conversation.
+        fewshot_as_multiturn: whether examples are turns of it.
+        fewshot_seed: of the draw of examples.
+        gen_kwargs: over the task's `generation_kwargs`.
+        limit: documents of each task; below 1 a share of them.
+        samples: task → numbers of documents; of other tasks all documents are asked.
+    """
+
+    num_fewshot: int | None = None
+    system_instruction: str | None = None
+    apply_chat_template: bool = False
+    fewshot_as_multiturn: bool = False
+    fewshot_seed: int = 1234
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    limit: float | None = None
+    samples: Mapping[str, Sequence[int]] | None = None
+
+
+class Chat(str):
+    """A conversation where the package wants a rendered text: the messages as JSON."""
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The messages, {role, content}."""
+        messages: list[dict[str, str]] = json.loads(self)
+        return messages
+
+
+def _as_chat(messages: Any, **_: Any) -> Chat:
+    """What stands in for an engine's chat template."""
+    return Chat(json.dumps(messages, ensure_ascii=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked about one document.
+
+    Attributes:
+        number: the document's, from 0; None for an invented one.
+        kind: "generate_until", "loglikelihood" or "loglikelihood_rolling".
+        context: the text, or the conversation, that the reply continues; "" for a rolling log-likelihood.
+        continuations: (text, its own context if that differs) for each log-likelihood.
+        sampling: the generation's keyword arguments.
+        target: the right answer as the task writes it, for readers; None if the task has none that JSON keeps.
+    """
+
+    number: int | None
+    kind: str
+    context: str
+    continuations: tuple[tuple[str, str | None], ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    target: Any = None
+
+
+class Leaf:
+    """A task that has documents (a leaf of groups).
+
+    Attributes:
+        name: the task's.
+        task: the package's object. Before `open` it knows what its YAML says and has no documents.
+        settings: what is asked of it.
+    """
+
+    def __init__(self, name: str, task: Any, data: LocalData, settings: Settings) -> None:
+        self.name, self.task, self._data, self.settings = name, task, data, settings
+        self._chance: tuple[Any, Any] | None = None
+        self._documents: Any = None
+
+    # ------------------------------------------------------------------------------ what the YAML says
+
+    @property
+    def config(self) -> Any:
+        """The package's `TaskConfig`."""
+        return self.task.config
+
+    @property
+    def output_type(self) -> str:
+        """One of the package's four."""
+        return str(self.task.OUTPUT_TYPE or self.config.output_type)
+
+    @property
+    def yaml(self) -> Path | None:
+        """The task's file."""
+        source = (self.config.metadata or {}).get("config_source")
+        return Path(source) if source not in (None, "inline") else None
+
+    @functools.cached_property
+    def filters(self) -> tuple[str, ...]:
+        """The names of its filters, in order."""
+        listed = self.config.filter_list
+        if isinstance(listed, list) and listed:
+            return tuple(str(entry["name"]) for entry in listed)
+        return tuple(str(ensemble.name) for ensemble in getattr(self.task, "_filters", ())) or ("none",)
+
+    @functools.cached_property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of its metrics, in order."""
+        return tuple(map(str, self.task.aggregation()))
+
+    def aggregation(self, metric: str) -> Any:
+        """The function that makes one number of all documents' values; the package's `mean` if none is declared."""
+        from lm_eval.api.metrics import mean
+
+        return self.task.aggregation().get(metric, mean)
+
+    def is_mean(self, metric: str) -> bool:
+        """Whether a metric's number is the plain mean of its documents' numbers."""
+        from lm_eval.api.metrics import mean
+
+        return self.aggregation(metric) is mean
+
+    def higher_is_better(self, metric: str) -> bool:
+        """Whether more of it is better, as the task says."""
+        return bool(self.task.higher_is_better().get(metric, True))
+
+    @functools.cached_property
+    def fallbacks(self) -> frozenset[str]:
+        """What its filters write where they find no answer."""
+        listed = self.config.filter_list if isinstance(self.config.filter_list, list) else []
+        steps = [step for entry in listed for step in entry.get("filter", ())]
+        return frozenset({INVALID, *(str(step["fallback"]) for step in steps if step.get("fallback") is not None)})
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether its grading runs programs that models wrote."""
+        return bool(getattr(self.task, "UNSAFE_CODE", False))
+
+    # -------------------------------------------------------------------------------------- documents
+
+    def open(self) -> None:
+        """Load the documents, once. Raises `DataError`, `PluginError` with the place of what failed."""
+        if self._documents is not None:
+            return
+        if getattr(self.task, "MULTIMODAL", False):
+            message = f"task {self.name!r} shows pictures or plays sounds; prompts here are text"
+            raise PluginError(message, hint="Choose a task of text.", at=("task",))
+        with self._explaining("its documents are prepared"), _package.quietly(), self._own_chance(first=True):
+            _cache_templates()
+            if hasattr(self.task, "open_data"):
+                self.task.open_data(self._data)
+            self._override(self.settings)
+            documents = self.task.task_docs if hasattr(self.task, "task_docs") else self.task.eval_docs
+        self._documents = documents
+        self.__dict__.pop("filters", None)
+        self.__dict__.pop("metrics", None)
+
+    def _override(self, settings: Settings) -> None:
+        """Apply settings in the order of `simple_evaluate`."""
+        task = self.task
+        if settings.gen_kwargs and task.get_config("output_type") == "generate_until":
+            task.set_config(key="generation_kwargs", value=dict(settings.gen_kwargs), update=True)
+        own = task.get_config("num_fewshot")
+        if settings.num_fewshot is not None and own != 0:
+            task.set_config(key="num_fewshot", value=settings.num_fewshot)
+        elif own is None:
+            task.set_config(key="num_fewshot", value=0)
+
+    @property
+    def size(self) -> int:
+        """How many documents there are."""
+        return len(self._documents)
+
+    def document(self, number: int) -> Any:
+        """One document. Raises `IndexError`."""
+        self.open()
+        return self._documents[number]
+
+    def numbers(self) -> Iterator[tuple[int, Any]]:
+        """The documents to ask about with their numbers, in order. Raises `DataError` for one that is not there."""
+        settings = self.settings
+        chosen = settings.samples.get(self.name) if settings.samples is not None else None
+        if chosen:
+            beyond = [number for number in chosen if not 0 <= number < self.size]
+            if beyond:
+                message = f"samples: {self.name} has documents 0 to {self.size - 1}, found {beyond[0]}"
+                raise DataError(message)
+            for number in sorted(set(chosen)):
+                yield number, self.document(number)
+            return
+        limit = settings.limit
+        count = self.size if limit is None else math.ceil(self.size * limit) if limit < 1 else int(limit)
+        for number, document in enumerate(self._documents):
+            if number >= count:
+                return
+            yield number, document
+
+    def asked(self) -> Iterator[Asked]:
+        """What is asked about each document, in order: the same every time."""
+        self.open()
+        self.task.set_fewshot_seed(self.settings.fewshot_seed)
+        sampler = getattr(self.task, "sampler", None)
+        drawn = (self.task.fewshot_rnd, getattr(sampler, "rnd", None))
+        chance = self._chance
+        for number, document in self.numbers():
+            # Others may ask this task's object meanwhile: each iteration draws from its own generators.
+            self.task.fewshot_rnd = drawn[0]
+            if sampler is not None:
+                sampler.rnd = drawn[1]
+            with self._explaining(f"document {number} is asked about"), self._own_chance(state=chance) as after:
+                asked = self._ask(number, document)
+            chance = after[0]
+            yield asked
+
+    def _ask(self, number: int, document: Any) -> Asked:
+        task, settings, chat = self.task, self.settings, self.settings.apply_chat_template
+        context = task.fewshot_context(
+            document,
+            num_fewshot=task.config.num_fewshot or 0,
+            system_instruction=settings.system_instruction,
+            apply_chat_template=chat,
+            fewshot_as_multiturn=settings.fewshot_as_multiturn,
+            chat_template=_as_chat if chat else None,
+            gen_prefix=task.doc_to_prefix(document),
+        )
+        requests = task.construct_requests(
+            doc=document,
+            ctx=context,
+            metadata=(task.config["task"], number, task.config.repeats),
+            apply_chat_template=chat,
+            chat_template=_as_chat if chat else None,
+        )
+        instances = requests if isinstance(requests, list) else [requests]
+        kinds = {instance.request_type for instance in instances}
+        if len(kinds) != 1 or (len(instances) != 1 and kinds != {"loglikelihood"}):
+            which = " and ".join(sorted(kinds))
+            raise PluginError(f"task {self.name!r} makes {len(instances)} requests a document ({which}): not supported")
+        [kind] = kinds
+        target = self._target(document)
+        first = instances[0].args
+        if kind == "generate_until":
+            return Asked(number, kind, first[0], (), _sampling(first[1]), target)
+        if kind == "loglikelihood_rolling":
+            return Asked(number, kind, "", ((str(first[0]), None),), {}, target)
+        pairs = tuple((i.args[1], None if i.args[0] == first[0] else i.args[0]) for i in instances)
+        return Asked(number, kind, first[0], pairs, {}, target)
+
+    def example(self) -> Asked:
+        """What could be asked about an invented document."""
+        source = f"(a document of {self.config.dataset_path or self.name})"
+        if self.output_type == "generate_until":
+            return Asked(None, self.output_type, source, (), _sampling(self.config.generation_kwargs or {}))
+        kind = "loglikelihood" if self.output_type == "multiple_choice" else self.output_type
+        texts = (" one", " two") if self.output_type == "multiple_choice" else (" one",)
+        return Asked(None, kind, "" if "rolling" in kind else source, tuple((text, None) for text in texts))
+
+    def _target(self, document: Any) -> Any:
+        try:
+            target = self.task.doc_to_target(document)
+        except Exception:  # a task that grades by `process_results` needs none
+            return None
+        return target if isinstance(target, (str, int, float)) else str(target)
+
+    # ---------------------------------------------------------------------------------------- grading
+
+    def filtered(self, number: int, texts: Sequence[str], name: str) -> Any:
+        """What a filter makes of the replies to a document. Raises whatever it raises."""
+        from lm_eval.api.instance import Instance
+
+        instance = Instance("generate_until", self.document(number), ("", {}), 0, (self.name, number, len(texts)))
+        instance.resps.extend(texts)
+        self._ensemble(name).apply([instance])
+        return instance.filtered_resps[name]
+
+    def _ensemble(self, name: str) -> Any:
+        return next(ensemble for ensemble in self.task._filters if ensemble.name == name)
+
+    def values(self, number: int, samples: Sequence[Action], only: str | None = None) -> dict[str, Any]:
+        """(metric, filter) as "METRIC,FILTER" → the document's value, for every filter, or for one.
+
+        Args:
+            number: the document's.
+            samples: the replies: texts, or lists of [logprob, is_greedy]. What is neither counts as an empty text, or
+                leaves all values out.
+            only: the filter.
+
+        Raises:
+            PluginError: a function of the task fails whatever the reply is.
+        """
+        names = (only,) if only is not None else self.filters
+        if self.output_type != "generate_until":
+            read = [pairs for sample in samples if (pairs := _pairs(sample)) is not None]
+            usable = [pairs for pairs in read if len(pairs) == len(read[0])]
+            return self._values(number, usable, names) if usable else {}
+        texts = [sample if isinstance(sample, str) else "" for sample in samples] or [""]
+
+        def otherwise(bug: str) -> dict[str, Any]:
+            return self._values(number, [""] * len(texts), names)  # raises too if the function itself is broken
+
+        return guarded("grade", self, lambda: self._values(number, texts, names), otherwise)
+
+    def _values(self, number: int, samples: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+        from lm_eval.api.instance import Instance
+
+        values: dict[str, Any] = {}
+        with self._explaining(f"document {number} is graded"), _package.quietly():
+            document = self.document(number)
+            metadata = (self.name, number, len(samples))
+            if self.output_type == "generate_until":
+                instances = [Instance(self.output_type, document, ("", {}), 0, metadata, list(samples))]
+            elif self.output_type == "loglikelihood_rolling":
+                sums = [pairs[0][0] for pairs in samples]
+                instances = [Instance(self.output_type, document, ("",), 0, metadata, sums)]
+            else:
+                instances = [
+                    Instance("loglikelihood", document, ("", ""), i, metadata, [pairs[i] for pairs in samples])
+                    for i in range(len(samples[0]))
+                ]
+            for name in names:
+                self._ensemble(name).apply(instances)
+                replies = [instance.filtered_resps[name] for instance in instances]
+                for metric, value in self.task.process_results(self.document(number), replies).items():
+                    values[f"{metric},{name}"] = plain(value)
+        return values
+
+    # ----------------------------------------------------------------------------------------- guards
+
+    @contextlib.contextmanager
+    def _explaining(self, doing: str) -> Iterator[None]:
+        """Turn what the package, the data or a `!function` raises into an error with the task's name and place."""
+        try:
+            yield
+        except Exception as error:
+            raise explained(error, self.name, self.yaml, f"while {doing}") from error
+
+    @contextlib.contextmanager
+    def _own_chance(self, state: tuple[Any, Any] | None = None, first: bool = False) -> Iterator[list[Any]]:
+        """Python's and NumPy's global chance as `lm_eval` would have it here; afterwards as they were.
+
+        Yields a list that receives their states at the end.
+        """
+        import numpy
+
+        before = (random.getstate(), numpy.random.get_state())
+        after: list[Any] = []
+        if state is None:
+            random.seed(PYTHON_SEED)
+            numpy.random.seed(NUMPY_SEED)
+        else:
+            random.setstate(state[0])
+            numpy.random.set_state(state[1])
+        try:
+            yield after
+        finally:
+            after.append((random.getstate(), numpy.random.get_state()))
+            if first:
+                self._chance = after[0]
+            random.setstate(before[0])
+            numpy.random.set_state(before[1])
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON keeps it: NumPy's numbers and arrays, tuples and truth values as numbers and lists."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, (list, tuple)):
+        return [item if isinstance(item, bool) else plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value
+
+
+def _pairs(action: Action) -> list[tuple[float, bool]] | None:
+    """An action of a scored turn as the package's pairs; None for anything else."""
+    if not isinstance(action, (list, tuple)) or not action:
+        return None
+    for pair in action:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or isinstance(pair[0], bool):
+            return None
+        if not isinstance(pair[0], (int, float)) or not isinstance(pair[1], (bool, int)):
+            return None
+    return [(float(total), bool(greedy)) for total, greedy in action]
+
+
+def _sampling(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A generation's keyword arguments with the package's default length, without empty stop texts."""
+    from lm_eval.defaults import DEFAULT_MAX_GEN_TOKS
+
+    sampling = dict(arguments)
+    until = sampling.get("until")
+    sampling["until"] = [stop for stop in ([until] if isinstance(until, str) else until or []) if stop]
+    if not any(word in sampling for word in ("max_gen_toks", "max_tokens", "max_new_tokens", "max_completion_tokens")):
+        sampling["max_gen_toks"] = DEFAULT_MAX_GEN_TOKS
+    return sampling
+
+
+@functools.cache
+def _cache_templates() -> None:
+    """Let the package's Jinja environment compile each template once instead of once a document."""
+    from lm_eval import utils
+
+    utils.env.from_string = functools.lru_cache(maxsize=4096)(utils.env.from_string)

@@ -1,0 +1,160 @@
+"""Tasks by the package's own objects: first what their YAML says, their data only when they are needed."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import fnmatch
+import functools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import PluginError, UserError
+
+from . import _package, index
+from ._mistakes import UnreadableDataError, explained
+from .data import LocalData
+from .leaf import Leaf, Settings
+
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class LoadedTasks:
+    """What names, patterns and files stand for.
+
+    Attributes:
+        leaves: the tasks by name, in the package's order.
+        groups: the package's `Group` objects by name, those of groups in groups too.
+    """
+
+    leaves: Mapping[str, Leaf] = field(default_factory=dict)
+    groups: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load(
+    names: Sequence[str],
+    include_path: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    data: LocalData | None = None,
+    settings: Settings | None = None,
+) -> LoadedTasks:
+    """Load tasks, groups and tags without their data.
+
+    Args:
+        names: as for `lm_eval --tasks`: names, patterns with `*`, or YAML files.
+        include_path: folders with more tasks in YAML.
+        metadata: for the tasks' own use.
+        data: local files in place of their data sets.
+        settings: what is asked of each.
+
+    Raises:
+        PluginError: an unknown name, or a task that the package cannot make.
+        SetupError, DataError: as `index.entries`; a task in Python whose data are not there.
+    """
+    specs, folders = _resolved(names, include_path)
+    known = index.entries(folders)
+    wanted: list[str] = []
+    for spec in specs:
+        matches = fnmatch.filter(known, spec) if "*" in spec else []
+        wanted += sorted(matches) if matches else [spec]
+    for spec in wanted:
+        if spec not in known and not Path(spec).is_file():
+            raise index.unknown(spec, known)
+    from lm_eval.tasks import TaskManager, _factory
+    from lm_eval.tasks._index import Entry, Kind
+
+    kinds = {"task": Kind.TASK, "python": Kind.PY_TASK, "group": Kind.GROUP, "tag": Kind.TAG}
+    lazy = _lazy_class()
+    with _LOCK, _package.quietly():
+        manager = TaskManager(include_defaults=False, metadata=dict(metadata or {}))
+        manager.task_index.update(
+            {e.name: Entry(e.name, kinds[e.kind], e.path, None, set(e.members)) for e in known.values()}
+        )
+        usual = _factory.ConfigurableTask
+        _factory.ConfigurableTask = lazy  # its data wait until `Leaf.open`
+        try:
+            loaded = manager.load(wanted)
+        except UserError:
+            raise
+        except Exception as error:
+            at = known[wanted[0]].path if wanted[0] in known else Path(wanted[0])
+            raise explained(error, ", ".join(wanted), at, "while it is loaded") from error
+        finally:
+            _factory.ConfigurableTask = usual
+    if not loaded["tasks"]:
+        raise PluginError(f"{', '.join(names)} has no tasks", at=("task",))
+    leaves = {
+        name: Leaf(name, task, data or LocalData(), settings or Settings()) for name, task in loaded["tasks"].items()
+    }
+    return LoadedTasks(leaves, loaded.get("groups", {}))
+
+
+def _resolved(names: Sequence[str], include_path: Sequence[str]) -> tuple[list[str], list[Path]]:
+    """Names, with files as absolute paths, and folders to look in: those of YAML files too, for a group's members."""
+    folders = [Path(folder).expanduser() for folder in include_path]
+    specs = []
+    for name in names:
+        file = Path(name).expanduser()
+        if file.suffix in (".yaml", ".yml") and file.is_file():
+            specs.append(str(file.resolve()))
+            if file.resolve().parent not in [folder.resolve() for folder in folders]:
+                folders.append(file.resolve().parent)
+        else:
+            specs.append(name)
+    return specs, folders
+
+
+class _LaterError(Exception):
+    """Ends the making of a task where its data would be loaded."""
+
+
+@functools.cache
+def _lazy_class() -> type[Any]:
+    """`ConfigurableTask`, whose making stops before its data are loaded and is done again when they are needed."""
+    from lm_eval.api.task import ConfigurableTask
+
+    class LazyTask(ConfigurableTask):  # type: ignore[misc]
+        """A task whose data are loaded by `open_data`."""
+
+        _local: LocalData | None = None
+
+        def __init__(self, *arguments: Any, config: Any = None, **more: Any) -> None:
+            self._config_as_read = copy.deepcopy(config)
+            with contextlib.suppress(_LaterError):
+                super().__init__(*arguments, config=config, **more)
+
+        def open_data(self, local: LocalData) -> None:
+            """Make the task whole."""
+            self._local = local
+            super().__init__(config=copy.deepcopy(self._config_as_read))
+
+        def download(self, dataset_kwargs: Any = None, **more: Any) -> None:
+            if self._local is None:
+                raise _LaterError
+            path, name = self.DATASET_PATH, self.DATASET_NAME
+            try:
+                if self._local.replaces_hub:
+                    self.dataset = self._local.load(path, name, self._splits())
+                else:
+                    super().download({**(dataset_kwargs or {}), **self._local.dataset_kwargs}, **more)
+            except UserError:
+                raise
+            except Exception as error:
+                if callable(self.config.custom_dataset):
+                    raise
+                files = (dataset_kwargs or {}).get("data_files")
+                what = f"the data set {path}" + (f" ({name})" if name else "") + (f", files {files}" if files else "")
+                raise UnreadableDataError(what) from error
+
+        def _splits(self) -> list[str]:
+            """The split with the documents, and the one with examples, which the package reads in any case."""
+            config, shots = self.config, self.fewshot_cfg
+            asked = config.test_split or config.validation_split
+            examples = shots.split or (None if shots.samples is not None else config.training_split)
+            return [split for split in dict.fromkeys((asked, examples)) if split]
+
+    return LazyTask

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from harness.api import UNBOUNDED, CorpusMetric, Episode, Range, Statistic, plugin
+from harness.authoring.lm_eval import load
+from harness.authoring.lm_eval.aggregation import BOOTSTRAPS, mean, registered, statistic
+from harness.errors import PluginError
+
+
+@plugin
+class LmEval(CorpusMetric):
+    """A metric of lm-eval's tasks that is no mean of the documents' numbers: F1, BLEU, perplexities, a task's own.
+
+    The number and its standard error are those that the package prints, by its own functions. Specs of the task
+    `lm_eval` without `metrics:` have these entries by themselves; plain means are {use: grade, of: "acc,none"}.
+
+    Attributes:
+        metric: the metric's name in the task's `metric_list`.
+        filter: the filter behind which it is measured.
+        aggregation: the package's name of the function that makes one number of all values, such as f1 or perplexity;
+            None: the one that `task` declares for this metric.
+        task: the task or tasks that declare it.
+        include_path: a folder with more tasks, or several.
+        bootstrap_iters: resamples of a bootstrapped standard error; 0: no standard error.
+        bounds: between which numbers the value lies.
+    """
+
+    metric: str
+    filter: str = "none"
+    aggregation: str | None = None
+    task: str | list[str] | None = None
+    include_path: str | list[str] | None = None
+    bootstrap_iters: Annotated[int, Range(ge=0, le=10_000_000)] = BOOTSTRAPS
+    bounds: tuple[float, float] = UNBOUNDED  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        self.needs = (self.grade,)
+        self._known: dict[str, Statistic] = {}
+        if self.aggregation is None and self.task is None:
+            hint = "Give aggregation, such as f1, or the task that declares it."
+            raise PluginError(f"how is one number made of all {self.metric} values?", hint=hint, at=("metric",))
+        if not self.bounds[0] < self.bounds[1]:
+            raise PluginError(f"no number lies between {self.bounds[0]} and {self.bounds[1]}", at=("bounds",))
+
+    @property
+    def grade(self) -> str:
+        """The grade that has the values."""
+        return f"{self.metric},{self.filter}"
+
+    def measure(self, episode: Episode) -> Any:
+        """The document's value, as the task gives it."""
+        return episode.grade.get(self.grade)
+
+    def aggregate(self, numbers: Sequence[Any]) -> Statistic:
+        """The package's number of all values. A bootstrap is done once for the same values."""
+        if self.aggregation == "mean":
+            return mean(numbers)
+        key = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
+        if key not in self._known:
+            self._known[key] = statistic(self._function, numbers, self.metric, self.bootstrap_iters)
+        return self._known[key]
+
+    @functools.cached_property
+    def _function(self) -> Callable[[Sequence[Any]], Any]:
+        if self.aggregation is not None:
+            return registered(self.aggregation)
+        names = [self.task] if isinstance(self.task, str) else self.task or []
+        folders = [self.include_path] if isinstance(self.include_path, str) else self.include_path or []
+        leaves = load(names, folders).leaves.values()
+        leaf = next((leaf for leaf in leaves if self.metric in leaf.metrics), None)
+        if leaf is None:
+            raise PluginError(f"{', '.join(names)} has no metric {self.metric!r}", at=("metric",))
+        function: Callable[[Sequence[Any]], Any] = leaf.aggregation(self.metric)
+        return function
