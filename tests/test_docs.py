@@ -211,6 +211,8 @@ LOCAL: dict[str, list[dict[str, Any]]] = {
     "legalbench/calibration.jsonl": _clauses(10),
     "data/mmlu_pro_vote/test.jsonl": _choices(0),
     "data/mmlu_pro_vote/validation.jsonl": [*_choices(10), *_choices(20)],
+    "data/mmlu_pro_sure/test.jsonl": _choices(0),
+    "data/mmlu_pro_sure/validation.jsonl": [*_choices(10), *_choices(20)],
     "data/mmlu_pro_scored/test.jsonl": _choices(0),
     "data/mmlu_pro_scored/validation.jsonl": [*_choices(10), *_choices(20)],
     "data/gsm8k/train.jsonl": [{"question": f"What is {i}?", "answer": f"It is. #### {i}"} for i in range(8)],
