@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
-import re
+import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -18,12 +17,14 @@ from harness.api import Facts, Metric
 from harness.check.abilities import lacking
 from harness.config import resolve
 from harness.config.calibration import load_parameters
-from harness.config.plan import Plan, check_execution, survey
+from harness.config.plan import ANSWERS, Plan, check_execution, survey
 from harness.config.project import Project, find
 from harness.config.spec import Spec, load, parse
 from harness.engine_api import Engine
+from harness.engines.budget import Spent
 from harness.errors import DataError, SetupError, SpecError, StorageError, near, raise_all
 from harness.executors import await_workers, choose_executor
+from harness.judges import Judging, ask, judgings, waiting, with_verdicts
 from harness.runtime import manifest
 from harness.runtime.options import NAMES, Options
 from harness.runtime.runner import BudgetReachedError, run
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 OnScore = Callable[[EpisodeScore | None, int], None]
 """Called with every finished episode and the number there will be; once with None before the first."""
+OnJudge = Callable[[str], OnScore | None]
+"""Called with the name of a judge's metric; returns what is called with what the judge has rated."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,8 @@ def evaluate(
     repeats: int | None = None,
     on_score: OnScore | None = None,
     project: Project | None = None,
+    judge: Engine | str | None = None,
+    judge_args: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Run:
     """Run a spec, or resume an interrupted run, and return its results.
@@ -226,6 +231,8 @@ def evaluate(
         repeats: overrides the spec's `repeats`.
         on_score: called with (score, number of episodes in the plan) as episodes finish, first with (None, number).
         project: where names are looked up; default: the project around the working directory.
+        judge: an engine, or the name of one (with `judge_args`), that judges in place of those that the spec names.
+        judge_args: the fields of a judge that is given by name.
         options: how to run, by the fields of `harness.runtime.options.Options`: `output_path`, `max_calls`, ….
 
     Raises:
@@ -249,42 +256,46 @@ def evaluate(
         loaded = parse(spec, project, overrides, limit=limit, seed=seed, repeats=repeats)
     if isinstance(model, str):
         model = resolve.engine({"use": model, **(model_args or {})}, project)
-    return execute(resolve.plan(loaded, project, model), how, on_score)
+    if isinstance(judge, str):
+        judge = resolve.engine({"use": judge, **(judge_args or {})}, project)
+    return execute(resolve.plan(loaded, project, model), how, on_score, judge=judge)
 
 
-def default_folder(plan: Plan, overwrite: bool = False) -> Path:
-    """`results/<spec>-<model>`: the same command finds its run again.
+def execute(
+    plan: Plan,
+    options: Options,
+    on_score: OnScore | None = None,
+    *,
+    judge: Engine | None = None,
+    on_judge: OnJudge | None = None,
+    ask_judges: bool = True,
+    spent: Spent | None = None,
+) -> Run:
+    """Play a plan, let its judges rate what was played, and write all results into `options.output_path`.
 
-    Where that is taken by a run with a different configuration, a digest of this one is put behind it
-    (`results/<spec>-<model>-1f2e3d4c`), unless that run is to be overwritten.
+    Args:
+        plan: what to play.
+        options: how.
+        on_score: as in `evaluate`.
+        judge: judges in place of those that the spec names.
+        on_judge: makes an `on_score` for each judge.
+        ask_judges: False leaves the numbers of judges missing.
+        spent: what was used of the budget elsewhere.
+
+    Raises:
+        UserError: as in `evaluate`.
     """
-    plain = plain_folder(plan)
-    if overwrite or not (plain / manifest.META).is_file():
-        return plain
-    own, there = (
-        {key: value for key, value in identity.items() if key != "calibration"}
-        for identity in (manifest.identity(plan), manifest.read_meta(plain / manifest.META)["identity"])
-    )
-    if there == own:
-        return plain
-    digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:8]
-    return plain.with_name(f"{plain.name}-{digest}")
-
-
-def plain_folder(plan: Plan) -> Path:
-    """`results/<spec>-<model>`, whatever is there."""
-    model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
-    return plan.project.results() / f"{plan.spec.name}-{model}"
-
-
-def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Run:
-    """Play a plan and write its results into `options.output_path`. Errors as in `evaluate`."""
-    folder = options.output_path or default_folder(plan, options.overwrite)
+    began = time.monotonic()
+    folder = options.output_path or manifest.default_folder(plan, options.overwrite)
     check_execution(plan, options.allow_code_execution, options.sandbox)
     executor = choose_executor(plan, options)
     executor.check(plan, options)
     surveyed = survey(plan)
     _check(plan, surveyed.labels)
+    asked = judgings(plan, judge, surveyed.cases) if ask_judges else []
+    if judge is not None and not asked:
+        hint = "Add one to metrics:, e.g. {use: judge, prompt: judges/helpfulness}; or let `harness score RUN --judge`."
+        raise SpecError("a judge was given, and the spec has no metric that asks one", hint=hint)
     manifest.check_replay(plan)
     adopted = load_parameters(plan)
     try:
@@ -300,7 +311,9 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
         reports: dict[str, Facts] = {}
         notify: OnScore = on_score or (lambda score, total: None)
         try:
-            work = run(plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play)
+            work = run(
+                plan, surveyed.ids, folder, options, lambda score: notify(score, total), reports, executor.play, spent
+            )
             scores = _run(work)
             if meta.pop("rescore", False) or "graded_again" in meta:  # the journal has the numbers of other code
                 scores = rescore(plan, folder, options.sandbox)
@@ -312,9 +325,30 @@ def execute(plan: Plan, options: Options, on_score: OnScore | None = None) -> Ru
                 storage.write_atomically(folder / manifest.META, manifest.as_json(now))
             raise
         meta = manifest.reported(meta, reports, executor.report())
-        return finish(Run(folder, meta, plan.spec, scores, plan.metrics, plan.project))
+        done = Run(folder, meta, plan.spec, scores, plan.metrics, plan.project)
+        return judge_and_finish(done, plan, asked, options, on_judge, began)
     finally:
         lock.release()
+
+
+def judge_and_finish(
+    done: Run, plan: Plan, asked: list[Judging], options: Options, on_judge: OnJudge | None, began: float
+) -> Run:
+    """Ask the judges what they have not been asked yet, and write the results of a run whose episodes are played.
+
+    `began`: when the run began, by `time.monotonic`; otherwise as `execute`. The caller has locked the run's folder.
+    """
+    if waiting(asked, done.folder):
+        done = finish(done)  # what was played can be read whatever becomes of the judges
+
+    def play(name: str, judges: Plan, how: Options, spent: Spent) -> Run:
+        return execute(judges, how, on_judge(name) if on_judge else None, spent=spent)
+
+    if asked:
+        recorded = ask(asked, plan, done.folder, options, play, began)
+        scores = with_verdicts(done.scores, done.metrics, recorded, done.folder)
+        done = replace(done, meta={**done.meta, "judges": recorded}, scores=scores)
+    return finish(done)
 
 
 def _check(plan: Plan, labels: Iterable[str]) -> None:
@@ -377,7 +411,13 @@ def rescored(
     plan = replace(resolve.plan(before.spec, project, Mock()), model=str(before.meta["model"]))
     check_execution(plan, allow_code_execution, sandbox)
     meta = manifest.graded_again(before.meta, plan, survey(plan).cases, folder)
-    return finish(replace(before, meta=meta, scores=rescore(plan, folder, sandbox)))
+    judged = {
+        name: record
+        for name, record in meta.get("judges", {}).items()
+        if record.get("right") in (None, meta["cases"].get(ANSWERS))  # else it has seen others
+    }
+    scores = with_verdicts(rescore(plan, folder, sandbox), plan.metrics, judged, folder)
+    return finish(replace(before, meta=meta, scores=scores))
 
 
 def _run(work: Coroutine[Any, Any, list[EpisodeScore]]) -> list[EpisodeScore]:

@@ -26,8 +26,8 @@ from harness.config.project import Project
 from harness.config.spec import Spec, Variant, over
 from harness.engine_api import Engine
 from harness.errors import DataError, PluginError, SpecError
-from harness.evaluation import OnScore, execute, plain_folder
-from harness.runtime.manifest import identity
+from harness.evaluation import OnScore, execute
+from harness.runtime.manifest import identity, plain_folder
 from harness.runtime.options import Options
 
 _OWN = ("prompts", "models", "baseline", "generation_kwargs", "constrained", "seed", "executor")

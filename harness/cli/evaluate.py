@@ -13,13 +13,15 @@ from typing import Any
 
 from harness.cli import INTERRUPTED
 from harness.cli.output import print_tables
-from harness.cli.progress import Progress, notes
+from harness.cli.progress import Progress, SeveralProgress, notes
 from harness.config import resolve, spec, yamls
 from harness.config.plan import Plan
 from harness.config.project import Project, find
+from harness.engine_api import Engine
 from harness.engines.sampling import normalise
 from harness.errors import NotFittedError, Place, SpecError
-from harness.evaluation import default_folder, execute
+from harness.evaluation import execute
+from harness.runtime.manifest import default_folder
 from harness.runtime.options import NAMES, Options
 
 
@@ -35,14 +37,16 @@ def evaluate(options: argparse.Namespace) -> int:
         raise SpecError("--model_args without --model", hint="Say which engine: --model vllm, --model openai, …")
     plan = resolve.plan(loaded, project, engine)
     check_gen_kwargs(options, plan)
+    judge = judge_engine(options, project)
     how = running(options)
     folder = how.output_path or default_folder(plan, how.overwrite)
     for line in () if options.quiet else plan.inputs():
         print(line, file=sys.stderr)
     progress = Progress(f"{plan.spec.name} · {plan.model}", quiet=options.quiet)
+    bars = SeveralProgress("judge of", options.quiet)
     try:
         with notes(options.quiet):
-            done = execute(plan, replace(how, output_path=folder), progress)
+            done = execute(plan, replace(how, output_path=folder), progress, judge=judge, on_judge=bars)
     except NotFittedError as error:
         hint = f"Estimate them for these agents first, then give this command again:\n  {_fit(options, project, error)}"
         raise NotFittedError(error.message, place=error.place, hint=hint) from None
@@ -56,9 +60,24 @@ def evaluate(options: argparse.Namespace) -> int:
         return INTERRUPTED
     finally:
         progress.close()
+        bars.close()
     print_tables(done, options)
     print(f"results: {folder}")
     return 1 if done.scores and len(done.failed) == len(done.scores) else 0
+
+
+def judge_engine(options: argparse.Namespace, project: Project) -> Engine | None:
+    """The judge that --judge gives; None for those of the spec."""
+    arguments = pairs(options.judge_args, "--judge_args")
+    if not options.judge:
+        if arguments:
+            raise SpecError("--judge_args without an engine", hint="Say which: --judge vllm, --judge openai, …")
+        return None
+
+    def place(*path: Hashable) -> Place:
+        return Place("--judge" if path in ((), ("use",)) else "--judge_args")
+
+    return resolve.engine({"use": options.judge, **arguments}, project, place)
 
 
 def check_gen_kwargs(options: argparse.Namespace, plan: Plan) -> None:

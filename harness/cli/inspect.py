@@ -7,13 +7,13 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from harness import check
 from harness.api import Action, Case, Turn
 from harness.authoring.declared import DeclaredTask
 from harness.authoring.informed import seed_of
+from harness.authoring.judged import JudgedMetric
 from harness.cli.evaluate import load
 from harness.cli.parser import KINDS as CLI_KINDS
 from harness.config import resolve, spec, yamls
@@ -21,8 +21,8 @@ from harness.config.editors import schema_text
 from harness.config.plan import Condition, Plan, agent_seed, protocol_seed
 from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
+from harness.judges import judgings
 from harness.parameters import json_schema
-from harness.printable import clean
 from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
@@ -57,6 +57,7 @@ def _problems(
 
         # A stand-in model, so that a spec without a baseline can be checked; baselines are checked beside it.
         plans = [resolve.plan(loaded, project, Mock())]
+        judging = [one.plan for one in judgings(plans[0], None if _names_judges(plans[0]) else Mock(), {})]
         played = [(plans[0], loaded.place("agents"))]  # policies that some agents have beside the model
         if loaded.get("baseline") is not None:
             plans.append(resolve.plan(loaded, project))
@@ -71,7 +72,7 @@ def _problems(
         return list(errors.each), []
     except UserError as error:
         return [str(error)], []
-    problems = list(map(str, check.examine(plans[0])))
+    problems = [str(problem) for one in (plans[0], *judging) for problem in check.examine(one)]
     plan = plans[0]
     if not problems:
         problems = list(dict.fromkeys(str(wrong) for one, at in played for wrong in check.rehearse(one, at)))
@@ -97,6 +98,12 @@ def _problems(
             wrong = check_headline(headline, labels, plan.metrics)
             problems += [str(SpecError(f"headline: {problem}", place=place)) for problem in wrong]
     return problems, inputs
+
+
+def _names_judges(plan: Plan) -> bool:
+    """Whether every judged metric names its judge; else one is to be given by --judge."""
+    judged = [metric for metric in plan.metrics.values() if isinstance(metric, JudgedMetric)]
+    return all(metric.models or metric.baseline for metric in judged)
 
 
 def _proofs(plan: Plan) -> tuple[list[str], list[str]]:
@@ -145,6 +152,9 @@ def plan(options: argparse.Namespace) -> int:
     print(f"conditions      {figures.conditions:,}")
     print(f"episodes        {figures.episodes:,}")
     print(f"model calls     {figures.turns:,} without retries, at most {figures.calls:,}")
+    for judging in judgings(resolved, None if _names_judges(resolved) else Mock(), {}):
+        asked = figures.episodes * judging.judges * judging.metric.repeats
+        print(f"judge's calls   {asked:,} for {', '.join(judging.metrics)}, an answer an episode, without retries")
     print(f"tokens          about {figures.input_tokens:,} in, {figures.output_tokens:,} out")
     print(f"                (a guess: {REPLY_TOKENS}-token replies at most, 4 characters a token)")
     print(f"spec digest     {resolved.digest[:16]}")
@@ -219,9 +229,7 @@ def _pick(choice: str | None, choices: dict[str, Any], word: str) -> Any:
 
 
 def listing(options: argparse.Namespace) -> int:
-    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval."""
-    if options.lm_eval is not None:
-        return _list_lm_eval(options)
+    """Print every plugin, prompt set or spec with its description."""
     project = find()
     if options.kind is None:
         for kind, about in CLI_KINDS.items():
@@ -234,19 +242,6 @@ def listing(options: argparse.Namespace) -> int:
         text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
         print(f"{entry.name:<{width}}  {text}".rstrip())
     return 2 if any(entry.problem for entry in listed) else 0
-
-
-def _list_lm_eval(options: argparse.Namespace) -> int:
-    """Print the names that the task `lm_eval` takes: name, output type or what else it is, file."""
-    from harness.authoring.lm_eval import index
-
-    if options.kind not in (None, "tasks"):
-        raise DataError("--lm_eval lists tasks", hint="Give: harness list tasks --lm_eval [WORD]")
-    lines = index.listed(options.lm_eval, [Path(folder).expanduser() for folder in options.include_path])
-    width = min(60, max(len(name) for name, _, _ in lines))
-    for name, what, file in lines:
-        print(f"{clean(name):<{width}}  {what:<22}  {clean(file)}")
-    return 0
 
 
 def schema(options: argparse.Namespace) -> int:

@@ -12,6 +12,8 @@ from pathlib import Path
 from harness.config.project import find
 from harness.errors import DataError
 from harness.evaluation import Run
+from harness.judges import in_words
+from harness.printable import clean_name
 from harness.report import load_published, page, render
 from harness.storage import write_atomically
 from harness.storage.plugin_errors import ERRORS, tracebacks
@@ -26,6 +28,8 @@ def published(options: argparse.Namespace) -> list[Published]:
 def print_tables(run: Run, options: argparse.Namespace) -> None:
     """Print a run's tables, and on stderr what failed."""
     show(readable(run.with_published(published(options)), options), options.format, run.spec.name)
+    for line in in_words({name: one for name, one in run.meta.get("judges", {}).items() if name in run.metrics}):
+        print(clean_name(line), file=sys.stderr)
     failed, log = run.failed, run.folder / ERRORS
     if options.debug:
         for text in tracebacks(run.folder):

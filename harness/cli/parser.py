@@ -32,6 +32,11 @@ CHARTS = {
     "network": "an episode's network with final answers",
     "calibration": "stated confidence against right answers",
 }
+JUDGING = (
+    *("max_concurrency", "max_calls", "max_tokens_total", "max_time", "use_cache", "log_samples", "log_requests"),
+    *("one_engine_at_a_time", "max_error_rate", "overwrite"),
+)
+"""The options of a run that a judge of a finished run takes."""
 EXPORTS = ("parquet", "csv", "jsonl", "inspect", "lm_eval", "hub", "wandb")
 FORMATS = ("text", "markdown", "csv", "latex", "json", "html")
 
@@ -51,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     run = _command(commands, "eval", "evaluate:evaluate", "run a spec and print its tables", "--spec FILE")
     _spec(run)
     _model(run)
+    _judge(run.add_argument_group("judge (without one, those that the spec's metrics name)"))
     _running(run)
     _format(run)
 
@@ -84,10 +90,6 @@ def parser() -> argparse.ArgumentParser:
     lister.add_argument(
         "kind", nargs="?", metavar="KIND", choices=KINDS, help=f"{', '.join(KINDS)} (default: how many of each)"
     )
-    text = "tasks: those of the package lm_eval, for the task lm_eval, whose names have WORD in them"
-    lister.add_argument("--lm_eval", nargs="?", const="", metavar="WORD", help=text)
-    text = "--lm_eval: also those of this folder of YAML files; repeatable"
-    lister.add_argument("--include_path", action="append", default=[], metavar="DIR", help=text)
 
     schema = _command(
         commands, "schema", "inspect:schema", "print the JSON Schema of specs, or of a plugin", "[KIND [NAME]]"
@@ -99,6 +101,12 @@ def parser() -> argparse.ArgumentParser:
     score = _of_run(commands, "score", "recompute a run's metrics from its journal, with no model")
     _options(score, "allow_code_execution", "sandbox")
     _format(score)
+    asking = score.add_argument_group("judge (nothing is asked without --judge)")
+    _judge(asking, nargs="?", const="")
+    text = "parameters of a metric of the judge, added to the run, such as name=correct,prompt=judges/correctness"
+    asking.add_argument("--judge_metric", metavar="K=V,…", help=text)
+    _options(asking, *JUDGING)
+    asking.add_argument("--quiet", action="store_true", help="no progress, only tables and errors")
 
     drawing = _command(
         commands, "plot", "charts:plot", "draw a chart of finished runs of one spec", "RUN [RUN …] --kind KIND -o FILE"
@@ -250,6 +258,12 @@ def _model(command: argparse.ArgumentParser) -> None:
     group.add_argument("--model", metavar="ENGINE", help="vllm, openai, mock, replay or an engine of the project")
     group.add_argument("--model_args", default="", metavar="K=V,…", help="the engine's arguments")
     group.add_argument("--gen_kwargs", default="", metavar="K=V,…", help="sampling, over the spec's generation_kwargs")
+
+
+def _judge(group: argparse._ActionsContainer, **optional: str) -> None:
+    text = "judges in place of those that the spec names: vllm, openai, mock or an engine of the project"
+    group.add_argument("--judge", metavar="ENGINE", help=text, **optional)  # type: ignore[arg-type]
+    group.add_argument("--judge_args", default="", metavar="K=V,…", help="the judge's arguments")
 
 
 def _running(command: argparse.ArgumentParser) -> None:

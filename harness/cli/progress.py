@@ -50,6 +50,24 @@ class Progress:
             self._bar = None
 
 
+class SeveralProgress:
+    """Progress of several runs, one after another: called with a name, gives what is called with its episodes."""
+
+    def __init__(self, title: str, quiet: bool = False) -> None:
+        self.title, self.quiet = title, quiet
+        self._open: list[Progress] = []
+
+    def __call__(self, name: str) -> Progress:
+        self.close()
+        self._open.append(Progress(f"{self.title} {name}", self.quiet))
+        return self._open[-1]
+
+    def close(self) -> None:
+        """Leave the terminal clean."""
+        for bar in self._open:
+            bar.close()
+
+
 class _Notes(logging.Handler):
     """What the harness's modules log, a line each, above a bar that is being drawn."""
 

@@ -8,22 +8,48 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from harness.cli.evaluate import judge_engine, pairs
 from harness.cli.output import print_tables, published, readable, show, tables_named, write
+from harness.cli.parser import JUDGING
+from harness.cli.progress import SeveralProgress, notes
+from harness.config.project import find
+from harness.errors import SpecError
 from harness.evaluation import Run, rescored, run_folder
 from harness.report import RunScores, draw
 from harness.report import leaderboard as merge
 from harness.report import messages as traffic
 from harness.runtime.manifest import META, check_journals, read_meta
+from harness.runtime.options import Options
 from harness.tables import Table
 
 
 def score(options: argparse.Namespace) -> int:
     """Recompute metrics from the journal and print the tables."""
-    allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
-    done = rescored(options.run, **allowed)
+    if options.judge is not None:
+        done = _judged(options)
+    else:
+        for flag in ("judge_args", "judge_metric"):
+            if getattr(options, flag):
+                raise SpecError(f"--{flag} without --judge", hint="--judge alone asks the judges of the run's spec.")
+        allowed = {"allow_code_execution": options.allow_code_execution, "sandbox": options.sandbox}
+        done = rescored(options.run, **allowed)
     print_tables(done, options)
     print(f"results: {done.folder}")
     return 0
+
+
+def _judged(options: argparse.Namespace) -> Run:
+    """The run, once its judges were asked."""
+    from harness.judging import judge
+
+    metric = None if options.judge_metric is None else pairs(options.judge_metric, "--judge_metric")
+    bars = SeveralProgress("judge of", options.quiet)
+    how = Options(**{name: getattr(options, name) for name in JUDGING})
+    try:
+        with notes(options.quiet):
+            return judge(options.run, judge_engine(options, find()), metric, options=how, on_judge=bars)
+    finally:
+        bars.close()
 
 
 def report(options: argparse.Namespace) -> int:

@@ -8,16 +8,17 @@ import json
 import math
 import random
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from harness import api
 from harness.authoring.informed import InformedPolicy, model_name
+from harness.authoring.judged import JudgedMetric
 from harness.config.limits import EpisodeLimits
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
-from harness.config.spec import Spec
+from harness.config.spec import Spec, metric_name
 from harness.engine_api import Engine
 from harness.errors import Place, PluginError, SetupError, SpecError, near
 
@@ -241,6 +242,20 @@ def _check_players(plan: Plan, agents: Mapping[str, Collection[str]]) -> None:
             where = ("agents", name, own[0]) if own else ("baseline",)
             place = error.place or plan.spec.place(*where, *error.at)
             raise PluginError(error.message, place=place, hint=error.hint) from None
+
+
+def without_judges(spec: Spec, metrics: Mapping[str, api.Metric], engines: Container[str]) -> Spec:
+    """The spec without its judged metrics and the models that only judge: another judge is no other run.
+
+    `engines`: names of the models that play.
+    """
+    judged = {name: metric for name, metric in metrics.items() if isinstance(metric, JudgedMetric)}
+    if not judged:
+        return spec
+    judges = {model for metric in judged.values() for model in metric.models if model not in engines}
+    models = {name: model for name, model in spec.get("models", {}).items() if name not in judges}
+    data = {key: value for key, value in spec.data.items() if key != "models"} | ({"models": models} if models else {})
+    return replace(spec, data={**data, "metrics": [e for e in data["metrics"] if metric_name(e) not in judged]})
 
 
 def episode_id(condition: Condition, case: api.Case, repeat: int) -> str:

@@ -12,14 +12,16 @@ import inspect
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from harness import api, parameters
 from harness.authoring.informed import WORD, InformedPolicy
+from harness.authoring.judged import JudgedTask
 from harness.authoring.worlds import facts_of
 from harness.config.building import PlaceOf, Reference, make, parts_of, split
 from harness.config.limits import LARGEST, EpisodeLimits
-from harness.config.plan import Condition, Group, Plan
+from harness.config.plan import Condition, Group, Plan, without_judges
 from harness.config.project import Project
 from harness.config.prompts import PromptSet
 from harness.config.schema import GroupSize
@@ -43,11 +45,9 @@ def plan(spec: Spec, project: Project, model: Engine | None = None) -> Plan:
     resolver = _Resolver(spec, project, model)
     conditions = resolver.conditions()
     metrics = resolver.metrics(conditions)
-    digest = hashlib.sha256(
-        json.dumps(
-            [spec.digest(), sorted({(g.prompts.name, g.prompts.digest) for c in conditions for g in c.groups})]
-        ).encode()
-    ).hexdigest()
+    measured = without_judges(spec, metrics, resolver.engines).digest()
+    prompts = sorted({(g.prompts.name, g.prompts.digest) for c in conditions for g in c.groups})
+    digest = hashlib.sha256(json.dumps([measured, prompts]).encode()).hexdigest()
     return Plan(
         spec=spec,
         project=project,
@@ -121,6 +121,8 @@ class _Resolver:
             self.build_at(f"{key}s", variant.data[key], functools.partial(self.spec.place_in, variant, key))
             for key in ("task", "protocol")
         )
+        if isinstance(task, JudgedTask):
+            task.folder = Path(self.spec.file).parent
         self.check_fit(variant, task, protocol)
         if (
             type(protocol).possible_agents is not api.Protocol.possible_agents

@@ -217,7 +217,12 @@ def _plain_table(spec: Spec) -> dict[str, Any]:
 
 def _metrics(spec: Spec) -> list[str]:
     """What the spec calls its metrics."""
-    return [entry if isinstance(entry, str) else entry.get("name", entry["use"]) for entry in spec.get("metrics")]
+    return [metric_name(entry) for entry in spec.get("metrics")]
+
+
+def metric_name(entry: str | Mapping[str, Any]) -> str:
+    """What tables call an entry of `metrics:`."""
+    return entry if isinstance(entry, str) else str(entry.get("name", entry["use"]))
 
 
 # ------------------------------------------------------------------------------------------ merging

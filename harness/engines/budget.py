@@ -47,6 +47,15 @@ class Budget:
             raise SetupError(f"max_time must be a number of seconds above 0, found {span!r:.40}")
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Calls, tokens and seconds that were used of a budget."""
+
+    calls: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
 class Usage:
     """What a run has used of its budget, of all its engines.
 
@@ -57,6 +66,7 @@ class Usage:
         budget: what it may use.
         calls, tokens: what earlier processes of the run used.
         now: a clock in seconds; the time starts to run here.
+        seconds: what is used of the time already.
 
     Attributes:
         write: journals [calls, tokens] and returns when that outlives this process; may raise `StorageError`.
@@ -64,12 +74,17 @@ class Usage:
     """
 
     def __init__(
-        self, budget: Budget, calls: int = 0, tokens: int = 0, now: Callable[[], float] = time.monotonic
+        self,
+        budget: Budget,
+        calls: int = 0,
+        tokens: int = 0,
+        now: Callable[[], float] = time.monotonic,
+        seconds: float = 0.0,
     ) -> None:
         self.budget, self.calls, self.tokens, self._now = budget, calls, tokens, now
         self.bounded = budget != Budget()
         self._journaled = (calls, tokens)
-        self._end = None if budget.max_time is None else now() + budget.max_time
+        self._end = None if budget.max_time is None else now() + budget.max_time - seconds
         self._uncounted: Engine | None = None
         self.write: Callable[[list[int]], None] | None = None
         self.exhausted: BudgetSpentError | None = None

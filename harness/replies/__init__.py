@@ -10,7 +10,7 @@ The forms of data sets have one mode: `Boxed`, `Letter`, `Label`, `Number`, `Fre
 that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 
-from ._text import Parsing, says_nothing, unquoted, valid
+from ._text import Parsing, says_nothing, unquoted
 from .actions import ActionForm, ActionParameter, Actions, action_text
 from .answer import Answer, AnswerForm, Integers, normalise, same
 from .boxed import Boxed
@@ -28,6 +28,7 @@ from .mathematics import math_canonical
 from .messages import Messages
 from .number import Number
 from .pattern import Pattern
+from .rating import Preference, Rating
 from .with_confidence import AnswerWithConfidence, confidence, split_confidence
 from .with_message import ActionWithMessage, MessageLine
 from .wrapped import WrappedReply
@@ -57,6 +58,8 @@ __all__ = [
     "Number",
     "Parsing",
     "Pattern",
+    "Preference",
+    "Rating",
     "Verb",
     "WrappedReply",
     "action_text",
@@ -72,5 +75,4 @@ __all__ = [
     "says_nothing",
     "split_confidence",
     "unquoted",
-    "valid",
 ]

@@ -133,6 +133,7 @@ def _identity(run: RunScores) -> dict[tuple[str, str], str]:
         "spec": {"": run.run["spec_digest"]},
         **{part: own_code.get(part) or {} for part in ("play", "task", "metrics")},
         "cases": run.run.get("cases") or {},
+        "judges": {name: text(one.get("digest")) for name, one in (run.run.get("judges") or {}).items()},
     }
     return {(part, name): digest for part, digests in parts.items() for name, digest in digests.items()}
 
@@ -155,6 +156,10 @@ _GRADED: Final = (
     "`harness score` on both grades them with the code that is there now.",
 )
 _DIFFERENCES: Final = {
+    "judges": (
+        "other judges, or judges that were asked otherwise, gave their numbers of {name}",
+        "`harness score RUN --judge …` lets one judge rate both.",
+    ),
     "spec": (
         "they ran different specs ({specs})",
         "Compare the spec.yaml in the two run folders, or make a leaderboard for each spec.",

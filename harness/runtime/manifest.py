@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import hashlib
 import itertools
 import json
 import os
 import platform
+import re
 import shlex
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +24,7 @@ from typing import Any
 from harness import __version__, storage
 from harness.api import Facts
 from harness.config import yamls
-from harness.config.plan import ANSWERS, QUESTIONS, Plan
+from harness.config.plan import ANSWERS, QUESTIONS, Plan, without_judges
 from harness.engines.identity import describe
 from harness.engines.identity import identity as engine_identity
 from harness.engines.replay import Replay
@@ -34,7 +37,8 @@ _WRITTEN = (
     *(META, SPEC, "journal*.jsonl", "scores.jsonl", "results.json", "tables.md", "samples*.jsonl", "requests*.jsonl"),
     *("errors*.jsonl", "shared.sqlite*", "index.sqlite*", "engine*.log"),
 )
-"""What a run writes into its folder, as patterns."""
+_WRITTEN = (*_WRITTEN, *(f"judges/*/{pattern}" for pattern in (*_WRITTEN, "cases.jsonl")))
+"""What a run writes into its folder, as patterns; its judges' runs too."""
 _ELSEWHERE = "choose another --output_path, or add --overwrite to replace the run"
 _PROMPTING_KEYS = (
     "task",
@@ -268,10 +272,36 @@ def _describe(plan: Plan, folder: Path, adopted: Mapping[str, str]) -> dict[str,
     }
 
 
+def default_folder(plan: Plan, overwrite: bool = False) -> Path:
+    """`results/<spec>-<model>`: the same command finds its run again.
+
+    Where that is taken by a run with a different configuration, a digest of this one is put behind it
+    (`results/<spec>-<model>-1f2e3d4c`), unless that run is to be overwritten.
+    """
+    plain = plain_folder(plan)
+    if overwrite or not (plain / META).is_file():
+        return plain
+    own, there = (
+        {key: value for key, value in identity.items() if key != "calibration"}
+        for identity in (identity(plan), read_meta(plain / META)["identity"])
+    )
+    if there == own:
+        return plain
+    digest = hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:8]
+    return plain.with_name(f"{plain.name}-{digest}")
+
+
+def plain_folder(plan: Plan) -> Path:
+    """`results/<spec>-<model>`, whatever is there."""
+    model = re.sub(r"[^\w.-]+", "-", plan.model.rstrip("/").rsplit("/", 1)[-1]).strip("-.") or "model"
+    return plan.project.results() / f"{plan.spec.name}-{model}"
+
+
 def identity(plan: Plan, adopted: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
     """What may not change between a run and its resumption, as JSON gives it back."""
+    played = replace(plan, spec=without_judges(plan.spec, plan.metrics, plan.engines))
     body = {
-        k: v for k, v in _public(plan).items() if k not in ("description", "tables", "cluster", "prices", "executor")
+        k: v for k, v in _public(played).items() if k not in ("description", "tables", "cluster", "prices", "executor")
     }
     prompts = {group.prompts.name: group.prompts.digest for c in plan.conditions for group in c.groups}
     engine = plan.engines.get("model")  # further models stand in the spec

@@ -21,7 +21,7 @@ from harness.api import Case, Episode, Facts, Move, Outcome
 from harness.authoring.informed import seed_of
 from harness.config.plan import Condition, Plan, agent_seed, episode_id, protocol_seed
 from harness.engine_api import Engine, WritesLog
-from harness.engines.budget import Usage
+from harness.engines.budget import Spent, Usage
 from harness.engines.cache import Cache
 from harness.engines.gate import Gate, Stop
 from harness.engines.replay import Replay
@@ -118,6 +118,7 @@ async def run(
     on_score: OnScore,
     reports: dict[str, Facts],
     play_left: Play,
+    spent: Spent | None = None,
 ) -> list[EpisodeScore]:
     """Play every episode of the plan that `folder` does not hold yet.
 
@@ -129,6 +130,7 @@ async def run(
         on_score: called once with None, then once for every episode, those that are finished already first.
         reports: what each engine reports of itself is put here; nothing where nothing was left to play.
         play_left: plays what is not finished.
+        spent: what was used of the budget elsewhere: by the run that this one judges.
 
     Returns:
         The scores of all episodes, in plan order.
@@ -149,7 +151,9 @@ async def run(
         finished(EpisodeScore(name, **progress.ends.pop(name)))
     left = len(order) - len(scores)
     if left:
-        usage = Usage(options.budget, progress.calls, progress.tokens)
+        spent = spent or Spent()
+        before = progress.calls + spent.calls, progress.tokens + spent.tokens
+        usage = Usage(options.budget, *before, seconds=spent.seconds)
         try:
             work = Work(plan, folder, options, progress.moves, scores, left, finished, usage, reports)
             reports.update(await play_left(work))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.authoring.judged import JudgedMetric
 from harness.config.plan import Plan
 from harness.storage.plugin_errors import DIGEST, MOUNT
 
@@ -48,7 +49,8 @@ def code(plan: Plan) -> dict[str, Hashes]:
     parts: dict[str, list[object]] = {
         "play": played,
         "task": [condition.task for condition in plan.conditions],
-        "metrics": [*plan.metrics.values()],
+        # What a judge says is no work of its metric's code.
+        "metrics": [metric for metric in plan.metrics.values() if not isinstance(metric, JudgedMetric)],
     }
     names = {project.root: project.name for project in plan.project.lineage()}
     read = functools.cache(_source)

@@ -56,7 +56,7 @@ def load(
         SetupError, DataError: as `index.entries`; a task in Python whose data are not there.
     """
     specs, folders = _resolved(names, include_path)
-    known = index.entries(folders, specs)
+    known = index.entries(folders)
     wanted: list[str] = []
     for spec in specs:
         matches = fnmatch.filter(known, spec) if "*" in spec else []
@@ -72,10 +72,7 @@ def load(
     with _LOCK, _package.quietly():
         manager = TaskManager(include_defaults=False, metadata=dict(metadata or {}))
         manager.task_index.update(
-            {
-                entry.name: Entry(entry.name, kinds[entry.kind], entry.path, None, set(entry.members))
-                for entry in known.values()
-            }
+            {e.name: Entry(e.name, kinds[e.kind], e.path, None, set(e.members)) for e in known.values()}
         )
         usual = _factory.ConfigurableTask
         _factory.ConfigurableTask = lazy  # its data wait until `Leaf.open`

@@ -1,0 +1,147 @@
+"""What judges gave → the numbers of the episodes that they judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness import storage
+from harness.api import Facts, Metric
+from harness.authoring.judged import COUNTS, RATING, JudgedMetric, read_lines
+from harness.errors import DataError
+from harness.tables import EpisodeScore, load_scores
+
+from .plans import CASES, FOLDER, Judging
+
+Numbers = dict[str, float | None]
+CALLS = ("answers", "unanswered", "left_out", "replies", "missing", "calls", "input_tokens", "output_tokens")
+
+
+def records(judging: Judging, run: Path) -> dict[str, Facts]:
+    """What run.json says of a judge that has judged all: metric → its record. Raises `DataError`."""
+    folder, metric = run / judging.folder, judging.metric
+    counts = dict.fromkeys(CALLS, 0)
+    for _, line in read_lines(folder / CASES):
+        counts["unanswered" if line["answer"] is None else "answers"] += 1
+        counts["left_out"] += bool(line.get("left_out"))
+    each = judging.judges * metric.repeats
+    for score in _scores(folder):
+        counts["missing"] += int(score.number("missing") or 0) if score.error is None else each
+        for name in ("input_tokens", "output_tokens"):
+            counts[name] += int(score.number(name) or 0)
+    counts["replies"] = counts["answers"] * each
+    counts["calls"] = storage.JournalState(*storage.journals(folder), only=()).calls
+    record = {
+        "folder": judging.folder,
+        "judge": judging.plan.model,
+        "policy": not judging.plan.engines,
+        "prompt": metric.prompt,
+        "scale": [*metric.scale],
+        "digest": judging.digest,
+        "right": judging.right,
+        **counts,
+    }
+    return dict.fromkeys(judging.metrics, record)
+
+
+def with_verdicts(
+    scores: Sequence[EpisodeScore], metrics: Mapping[str, Metric], recorded: Mapping[str, Facts], run: Path
+) -> list[EpisodeScore]:
+    """The scores with the numbers of judges, from the folders that run.json names. Raises `DataError`."""
+    verdicts: dict[str, dict[str, Numbers]] = {}
+    judged: dict[str, JudgedMetric] = {}
+    for name, metric in metrics.items():
+        if isinstance(metric, JudgedMetric) and name in recorded:
+            judged[name] = metric
+            folder = str(recorded[name].get("folder"))
+            if folder not in verdicts:
+                verdicts[folder] = _verdicts(_inside(run, folder), metric)
+    if not judged:
+        return list(scores)
+    found = []
+    for score in scores:
+        numbers = dict(score.numbers)
+        for name, metric in judged.items():
+            given = verdicts[str(recorded[name]["folder"])].get(score.id, {})
+            numbers[name] = given.get(metric.of) if score.error is None else None
+        found.append(replace(score, numbers=numbers))
+    return found
+
+
+def _inside(run: Path, folder: str) -> Path:
+    """The folder of a judge's run. Raises `DataError` for a path that run.json has from elsewhere."""
+    parts = Path(folder).parts
+    if len(parts) != 2 or parts[0] != FOLDER or parts[1] in (".", ".."):
+        raise DataError(f"run.json names {folder!r:.80} as the folder of a judge, which is no folder of {FOLDER}/")
+    return run / folder
+
+
+def _verdicts(folder: Path, metric: JudgedMetric) -> dict[str, Numbers]:
+    """Episode → its numbers: of its answers' ratings the mean of those that there are, of counts the sum."""
+    given = {score.case: score for score in _scores(folder)}
+    ratings = (RATING, *metric.criteria)
+    verdicts: dict[str, Numbers] = {}
+    for episode, answers in _by_episode(folder / CASES, given):
+        numbers: Numbers = {}
+        for name in ratings:
+            lowest = metric.scale[0] if metric.unanswered == "lowest" else None
+            values = [lowest if score is None else score.number(name) for score in answers]
+            there = [value for value in values if value is not None]
+            numbers[name] = sum(there) / len(there) if there else None
+        for name in COUNTS:
+            counts = [n for score in answers if score is not None and (n := score.number(name)) is not None]
+            numbers[name] = sum(counts) if counts or name == "missing" else None
+        verdicts[episode] = numbers
+    return verdicts
+
+
+def _scores(folder: Path) -> list[EpisodeScore]:
+    """What judges gave; nothing where there was nothing to rate."""
+    file = folder / "scores.jsonl"
+    return load_scores(file) if file.exists() else []
+
+
+def _by_episode(cases: Path, given: Mapping[str, EpisodeScore]) -> Iterator[tuple[str, list[EpisodeScore | None]]]:
+    """(episode, what the judge's run has for each of its answers; None: nothing was answered)."""
+    episode, answers = "", list[EpisodeScore | None]()
+    for _, line in read_lines(cases):
+        if line["episode"] != episode:
+            if answers:
+                yield episode, answers
+            episode, answers = str(line["episode"]), []
+        if line["answer"] is None:
+            answers.append(None)
+        elif (score := given.get(str(line["id"]))) is not None:
+            answers.append(score)
+    if answers:
+        yield episode, answers
+
+
+def in_words(recorded: Mapping[str, Facts]) -> Iterable[str]:
+    """Lines on what judges did and what it took, apart from what the models that were judged took."""
+    seen: set[str] = set()
+    for name, record in recorded.items():
+        if (folder := str(record.get("folder"))) in seen:
+            continue
+        seen.add(folder)
+        who = f"{record['judge']}, a policy and no judge," if record.get("policy") else record["judge"]
+        low, high = record["scale"]
+        yield (
+            f"{name}: {who} rated {record['answers']:,} answers from {low:g} to {high:g} ({record['prompt']}); "
+            f"{_cost(record)}"
+        )
+        if missing := record["missing"]:
+            yield f"  {missing:,} of {record['replies']:,} replies gave no rating: they are missing, never zero."
+        if unanswered := record["unanswered"]:
+            yield f"  {unanswered:,} answers were not given, so there was nothing to rate."
+        if cut := record["left_out"]:
+            yield f"  {cut:,} answers were shown without their middle (max_chars)."
+
+
+def _cost(record: Mapping[str, Any]) -> str:
+    if not record["calls"]:
+        return "no model was asked"
+    tokens = f"{record['input_tokens']:,} input and {record['output_tokens']:,} output tokens"
+    return f"its {record['calls']:,} calls, with {tokens}, are in no number of the models."

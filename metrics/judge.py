@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from harness.api import plugin
+from harness.authoring.judged import JudgedMetric
+
+
+@plugin
+class Judge(JudgedMetric):
+    """What a judge gives: a model that rates the answers when all episodes are played."""
