@@ -28,6 +28,7 @@ Not tests: nothing here fails on a slow machine. Every figure is measured in a p
     vllm      the harness against vLLM's bare engine on the same requests (needs vllm; only where it is named)
     vllm_client  what the engine takes for a request beside vLLM's own work (likewise)
     vllm_stats  what vLLM's statistics cost this process (likewise)
+    lm_eval   the lm_eval command against ours on 2,000 documents (needs vllm and lm_eval; only where it is named)
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ import cluster
 import documents
 import exports
 import intervals
+import lm_eval_parity
 import mas
 import networks
 import panels
@@ -364,8 +366,9 @@ BENCHMARKS: dict[str, Callable[[bool], list[Row]]] = {
     "vllm": lambda smoke: vllm_engine.vllm(measured, __file__, smoke),
     "vllm_client": lambda smoke: vllm_engine.client(measured, __file__, smoke),
     "vllm_stats": lambda smoke: vllm_engine.statistics_modes(measured, __file__, smoke),
+    "lm_eval": lm_eval_parity.run,
 }
-BY_NAME_ONLY = ("cluster", "vllm", "vllm_client", "vllm_stats")
+BY_NAME_ONLY = ("cluster", "vllm", "vllm_client", "vllm_stats", "lm_eval")
 """What needs packages beyond the core ones."""
 
 

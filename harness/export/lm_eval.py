@@ -25,6 +25,7 @@ from harness.tables.scores import aggregate, by_condition, finite
 from harness.tables.table import text
 from harness.view_api import RecordedTurn, Transcript
 
+from ._lm_eval_tasks import OwnTasks, own_tasks
 from ._text import as_json, plain
 
 Json = dict[str, Any]
@@ -87,10 +88,12 @@ def write_results(run: Run, folder: Path) -> tuple[int, int]:
     models = _tasks(run)
     for model in models:
         (folder / _folder(model)).mkdir(exist_ok=True)
-    samples = _write_samples(run, models, folder)
+    own = own_tasks(run)
+    samples = _write_samples(run, models, folder, own)
     for model, tasks in models.items():
         path = folder / _folder(model) / f"results_{_date(run)}.json"
-        path.write_text(json.dumps(plain(_results(run, model, tasks)), indent=2, ensure_ascii=False), "utf-8")
+        results = _results(run, model, tasks, own)
+        path.write_text(json.dumps(plain(results), indent=2, ensure_ascii=False), "utf-8")
     return sum(map(len, models.values())), samples
 
 
@@ -141,18 +144,18 @@ def _date(run: Run) -> str:
 # ---------------------------------------------------------------------------------------------- results
 
 
-def _results(run: Run, model: str, tasks: Sequence[_Task]) -> Json:
+def _results(run: Run, model: str, tasks: Sequence[_Task], own: OwnTasks | None) -> Json:
     meta = run.meta
     start = datetime.fromisoformat(str(meta["start"]))
     by_task = {task.key: _measured(task, run.metrics) for task in tasks}
-    groups, children = _groups(run, tasks, by_task)
+    groups, children = _groups(run, tasks, by_task) if own is None else ({}, {})
     engine = ((meta.get("identity") or {}).get("engine") or {}).get("engine")  # the class; None where policies play
     config: Json = {"model": model if engine is None else str(engine).lower()}
     config["model_args"] = (meta.get("engine_args") or {}).get("model") or {}
     config |= {"batch_size": None, "batch_sizes": [], "device": None, "use_cache": None, "limit": run.spec.get("limit")}
     config |= {"gen_kwargs": dict(meta.get("generation_kwargs") or {}), "random_seed": run.spec.get("seed")}
     versions = meta.get("versions") or {}
-    return {
+    results = {
         "results": by_task | groups,
         **({"groups": groups} if groups else {}),
         "group_subtasks": children,
@@ -175,6 +178,9 @@ def _results(run: Run, model: str, tasks: Sequence[_Task]) -> Json:
         "model_name_sanitized": _folder(model),
         "total_evaluation_time_seconds": str(meta.get("duration")),
     }
+    if own is not None:
+        own.describe(results, {task.key: task.label for task in tasks})
+    return results
 
 
 def _measured(task: _Task, metrics: Mapping[str, Metric]) -> Json:
@@ -270,7 +276,7 @@ def _directions(row: Json, metrics: Mapping[str, Metric]) -> Json:
 # ---------------------------------------------------------------------------------------------- samples
 
 
-def _write_samples(run: Run, models: Mapping[str, Sequence[_Task]], folder: Path) -> int:
+def _write_samples(run: Run, models: Mapping[str, Sequence[_Task]], folder: Path, own: OwnTasks | None) -> int:
     """One line an episode and filter, in the order in which episodes finished."""
     count = 0
     tasks: dict[str, tuple[_Task, EpisodeScore]] = {
@@ -290,7 +296,11 @@ def _write_samples(run: Run, models: Mapping[str, Sequence[_Task]], folder: Path
                 continue
             task, score = tasks[transcript.id]
             for its_filter, names in (filters or {_NO_FILTER: []}).items():
+                if own is not None:
+                    names = [name for name in names if own.has(task.label, ",".join(_parts(name)))]
                 sample = _sample(transcript, score, task, its_filter, names)
+                if own is not None and not _replace(sample, transcript, own, its_filter):
+                    continue
                 task.hashes.append(sample["doc_hash"] + sample["prompt_hash"] + sample["target_hash"])
                 targets[id(task)].write(as_json(sample) + "\n")
                 count += 1
@@ -319,6 +329,25 @@ def _sample(transcript: Transcript, score: EpisodeScore, task: _Task, its_filter
         "error": transcript.error,
         **values,
     }
+
+
+def _replace(sample: Json, transcript: Transcript, own: OwnTasks, its_filter: str) -> bool:
+    """Put what the package's own task says into a sample; False if the task has no such filter."""
+    case, outcome = transcript.case, transcript.outcome
+    if case is None or outcome is None:
+        return True
+    samples = outcome.facts.get("samples")
+    alone = samples is not None and outcome.group is None
+    parts = own.sample(case, list(samples or ()) if alone else [outcome.group], its_filter)
+    if parts is None:
+        return False
+    document, prompt = parts.pop("doc_text"), parts.pop("prompt_text")
+    if not alone:  # what several agents were sent and replied stays
+        parts = {name: parts[name] for name in ("doc_id", "doc", "target", "filtered_resps")}
+    sample |= parts | {"doc_hash": _hash(document), "target_hash": _hash(parts["target"])}
+    if alone:
+        sample["prompt_hash"] = _hash(prompt)
+    return True
 
 
 def _document(transcript: Transcript) -> Json:
