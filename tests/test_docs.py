@@ -211,10 +211,13 @@ LOCAL: dict[str, list[dict[str, Any]]] = {
     "legalbench/calibration.jsonl": _clauses(10),
     "data/mmlu_pro_vote/test.jsonl": _choices(0),
     "data/mmlu_pro_vote/validation.jsonl": [*_choices(10), *_choices(20)],
+    "data/mmlu_pro_sure/test.jsonl": _choices(0),
+    "data/mmlu_pro_sure/validation.jsonl": [*_choices(10), *_choices(20)],
     "data/mmlu_pro_scored/test.jsonl": _choices(0),
     "data/mmlu_pro_scored/validation.jsonl": [*_choices(10), *_choices(20)],
     "data/gsm8k/train.jsonl": [{"question": f"What is {i}?", "answer": f"It is. #### {i}"} for i in range(8)],
     "data/gsm8k/test.jsonl": [{"question": "What is 9?", "answer": "It is. #### 9"}],
+    "data/sums.jsonl": [{"question": "What is 4 + 5?", "answer": "9"}],
     "data/arc_easy/test.jsonl": [
         {"question": "Which?", "choices": {"text": ["one", "two"], "label": ["A", "B"]}, "answerKey": "B"}
     ],

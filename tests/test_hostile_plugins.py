@@ -178,7 +178,7 @@ def test_a_batch_without_turns_is_a_batch(project: Project, tmp_path: Path) -> N
     [
         ("grade exits", "grade: SystemExit: 1 (registry/tasks/loose.py:"),
         ("grade lacks", "grade: RuntimeError: no agreed in it"),
-        ("grades words", "grade: TypeError: gave 'x', which is no number (registry/tasks/loose.py)"),
+        ("grades words", "metric agreed: TypeError: gave 'x', which is no number (metrics/agreed.py)"),
     ],
 )
 def test_a_tasks_bug_fails_its_episodes_and_the_run_ends_well(

@@ -135,7 +135,7 @@ def test_json_says_kinds_and_has_std_only_where_asked() -> None:
 def test_no_label_can_take_the_name_of_a_tidy_rows_field() -> None:
     lines = [replace(score, uses_ground_truth=True) for score in SIM]
     own = {key for error in ("std", "t") for row in made(lines, error=error).long() for key in row}
-    assert (own | {"best"}) - {"code", "metric"} == RESERVED  # which standings have
+    assert (own | {"best", "group"}) - {"code", "metric"} == RESERVED  # standings and groups of rows have these
 
 
 # ------------------------------------------------------------------------------ what has no error

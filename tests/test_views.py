@@ -10,6 +10,7 @@ import pytest
 
 import harness
 from harness.check import check_view
+from harness.cli import main
 from harness.config import resolve
 from harness.config.project import Project, builtin
 from harness.config.spec import load
@@ -42,6 +43,25 @@ def drawn(folder: Path) -> Iterator[tuple[Transcript, list[Scene], View]]:
         scenes, note = views.scenes(transcript, condition.task, condition.protocol)
         assert note is None
         yield transcript, scenes, views.choose(condition.task, condition.protocol)
+
+
+def test_scored_options_are_drawn_as_answers(tmp_path: Path) -> None:
+    choices = ["--set", "task.data_files=tests/data/mmlu_pro.jsonl", "--set", "task.num_fewshot=0"]
+    play = ["eval", "--spec", "mmlu_pro", *choices, "--set", "prompts=ensembles/standard", "--quiet", "--limit", "2"]
+    play += ["--set", "baseline={use: simulated, accuracy: 0.9}"]
+    protocols = {"vote": "{use: vote, agents: 3}", "sure": "{use: darkforest, agents: 3, confidence: likelihood}"}
+    for name, protocol in protocols.items():
+        scored = ["--set", "task.scored=loglikelihood"] if name == "vote" else []
+        folder = tmp_path / name
+        assert main([*play, *scored, "--set", f"protocol={protocol}", "--output_path", str(folder)]) == 0
+        for transcript, scenes, _ in drawn(folder):
+            last = scenes[-1]
+            letters = {node.text for node in last.nodes if node.id.startswith("Agent")}
+            assert letters <= {"A", "B", "C"} and "[[" not in str(last)
+            [shares] = [bars.values for bars in last.bars if bars.title == "Confidence"]
+            assert set(shares) == {"Agent-0", "Agent-1", "Agent-2"} and all(0.3 < n < 1 for n in shares.values())
+            outcome = transcript.outcome
+            assert outcome is not None and ("[[" in str(outcome.group)) == (name == "vote")
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -7,17 +7,23 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from harness.api import Action, Case, Facts, Move, Outcome, Parsed, Protocol, Range, Task, Turn
 from harness.authoring.peers import peer_text
 from harness.authoring.questions import QuestionTask
 from harness.errors import PluginError
-from harness.replies import AnswerWithConfidence, WrappedReply, says_nothing
+from harness.replies import AnswerWithConfidence, Continuation, Likelihoods, WrappedReply, says_nothing
+from harness.replies.likelihoods import shares
 from harness.replies.reading import guarded, read
 from harness.replies.with_confidence import Style, split_confidence
+
+Confidence = Style | Literal["likelihood"]
+"""How a panel knows how sure its members are: how they state it, or by the log-likelihoods of the options."""
+Believed = Mapping[str, Mapping[str, float]]
+"""Agent → candidate → its probability among the options of the question."""
 
 FACTS: tuple[str, ...] = ("history", "unanimous_at", "exit", "proposal", "peer_characters", "sent")
 """The facts of every panel protocol.
@@ -65,7 +71,8 @@ class Panel(Protocol):
     Attributes:
         agents: the size of the panel (Agent-0, Agent-1, …), for cases of one agent; None: the agents of the case.
         confidence: whether members state a confidence: not at all, in a last line ("line"), or in one JSON object with
-            reasoning, answer and confidence ("json").
+            reasoning, answer and confidence ("json"). "likelihood", in panels that weigh confidence: nothing is stated;
+            the confidence is the probability of the member's answer among the options of the question (`likelihoods`).
         parse_retries: how often an unreadable answer is asked for again.
 
     Class attributes:
@@ -74,7 +81,7 @@ class Panel(Protocol):
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = None
-    confidence: Style = "none"
+    confidence: Confidence = "none"
     parse_retries: Annotated[int, Range(ge=0)] = 0
 
     needs = QuestionTask
@@ -90,12 +97,14 @@ class Panel(Protocol):
                 raise PluginError(f"{role} is empty: no agent has that name", hint=hint, at=(role,))
 
     def misfit(self, task: Task) -> str | None:
-        """Panels need answers in text if members read or state them."""
+        """Panels need answers in text if members read or state them, and options if log-likelihoods give confidence."""
         if isinstance(task, QuestionTask) and not task.writes_text:
             if self.reads_text:
                 return "its agents read what others answer, and this task scores options: nothing is written"
             if self.confidence != "none":
                 return f"no one states a confidence ({self.confidence}) where nothing is written; leave confidence out"
+        if self.confidence == "likelihood" and not self._options(task, task.example()):
+            return "confidence: likelihood needs questions with options; answers of this task are free. Use line"
         return None
 
     def others(self) -> tuple[str, ...]:
@@ -131,8 +140,9 @@ class Panel(Protocol):
     ) -> Turn:
         """A turn in which an agent answers the question. `more` joins the context, which starts a conversation."""
         own = agent if agent in case.agents else case.agents[0]
-        context = {**task.context(case, own), "confidence": self.confidence, **(more or {})}
-        reply = AnswerWithConfidence(ballot(task, case, own), self.confidence)
+        style: Style = "none" if self.confidence == "likelihood" else self.confidence
+        context = {**task.context(case, own), "confidence": style, **(more or {})}
+        reply = AnswerWithConfidence(ballot(task, case, own), style)
         return Turn(agent, name, observation or {}, reply, context, self.parse_retries, fresh, tuple(peer_texts))
 
     def read(self, task: Task, case: Case, move: Move) -> Opinion:
@@ -143,6 +153,46 @@ class Panel(Protocol):
             return Opinion(move.agent, None, None, text=move.text or "")
         text = move.text if move.text is not None else _in_words(answer, confidence)
         return Opinion(move.agent, answer, key, confidence, malformed, text)
+
+    def likelihoods(self, task: Task, case: Case, agents: Iterable[str]) -> Generator[list[Turn], list[Move], Believed]:
+        """Return how likely the options of the question are to agents; {} if there is nothing to ask.
+
+        With `confidence: likelihood` this yields one batch: turns `confidence`, each in a new conversation, with the
+        answer's context and the observation `options`. The agent writes nothing. The log-likelihoods of the options'
+        letters (or labels) as its whole reply, made to sum to 1, are their probabilities. An agent whose turn fails is
+        missing in the result.
+        """
+        options = self._options(task, case) if self.confidence == "likelihood" else ()
+        if not options:
+            return {}
+        reply = Likelihoods(tuple(Continuation(str(option)) for option in options))
+        seen = {"options": [str(option) for option in options]}
+        turns = [self.ask(task, case, agent, "confidence", seen, fresh=True) for agent in agents]
+        moves = yield [replace(turn, reply=reply, parse_retries=0) for turn in turns]
+        return self.believed(task, case, moves)
+
+    @staticmethod
+    def believed(task: Task, case: Case, moves: Iterable[Move]) -> Believed:
+        """Read the moves of such turns, rounded to four decimals."""
+        keys = [candidate(task, case, option) for option in Panel._options(task, case)]
+        found = {move.agent: shares(move.action) for move in moves}
+        return {
+            agent: {key: round(share, 4) for key, share in zip(keys, each, strict=True) if key is not None}
+            for agent, each in found.items()
+            if each is not None and len(each) == len(keys)
+        }
+
+    @staticmethod
+    def _options(task: Task, case: Case) -> Sequence[Action]:
+        return task.reply(case, case.agents[0]).options or ()
+
+    @staticmethod
+    def sure(opinions: Iterable[Opinion], believed: Believed) -> list[Opinion]:
+        """The opinions, with the probabilities of their answers as confidence where there are any."""
+        return [
+            replace(o, confidence=believed[o.agent].get(o.candidate)) if o.candidate and o.agent in believed else o
+            for o in opinions
+        ]
 
     def candidate(self, task: Task, case: Case, text: str) -> str | None:
         """Return the answer that the task's reply form reads from a text, as `Opinion.candidate`; None without one."""

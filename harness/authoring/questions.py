@@ -6,7 +6,7 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from harness.api import Action, Case, Outcome, Task
 from harness.errors import PluginError
@@ -34,7 +34,7 @@ class QuestionTask(Task):
         grades_raw_replies: whether `grade` reads every reply, also one in which there is no answer to compare.
     """
 
-    grades_raw_replies: ClassVar[bool] = False
+    grades_raw_replies = False
 
     @property
     def writes_text(self) -> bool:

@@ -7,6 +7,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness import check
@@ -23,6 +24,7 @@ from harness.config.project import Project, find
 from harness.errors import CombinedSpecError, DataError, SpecError, UserError, near
 from harness.judges import judgings
 from harness.parameters import json_schema
+from harness.printable import clean
 from harness.report import load_published
 from harness.runtime.players import PolicyPlayer
 from harness.tables import check as check_table
@@ -229,7 +231,9 @@ def _pick(choice: str | None, choices: dict[str, Any], word: str) -> Any:
 
 
 def listing(options: argparse.Namespace) -> int:
-    """Print every plugin, prompt set or spec with its description."""
+    """Print every plugin, prompt set or spec with its description; or the tasks of lm-eval."""
+    if options.lm_eval is not None:
+        return _list_lm_eval(options)
     project = find()
     if options.kind is None:
         for kind, about in CLI_KINDS.items():
@@ -242,6 +246,19 @@ def listing(options: argparse.Namespace) -> int:
         text = entry.description if entry.problem is None else f"BROKEN: {entry.problem}"
         print(f"{entry.name:<{width}}  {text}".rstrip())
     return 2 if any(entry.problem for entry in listed) else 0
+
+
+def _list_lm_eval(options: argparse.Namespace) -> int:
+    """Print the names that the task `lm_eval` takes: name, output type or what else it is, file."""
+    from harness.authoring.lm_eval import index
+
+    if options.kind not in (None, "tasks"):
+        raise DataError("--lm_eval lists tasks", hint="Give: harness list tasks --lm_eval [WORD]")
+    lines = index.listed(options.lm_eval, [Path(folder).expanduser() for folder in options.include_path])
+    width = min(60, max(len(name) for name, _, _ in lines))
+    for name, what, file in lines:
+        print(f"{clean(name):<{width}}  {what:<22}  {clean(file)}")
+    return 0
 
 
 def schema(options: argparse.Namespace) -> int:

@@ -90,6 +90,10 @@ def parser() -> argparse.ArgumentParser:
     lister.add_argument(
         "kind", nargs="?", metavar="KIND", choices=KINDS, help=f"{', '.join(KINDS)} (default: how many of each)"
     )
+    text = "tasks: those of the package lm_eval, for the task lm_eval, whose names have WORD in them"
+    lister.add_argument("--lm_eval", nargs="?", const="", metavar="WORD", help=text)
+    text = "--lm_eval: also those of this folder of YAML files; repeatable"
+    lister.add_argument("--include_path", action="append", default=[], metavar="DIR", help=text)
 
     schema = _command(
         commands, "schema", "inspect:schema", "print the JSON Schema of specs, or of a plugin", "[KIND [NAME]]"

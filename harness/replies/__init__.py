@@ -10,7 +10,7 @@ The forms of data sets have one mode: `Boxed`, `Letter`, `Label`, `Number`, `Fre
 that should be JSON. `math_canonical` and `math_equal` compare mathematical answers.
 """
 
-from ._text import Parsing, says_nothing, unquoted
+from ._text import Parsing, says_nothing, unquoted, valid
 from .actions import ActionForm, ActionParameter, Actions, action_text
 from .answer import Answer, AnswerForm, Integers, normalise, same
 from .boxed import Boxed
@@ -75,4 +75,5 @@ __all__ = [
     "says_nothing",
     "split_confidence",
     "unquoted",
+    "valid",
 ]

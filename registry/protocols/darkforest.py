@@ -190,6 +190,7 @@ class DarkForest(Panel, CalibratedProtocol):
         members = self.members(case)
         moves = yield [self.ask(task, case, agent) for agent in members]
         opinions = [self.read(task, case, move) for move in moves]
+        opinions = self.sure(opinions, (yield from self.likelihoods(task, case, members)))
         theta = self._theta_for(case)
         belief = believe(opinions, theta, self._rules.ties, self._rank)
         uncertain = belief.uncertain(self._rules.tau_u, self._rules.tau_delta)
@@ -321,6 +322,8 @@ class DarkForest(Panel, CalibratedProtocol):
                 message = f"{episode.case.id!r} was answered by {', '.join(m.agent for m in moves)}, others by {panel}"
                 raise PluginError(message, hint="Calibrate one panel at a time.", at=("agents",))
             opinions = [self.read(episode.task, episode.case, move) for move in moves]
+            for scored in episode.batches[1:]:  # with confidence: likelihood
+                opinions = self.sure(opinions, self.believed(episode.task, episode.case, scored))
             verdicts: dict[str, bool] = {}
             for opinion in opinions:
                 if opinion.answer is not None and repr(opinion.answer) not in verdicts:

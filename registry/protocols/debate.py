@@ -13,6 +13,7 @@ from harness.authoring.peers import peer_text
 from harness.authoring.traffic import Traffic
 from harness.errors import PluginError
 from harness.replies import FreeText
+from harness.replies.with_confidence import Style
 
 
 @plugin
@@ -37,6 +38,7 @@ class Debate(Panel):
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
+    confidence: Style = "none"
     rounds: Annotated[int, Range(ge=1, le=1000)] = 2
     summarise: Literal["none", "shared", "per_reader"] = "none"
     summariser: str = "Summariser"

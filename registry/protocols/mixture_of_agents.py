@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from harness.api import Case, Play, Range, Task, Turn, plugin
 from harness.authoring.panels import Opinion, Panel, leading
 from harness.authoring.traffic import Traffic
+from harness.replies.with_confidence import Style
 
 
 @plugin
@@ -31,6 +32,7 @@ class MixtureOfAgents(Panel):
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
+    confidence: Style = "none"
     layers: Annotated[int, Range(ge=2, le=1000)] = 2
     aggregator: str = "Aggregator"
     slot: Literal["system", "user"] = "system"

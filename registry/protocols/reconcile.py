@@ -9,9 +9,8 @@ from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Play, Range, Task, Turn, plugin
-from harness.authoring.panels import Opinion, Panel, Ties, candidate, leading, majority
+from harness.authoring.panels import Confidence, Opinion, Panel, Ties, candidate, leading, majority
 from harness.authoring.traffic import Traffic
-from harness.replies.with_confidence import Style
 
 from ._discussion import as_text, check_demonstrations, examples_for, group_answers, tenths
 
@@ -40,7 +39,7 @@ class Reconcile(Panel):
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 3
-    confidence: Style = "line"
+    confidence: Confidence = "line"
     rounds: Annotated[int, Range(ge=0, le=1000)] = 2
     groups: Annotated[int, Range(ge=1)] | None = 2
     weights: Literal["steps", "stated", "equal"] = "steps"
@@ -57,14 +56,15 @@ class Reconcile(Panel):
         """Yield one batch per round."""
         members = self.members(case)
         moves = yield [self._first(task, case, agent) for agent in members]
-        history = [[self.read(task, case, move) for move in moves]]
+        believed = yield from self.likelihoods(task, case, members)
+        history = [self.sure((self.read(task, case, move) for move in moves), believed)]
         dropped: list[list[Action]] = []
         traffic = Traffic(agents)
         while len(history) <= self.rounds and not self.unanimous(history[-1]):
             groups, others = group_answers(history[-1], self.groups)
             dropped.append([group[0].answer for group in others])
             moves = yield [self._discuss(task, case, agent, groups, traffic) for agent in members]
-            history.append([self.read(task, case, move) for move in moves])
+            history.append(self.sure((self.read(task, case, move) for move in moves), believed))
         last = history[-1]
         weights = [self._weight(opinion.confidence) for opinion in last]
         count = majority(task, case, [opinion.answer for opinion in last], weights, self.ties, rng)

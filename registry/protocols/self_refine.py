@@ -12,6 +12,7 @@ from harness.api import Case, Facts, Move, Play, Range, Task, Turn, plugin
 from harness.authoring.panels import Opinion, Panel, ballot
 from harness.errors import PluginError, near
 from harness.replies import AnswerWithConfidence
+from harness.replies.with_confidence import Style
 
 from ._feedback import OTHERWISE, AnswerAfterCritique, Feedback, split_reply
 
@@ -55,6 +56,7 @@ class SelfRefine(Panel):
     """
 
     agents: Annotated[int, Range(ge=1, le=1000)] | None = 1
+    confidence: Style = "none"
     mode: Literal["split", "fused"] = "split"
     cap: Annotated[int, Range(ge=0, le=1000)] = 4
     solver: str | None = None

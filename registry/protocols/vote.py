@@ -48,6 +48,7 @@ class Vote(Panel):
         for number, voters in enumerate(self._voters(members)):
             moves = yield [self.ask(task, case, agent, fresh=number > 0) for agent in voters]
             ballots += [self.read(task, case, move) for move in moves]
+        yield from self.likelihoods(task, case, members)
         weights = [(self.weights or {}).get(ballot.agent, 1.0) for ballot in ballots]
         count = majority(task, case, [ballot.answer for ballot in ballots], weights, self.ties, rng)
         unreadable_weight = sum(

@@ -91,6 +91,7 @@ class LmEval(QuestionTask):
             self.limit,
             self.samples,
         )
+        _ = self._tasks  # a wrong name shows now
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_tasks"}  # the package's objects stay

@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Any
 
 from harness.api import Action, Case, Protocol, Task, plugin
-from harness.authoring.panels import candidate
+from harness.authoring.panels import Panel, candidate
 from harness.authoring.questions import QuestionTask
 from harness.authoring.scenes import answer_of, brief, count, is_right, ring, verdict
+from harness.replies.likelihoods import shares
 from harness.replies.with_confidence import split_confidence
 from harness.view_api import Bars, Edge, Flight, Node, RecordedTurn, Scene, Sheet, Transcript, View
 
@@ -71,12 +72,20 @@ class _Panel:
             if turn.name in _WITHOUT_ANSWER:
                 cells[turn.agent] = brief(action, 30)
                 continue
+            if turn.name == "confidence":  # the options' probabilities, behind an answer
+                believed = Panel.believed(self.task, self.case, [turn.move] if turn.move is not None else [])
+                share = believed.get(turn.agent, {}).get(self._key(self.answers.get(turn.agent)) or "")
+                self.stated[turn.agent] = share
+                cells[turn.agent] = "" if share is None else f"{share:g}"
+                continue
             answer, confidence, _ = split_confidence(action)
+            if (scored := shares(answer)) is not None:  # the likeliest option is the answer
+                answer, confidence = candidate(self.task, self.case, answer), round(max(scored), 4)
             self.answers[turn.agent], self.stated[turn.agent] = answer, confidence
             key = self._key(answer)
             mark = {True: " ✓", False: " ✗", None: ""}[self._right(answer)]
-            share = "" if confidence is None else f" ({confidence:g})"
-            cells[turn.agent] = f"{brief(answer, 40)}{share}{mark}" if key is not None else "no answer"
+            beside = "" if confidence is None else f" ({confidence:g})"
+            cells[turn.agent] = f"{brief(answer, 40)}{beside}{mark}" if key is not None else "no answer"
         self.rows = {agent: (*row, cells[agent]) for agent, row in self.rows.items()}
         self.names.append(turns[0].name)
         return tuple(flights)
@@ -93,7 +102,8 @@ class _Panel:
         if not last or outcome is None:
             return f"{said} {verdict(self.transcript)}".strip() if last else said
         if "exit" in outcome.facts:
-            group = f"answers {brief(outcome.group)}" if outcome.group is not None else "has no answer"
+            answer = candidate(self.task, self.case, outcome.group) if shares(outcome.group) else outcome.group
+            group = f"answers {brief(answer)}" if answer is not None else "has no answer"
             said += f" The group {group} ({outcome.facts['exit']})."
         return f"{said} {verdict(self.transcript)}"
 
@@ -127,7 +137,7 @@ class _Panel:
         if counts:
             yield Bars("Agents by answer", counts, self._top(counts))
         if stated := {agent: share for agent, share in self.stated.items() if share is not None}:
-            yield Bars("Stated confidence", stated)
+            yield Bars("Confidence", stated)
         belief: dict[str, float] = {}
         for cluster in facts.get("clusters") or ():
             answers = [self.answers.get(agent) for agent in cluster["agents"]]

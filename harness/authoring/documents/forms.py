@@ -24,7 +24,8 @@ from harness.replies import (
     unquoted,
 )
 
-from .checks import Filter, check, check_arguments
+from .checks import check_arguments
+from .filters import Filtered, Pipeline
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Form:
         letters: whether an answer is the letter of one of the choices.
         right: a right answer of the data in the form's own spelling; raises `DataError` for one that no reply can give.
         canonical: answer → one text for all equal answers.
+        filters: those that grading applies to an answer, which then is a whole reply. The first decides what it says.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Form:
     letters: bool = False
     right: Callable[[Reply, str], str] = field(default=lambda reply, text: text)
     canonical: Callable[[Action], str] = field(default=lambda action: re.sub(r"\s+", " ", unquoted(str(action))))
+    filters: tuple[Pipeline, ...] = ()
 
     def reply(self, choices: Sequence[str] | None) -> Reply:
         """The reply form for a row."""
@@ -77,67 +80,21 @@ def form_of(answer: Mapping[str, Any]) -> Form:
     return Form(name, make, **defaults)
 
 
-_INVALID = "[invalid]"
-"""lm-eval's answer for a reply without a match, which is never right."""
+def filtered(filters: Sequence[Pipeline]) -> Form:
+    """The form of a reply that filters read.
 
-
-def _regex(
-    regex_pattern: str = r"#### (\-?[0-9\.\,]+)", group_select: int = 0, fallback: str = _INVALID
-) -> dict[str, Any]:
-    """lm-eval's filter of this name, with its defaults."""
-    if fallback != _INVALID:
-        hint = "Leave it out: a reply without an answer counts as wrong, and shows under `answered`."
-        raise PluginError(f"fallback {fallback!r:.60} is not supported", hint=hint)
-    return {"form": "pattern", "pattern": regex_pattern, "group_select": group_select}
-
-
-def _nothing() -> dict[str, Any]:
-    """A filter without effect here: forms read one reply, and strip blanks."""
-    return {}
-
-
-FILTERS: dict[str, Callable[..., dict[str, Any]]] = {
-    "regex": _regex,
-    "remove_whitespace": _nothing,
-    "take_first": _nothing,
-}
-
-
-def filtered(filter_list: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the answer form equivalent to lm-eval's filter: a regular expression's match, else the whole text.
-
-    Raises:
-        PluginError: for several filters, steps other than those of `FILTERS`, and bad parameters.
+    With a single filter that takes every reply by itself the answer is what it makes of the reply; otherwise it is the
+    whole reply, which grading filters in each way.
     """
-    answer: dict[str, Any] = {"form": "text"}
-    if len(filter_list) > 1:
-        names = ", ".join(
-            str(filter_spec.get("name", "?")) for filter_spec in filter_list if isinstance(filter_spec, Mapping)
-        )
-        hint = "Keep one of them; a spec that extends this one can have another."
-        raise PluginError(f"filter_list has {len(filter_list)} filters: {names}", hint=hint, at=("filter_list",))
-    check("filter_list", list(filter_list), list[Filter], ("filter_list",))
-    for steps in (entry.get("filter", ()) for entry in filter_list):
-        if sum(step.get("function") == "regex" for step in steps) > 1:
-            raise PluginError("filter_list: one regex is supported, not several in a row", at=("filter_list",))
-        for i, step in enumerate(steps):
-            answer = _step(step, ("filter_list", 0, "filter", i)) or answer
-    return answer
+    if not filters:
+        return form_of({"form": "text"})
+    first, *others = filters
+    whole = bool(others) or first.chooses
 
+    def make(choices: Sequence[str] | None) -> Reply:
+        return Filtered(first, None if choices is None else tuple(choices), whole)
 
-def _step(step: Mapping[str, Any], at: tuple[str | int, ...]) -> dict[str, Any]:
-    """Return the answer form of one step of a filter; {} if the step has no effect."""
-    function = step.get("function")
-    if not isinstance(function, str) or function not in FILTERS:
-        hint = f"{near(str(function), FILTERS)} Majority votes are the protocol's: single, vote."
-        raise PluginError(f"filter_list: the filter {function!r} is not supported", hint=hint, at=(*at, "function"))
-    maker = FILTERS[function]
-    settings = {key: value for key, value in step.items() if key != "function"}
-    check_arguments(f"the filter {function}", maker, settings, at)
-    try:
-        return maker(**settings)
-    except PluginError as error:
-        raise PluginError(f"the filter {function}: {error.message}", hint=error.hint, at=at) from None
+    return Form("filtered", make, "", filters=tuple(filters) if whole else ())
 
 
 def _right_letter(reply: Reply, text: str) -> str:

@@ -11,12 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from harness.api import Action
+from harness.api import Action, Case, Outcome
+from harness.authoring.questions import panel_grades
 from harness.errors import PluginError, SetupError, near
 from harness.replies.reading import guarded
 from harness.replies.regular import regular_expression
 
 from .checks import check_arguments
+from .filters import Pipeline
 
 Grading = Callable[[Action, Mapping[str, Any]], float]
 """(answer, target) → a number. Any one of the target's `answers` is right."""
@@ -47,6 +49,64 @@ class Measure:
 
 IGNORED = ("aggregation", "higher_is_better")
 """lm-eval's keys without effect here: results are means, and tables say what is better."""
+
+
+def grade(
+    case: Case,
+    outcome: Outcome,
+    measures: Mapping[str, Measure],
+    readings: Mapping[str, Pipeline],
+    *,
+    prefers: bool = False,
+) -> dict[str, float | None]:
+    """Grade an episode: every measure, `score` (the first of them), and counts of answers.
+
+    The group's answer is graded. If each agent, or each of several samples, counts by itself, the grade is their mean.
+    `samples`: the number of answers; `correct`: the number of those that score 1; `answered`: the share of readable
+    ones. A missing answer scores 0. `GRADES`: see `panel_grades`. With several filters each measure is called
+    METRIC,FILTER, as in lm-eval; `score`, and all that is said of a single answer, is the first filter's.
+
+    Args:
+        case: the question.
+        outcome: what came of it.
+        measures: name → measure.
+        readings: see `harness.authoring.documents.filters.readings`.
+        prefers: whether answers are log-likelihoods. What a group prefers is known, but none of them are the group's,
+            so a panel has the first measure only.
+    """
+    samples, history = outcome.facts.get("samples"), outcome.facts.get("history")
+    replies = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
+    every = samples is not None and outcome.group is None
+    final = replies if every else [outcome.group]
+    choices, cache = case.public["choices"], dict[str, dict[str, float]]()
+
+    def marks(answer: Action) -> dict[str, float]:
+        if answer is None:
+            return dict.fromkeys(measures, 0.0)
+        key = repr(answer)
+        if key not in cache:
+            cache[key] = {name: mark(name, measure, answer, case.target) for name, measure in measures.items()}
+        return cache[key]
+
+    first, reads = next(iter(measures)), next(iter(readings.values()))
+    of_group = {first} if prefers and history and len(history[-1]) > 1 else measures.keys()
+    of_group = {name for name in of_group if not measures[name].ungraded}
+    means: dict[str, float | None] = {}
+    for suffix, pipeline in readings.items():
+        graded = [marks(answer) for answer in pipeline.all(final, choices, enough=every)]
+        for name in measures:
+            means[f"{name}{suffix}"] = (
+                sum(mark[name] for mark in graded) / len(graded) if graded and name in of_group else None
+            )
+    answers = [reads.one(reply, choices) for reply in replies]
+    return {
+        **means,
+        "score": next(iter(means.values())),
+        "samples": len(answers),
+        "correct": sum(marks(answer)[first] == 1 for answer in answers),
+        "answered": sum(answer is not None for answer in answers) / len(answers) if answers else None,
+        **panel_grades(outcome, lambda reply: marks(reads.one(reply, choices))[first] == 1),
+    }
 
 
 def measures_of(metric_list: Sequence[str | Mapping[str, Any]]) -> dict[str, Measure]:

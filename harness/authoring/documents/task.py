@@ -10,15 +10,16 @@ from typing import Annotated, Any, Literal
 
 from harness.api import Action, Case, Facts, Grading, Outcome, Protocol, Range, Reply, derive_seed
 from harness.authoring.panels import Panel
-from harness.authoring.questions import GRADES, Question, QuestionTask, panel_grades
+from harness.authoring.questions import GRADES, Question, QuestionTask
 from harness.errors import DataError, Place, PluginError
 from harness.replies import unquoted
 from harness.replies.literals import NOTHING, read
 
 from .checks import FewshotConfig, ProcessDocs, check
 from .examples import Choose, chooser
+from .filters import pipelines, readings
 from .forms import Form, filtered, form_of
-from .grading import Measure, mark, measures_of
+from .grading import Measure, grade, measures_of
 from .rows import Row, Source
 from .scored import CUE, Scored, ScoredOptions, What
 from .templates import DocTemplate
@@ -57,8 +58,8 @@ class DatasetTask(QuestionTask):
         target_delimiter: between an example's question and its answer.
         fewshot_delimiter: between examples.
         answer: the form of an answer: `form`, and the form's own parameters. If None, `output_type` and `filter_list`
-            decide, as in lm-eval: "multiple_choice" is the form letter, a regex filter the form pattern, and everything
-            else text.
+            decide, as in lm-eval: "multiple_choice" is the form letter; filters (`harness.authoring.documents.filters`)
+            read whole replies; and without either the answer is text.
         output_type, filter_list: see `answer`.
         instruction: how to write the answer, in words, after the question; by default the form's own.
         scored: "loglikelihood": nothing is written; the options' log-likelihoods decide. Without an instruction.
@@ -137,11 +138,14 @@ class DatasetTask(QuestionTask):
         self._measures = self._scored.measures if self._scored is not None else self.measures()
         for name in self._measures.keys() & {"score", "answered", "samples", "correct", *GRADES}:
             raise PluginError(f"the name {name!r} of a metric is taken", at=("metric_list",))
+        self._readings = readings(self._form.filters)
+        self.grades_raw_replies = bool(self._form.filters)
 
     @property
     def grades(self) -> tuple[str, ...]:
         """See `grade`."""
-        return (*self._measures, "score", "answered", "samples", "correct", *GRADES)
+        names = [f"{measure}{suffix}" for suffix in self._readings for measure in self._measures]
+        return (*names, "score", "answered", "samples", "correct", *GRADES)
 
     def spec_defaults(self, protocol: type[Protocol]) -> Facts:
         """The prompt set of panels, or that of questions; the score, and how much of it could be read."""
@@ -170,7 +174,7 @@ class DatasetTask(QuestionTask):
             return form_of(self.answer)
         if self.scored or self.output_type == "multiple_choice":
             return form_of({"form": "letter"})
-        return form_of(filtered(self.filter_list))
+        return filtered(pipelines(self.filter_list))
 
     def measures(self) -> dict[str, Measure]:
         """Name → measure of an answer, the score first."""
@@ -369,51 +373,21 @@ class DatasetTask(QuestionTask):
     def canonical(self, case: Case, action: Action) -> str:
         """One text for all equal answers, for counting votes. Quotes around an answer are ignored.
 
-        Of log-likelihoods it is the answer that they prefer, in the sense of the first metric.
+        Of log-likelihoods it is the answer that they prefer, in the sense of the first metric; of a reply that filters
+        read, what the first of them finds.
         """
+        choices = case.public["choices"]
         if self._scored is not None:
-            return self._scored.answer(action, case.public["choices"])
+            return self._scored.answer(action, choices)
+        answer = self._form.filters[0].one(action, choices) if self._form.filters else action
+        if answer is None:
+            return ""
         plain = next(iter(self._measures.values())).plain
-        return plain(unquoted(str(action))) if plain is not None else self._form.canonical(action)
+        return plain(unquoted(str(answer))) if plain is not None else self._form.canonical(answer)
 
-    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, float | None]:
-        """Return every metric of `metric_list`, `score` (the first of them), and counts of answers.
-
-        The group's answer is graded. If each agent, or each of several samples, counts by itself, the grade is their
-        mean. `samples`: the number of answers; `correct`: the number of those that score 1; `answered`: the share of
-        readable ones. A missing answer scores 0. `GRADES`: see `panel_grades`.
-        """
-        samples, history = outcome.facts.get("samples"), outcome.facts.get("history")
-        answers = list(samples if samples is not None else history[-1] if history else outcome.answers.values())
-        final = [outcome.group] if samples is None or outcome.group is not None else answers
-        cache: dict[str, dict[str, float]] = {}
-
-        def marks(action: Action) -> dict[str, float]:
-            if action is None:
-                return dict.fromkeys(self._measures, 0.0)
-            key = repr(action)
-            if key not in cache:
-                cache[key] = {
-                    name: mark(name, measure, action, case.target) for name, measure in self._measures.items()
-                }
-            return cache[key]
-
-        first = next(iter(self._measures))
-        # What a group prefers is known, but no log-likelihoods are the group's.
-        only_first = self._scored is not None and history and len(history[-1]) > 1
-        graded = {name for name in ({first} if only_first else self._measures) if not self._measures[name].ungraded}
-        means: dict[str, float | None] = {
-            name: sum(marks(action)[name] for action in final) / len(final) if final and name in graded else None
-            for name in self._measures
-        }
-        return {
-            **means,
-            "score": means[first],
-            "samples": len(answers),
-            "correct": sum(marks(action)[first] == 1 for action in answers),
-            "answered": sum(action is not None for action in answers) / len(answers) if answers else None,
-            **panel_grades(outcome, lambda action: marks(action)[first] == 1),
-        }
+    def grade(self, case: Case, outcome: Outcome) -> Mapping[str, Any]:
+        """Every metric of `metric_list`, and what `harness.authoring.documents.grading.grade` counts."""
+        return grade(case, outcome, self._measures, self._readings, prefers=self._scored is not None)
 
     # ------------------------------------------------------------------------------------ examples
 

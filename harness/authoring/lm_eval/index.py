@@ -35,7 +35,7 @@ class TaskEntry:
         name: as specs write it.
         kind: a task in YAML, one in Python, a group, or a tag.
         file: its YAML file; None for a tag.
-        members: the tasks of a tag; the tags of anything else.
+        members: the tasks of a tag; the names that a group has in its list; the tags of a task.
         output: the task's `output_type`; "" if its own file, or one that it includes, does not say it.
     """
 
@@ -51,20 +51,33 @@ class TaskEntry:
         return Path(self.file) if self.file is not None else None
 
 
-def entries(include_path: Iterable[Path] = ()) -> dict[str, TaskEntry]:
+def entries(include_path: Iterable[Path] = (), wanted: Iterable[str] | None = None) -> dict[str, TaskEntry]:
     """Every name of the package and of some folders; a later folder's names count before those of earlier ones.
+
+    Args:
+        include_path: the folders.
+        wanted: names that are asked for. Where the folders have them, and all that they refer to, the package's own
+            names are left out, so that they need not be read.
 
     Raises:
         SetupError: the package is missing or too old.
         DataError: there is no such folder.
     """
-    merged: dict[str, TaskEntry] = {}
-    merged |= _of_package()
+    own: dict[str, TaskEntry] = {}
+    _package.version()
     for root in include_path:
         if not root.is_dir():
-            raise DataError(f"include_path: there is no folder {root}", hint="Name one with tasks in YAML files.")
-        merged |= _of(root.resolve())
-    return merged
+            hint = "Name one with tasks in YAML files."
+            raise DataError(f"include_path: there is no folder {root}", hint=hint, at=("include_path",))
+        own |= _of(root.resolve())
+    return own if wanted is not None and _closed(own, wanted) else _of_package() | own
+
+
+def _closed(known: Mapping[str, TaskEntry], wanted: Iterable[str]) -> bool:
+    """Whether `known` has all these names and those that they refer to; a file is no name."""
+    waiting = [name for name in wanted if not name.endswith((".yaml", ".yml"))]
+    waiting += [name for entry in known.values() if entry.kind == "group" for name in entry.members]
+    return all(name in known for name in waiting)
 
 
 @functools.cache
@@ -155,12 +168,41 @@ def _build(root: Path) -> dict[str, TaskEntry]:
             str(name),
             kinds[entry.kind.name],
             str(entry.yaml_path) if entry.yaml_path is not None else None,
-            tuple(sorted(map(str, entry.tags))),
+            _references(entry.cfg) if entry.kind.name == "GROUP" else tuple(sorted(map(str, entry.tags))),
             str((entry.cfg or {}).get("output_type") or ""),
         )
         for name, entry in index.items()
         if entry.kind.name in kinds
     }
+
+
+def _references(group: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names in a group's list, and in those of groups that are written in it."""
+    names: list[str] = []
+    listed = group.get("task")
+    for item in listed if isinstance(listed, list) else [listed]:
+        if isinstance(item, Mapping):
+            names += _references(item) if "task" in item else [str(item["group"])] if "group" in item else []
+        elif item is not None:
+            names.append(str(item))
+    return tuple(names)
+
+
+def listed(word: str, include_path: Iterable[Path] = ()) -> list[tuple[str, str, str]]:
+    """(name, what it is, file or number of tasks) of every name with `word` in it, in any case.
+
+    Raises:
+        SetupError, DataError: as `entries`; also if no name has it.
+    """
+    known, home = entries(include_path), f"{_package.folder().resolve()}/"
+    names = [name for name in sorted(known) if word.casefold() in name.casefold()]
+    if not names:
+        raise DataError(f"no name of lm-eval has {word!r} in it", hint=f"There are {len(known):,} names.")
+    lines = []
+    for entry in map(known.__getitem__, names):
+        what = entry.output or "generate_until" if entry.kind == "task" else entry.kind
+        lines.append((entry.name, what, (entry.file or f"{len(entry.members)} tasks").removeprefix(home)))
+    return lines
 
 
 def unknown(name: str, known: Iterable[str]) -> PluginError:
@@ -172,4 +214,6 @@ def unknown(name: str, known: Iterable[str]) -> PluginError:
     close += [other for other in names if name in other and other not in close][: 4 - len(close)]
     near = f"Did you mean {' or '.join(close)}? " if close else ""
     hint = f"{near}`harness list tasks --lm_eval {name[:20]}` searches the {len(names):,} names."
-    return PluginError(f"lm-eval has no task, group or tag {name!r}, and there is no such file", hint=hint)
+    return PluginError(
+        f"lm-eval has no task, group or tag {name!r}, and there is no such file", hint=hint, at=("task",)
+    )

@@ -56,7 +56,7 @@ def load(
         SetupError, DataError: as `index.entries`; a task in Python whose data are not there.
     """
     specs, folders = _resolved(names, include_path)
-    known = index.entries(folders)
+    known = index.entries(folders, specs)
     wanted: list[str] = []
     for spec in specs:
         matches = fnmatch.filter(known, spec) if "*" in spec else []
@@ -72,7 +72,10 @@ def load(
     with _LOCK, _package.quietly():
         manager = TaskManager(include_defaults=False, metadata=dict(metadata or {}))
         manager.task_index.update(
-            {e.name: Entry(e.name, kinds[e.kind], e.path, None, set(e.members)) for e in known.values()}
+            {
+                entry.name: Entry(entry.name, kinds[entry.kind], entry.path, None, set(entry.members))
+                for entry in known.values()
+            }
         )
         usual = _factory.ConfigurableTask
         _factory.ConfigurableTask = lazy  # its data wait until `Leaf.open`
