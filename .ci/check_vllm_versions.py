@@ -29,6 +29,8 @@ _SAMPLING = (
     "max_tokens", "temperature", "top_p", "top_k", "min_p", "min_tokens", "presence_penalty", "frequency_penalty",
     "repetition_penalty", "stop", "stop_token_ids", "ignore_eos", "bad_words", "logit_bias", "allowed_token_ids",
     "include_stop_str_in_output", "seed", "output_kind", "skip_clone", "detokenize", "structured_outputs",
+    "skip_special_tokens", "spaces_between_special_tokens", "prompt_logprobs", "flat_logprobs",
+    "skip_reading_prefix_cache",
 )  # fmt: skip
 
 USED: dict[str, tuple[str, ...]] = {
@@ -71,7 +73,8 @@ USED: dict[str, tuple[str, ...]] = {
     "vllm.config:SchedulerConfig": ("max_num_seqs",),
     "vllm.config:ParallelConfig": ("data_parallel_size",),
     "vllm.config:ModelConfig": ("max_model_len",),
-    "vllm.outputs:RequestOutput": ("outputs", "num_cached_tokens"),
+    "vllm.outputs:RequestOutput": ("outputs", "num_cached_tokens", "prompt_token_ids", "prompt_logprobs"),
+    "vllm.logprobs:FlatLogprobs": ("start_indices", "token_ids", "logprobs"),
     "vllm.outputs:CompletionOutput": ("text", "token_ids", "finish_reason", "stop_reason"),
 }  # fmt: skip
 """module:name → what the engine uses of it; with `()` behind a name, the parameters that it must take."""

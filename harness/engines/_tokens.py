@@ -8,12 +8,14 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from harness.engine_api import Thread
+from harness.engine_api import LikelihoodRequest, Thread
 from harness.engines._reasoning import split_reasoning
+from harness.engines._text_tokens import Pair, TextTokens, fitted
 from harness.errors import RefusedError, SetupError
 
 Messages = Sequence[dict[str, str]]
-Encode = Callable[[str], list[int]]
+Encode = Callable[..., list[int]]
+"""(text, whether to add special tokens, by default not) → ids."""
 Decode = Callable[[Sequence[int]], str]
 
 _RECENT = 1_000_000
@@ -108,22 +110,32 @@ class ChatTokens:
         self._key = f"tokens/{next(_numbers)}"
         self._fold_system = self._flat = self._appends = False
         self._opening = ""
+        self._refusal: SetupError | None = None  # why there are no chats
         self.appended = self.encoded = 0
         self.encode, self.decode = _functions(tokenizer)
         # A thread often opens like another one (in each repeat, for each member of an ensemble), and many protocols ask
         # every agent the same in a later turn. (A tuple of numbers costs garbage collection nothing.)
         recent: LRUCache[Any, tuple[int, ...]] = LRUCache(_RECENT, getsizeof=len)
         self._ids = cached(recent)(lambda text: tuple(self.encode(text)))
+        self._whole_ids = cached(recent, key=lambda text, special: (text, special))(
+            lambda text, special: tuple(self.encode(text, special))
+        )
+        self.texts = TextTokens(tokenizer, lambda text, special: [*self._whole_ids(text, special)])
         self._try_out()
 
     # ------------------------------------------------------------------------------ text → ids
 
-    def prompt(self, thread: Thread) -> Prompt:
-        """The thread as a prompt for its next reply.
+    def prompt(self, thread: Thread, prefill: str = "") -> Prompt:
+        """The thread as a prompt for its next reply, which begins with `prefill`.
 
         Raises:
             RefusedError: if the template refuses these messages.
+            SetupError: if the model has no template that can be used.
         """
+        if not thread.chat or prefill or self._refusal is not None:
+            text = self._asked(thread, prefill)
+            self.encoded += 1
+            return Prompt(text, [*self._ids(text)] if thread.chat else self.texts.encode(text))
         history: _History | None = thread.memo.get(self._key)
         short = None if history is None or not self._flat else self._short(history, thread.messages)
         if history is not None and short is not None and history.replies & (history.replies - 1):
@@ -159,18 +171,62 @@ class ChatTokens:
             return text[len(before) :]
         return None
 
-    def render(self, messages: Messages) -> str:
-        """The conversation as the model sees it, up to where its reply begins."""
+    def render(self, messages: Messages, begun: bool = False) -> str:
+        """The conversation as the model sees it, up to where its reply begins; `begun`: its last message is the
+        beginning of the reply.
+
+        Raises:
+            RefusedError: if the template refuses these messages.
+        """
         if self._fold_system and messages and messages[0]["role"] == "system":
             messages = _folded(messages)
         kwargs = self._kwargs if self._template is None else {"chat_template": self._template, **self._kwargs}
         try:
-            text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **kwargs)
+            text = self._tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=not begun, continue_final_message=begun, **kwargs
+            )
         except Exception as error:  # whatever a model's own Jinja code raises
             raise RefusedError(f"the model's chat template refuses the conversation: {error}") from error
         if not isinstance(text, str):
             raise RefusedError(f"{type(self._tokenizer).__name__} gives no text for a conversation")
         return text
+
+    def pairs(self, request: LikelihoodRequest, limit: int) -> list[list[Pair]]:
+        """For each continuation the pairs of which its log-likelihood is the sum: one, or one for each window.
+
+        Raises:
+            ContextLengthError: if a text does not fit into `limit` tokens.
+            RefusedError, SetupError: as `prompt`.
+        """
+        if request.rolling:
+            return [list(self.texts.windows(one.text, limit)) for one in request.continuations]
+        asked = ""
+        if any(one.context is None for one in request.continuations):
+            asked = self._asked(request.thread, request.prefill)
+        pairs = []
+        for one in request.continuations:
+            context = one.context if isinstance(one.context, str) else asked
+            if isinstance(one.context, tuple):
+                messages = [dict(message) for message in one.context]
+                context = self._chat_text(messages, begun=bool(messages) and messages[-1]["role"] == "assistant")
+            pairs.append([fitted(self.texts.pair(context, one.text), limit)])
+        return pairs
+
+    def _asked(self, thread: Thread, prefill: str) -> str:
+        """The whole conversation as a text."""
+        if not thread.chat:
+            return thread.text + prefill
+        begun = [{"role": "assistant", "content": prefill}] if prefill else []
+        return self._chat_text([*thread.messages, *begun], begun=bool(begun))
+
+    def _chat_text(self, messages: Messages, begun: bool) -> str:
+        if self._refusal is not None:
+            raise self._refusal
+        return self.render(messages, begun)
+
+    def forget(self, thread: Thread) -> None:
+        """The thread's next message is not the text that `read` gave."""
+        thread.memo.pop(self._key, None)
 
     # ------------------------------------------------------------------------------ ids → text
 
@@ -217,10 +273,12 @@ class ChatTokens:
             self._opening = self.render([_QUESTION])
         except RefusedError as error:
             lacks = "chat_template is not set" in str(error)
-            raise SetupError(
+            self._refusal = SetupError(
                 "the model has no chat template" if lacks else f"the model cannot be asked in chat form: {error}",
-                hint="Give chat_template= a file with a Jinja chat template, or take an instruction-tuned model.",
-            ) from error
+                hint="Give chat_template= a file with a Jinja chat template, take an instruction-tuned model, "
+                "or prompts with chat: false.",
+            )
+            return
         try:
             self.render([_SYSTEM, _QUESTION])
         except RefusedError:
@@ -263,8 +321,8 @@ def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
     library below it, `tokenizers`, where the model's class overrides nothing and both agree on some texts.
     """
 
-    def encode(text: str) -> list[int]:
-        return list(tokenizer.encode(text, add_special_tokens=False))
+    def encode(text: str, special: bool = False) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=special))
 
     def decode(ids: Sequence[int]) -> str:
         return str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
@@ -278,8 +336,8 @@ def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
     fast.no_padding()
     fast.encode_special_tokens = tokenizer.split_special_tokens
 
-    def fast_encode(text: str) -> list[int]:
-        ids: list[int] = fast.encode_batch_fast([text], add_special_tokens=False)[0].ids  # also leaves out the offsets
+    def fast_encode(text: str, special: bool = False) -> list[int]:
+        ids: list[int] = fast.encode_batch_fast([text], add_special_tokens=special)[0].ids  # also leaves out offsets
         return ids
 
     def fast_decode(ids: Sequence[int]) -> str:
@@ -287,7 +345,8 @@ def _functions(tokenizer: Any) -> tuple[Encode, Decode]:
 
     for text in _TEXTS:
         ids = encode(text)
-        if fast_encode(text) != ids or fast_decode(ids) != decode(ids):
+        special = fast_encode(text, True) == encode(text, True)
+        if fast_encode(text) != ids or fast_decode(ids) != decode(ids) or not special:
             return encode, decode
     return fast_encode, fast_decode
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import logging
 import os
@@ -10,20 +11,44 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from harness.api import Completion, Facts, Range, plugin
-from harness.engine_api import CountsTokens, Describes, Engine, Reports, Request, Sleeps, Thread, WritesLog
+from harness.engine_api import (
+    ComputesLikelihoods,
+    ContinuesText,
+    CountsTokens,
+    Describes,
+    Engine,
+    LikelihoodRequest,
+    Reports,
+    Request,
+    Sleeps,
+    Thread,
+    WritesLog,
+)
 from harness.engines import _vllm_cpu, _vllm_version
 from harness.engines._child_reaper import ChildReaper
 from harness.engines._load import Listener, Load, listen_only
 from harness.engines._output import Output, one_line, points_elsewhere
 from harness.engines._priority import PriorityGate
+from harness.engines._reasoning import vllm_parser
+from harness.engines._text_tokens import Pair
 from harness.engines._tokens import ChatTokens, Prompt, count_tokens
 from harness.engines._vllm_failures import advice, killed_process, not_a_model
+from harness.engines._vllm_requests import (
+    Score,
+    as_written,
+    generating,
+    is_verbatim,
+    likelihood,
+    score_all,
+    scoring,
+    try_request,
+)
 from harness.engines.sampling import normalise
 from harness.errors import ContextLengthError, EngineFatalError, RefusedError, RequestError, SetupError, near
 from harness.storage.redaction import redacted, without_secrets
@@ -33,7 +58,7 @@ _engines = count()
 
 
 @plugin
-class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
+class VLLM(Engine, ComputesLikelihoods, ContinuesText, CountsTokens, Describes, Reports, Sleeps, WritesLog):
     """vLLM's asynchronous engine in this process, fed with token ids.
 
     Args:
@@ -133,7 +158,8 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             self._limit = int(self._engine.model_config.max_model_len)
             with self._output.diverted():
                 tokenizer = self._engine.get_tokenizer()
-                self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, self._parser(tokenizer))
+                parser = vllm_parser(self.reasoning_parser, tokenizer, self.pretrained)
+                self._chat = ChatTokens(tokenizer, template, self.chat_template_kwargs, parser)
         except SetupError:
             await self.close()
             raise
@@ -161,7 +187,7 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.async_llm import AsyncLLM
 
-        _try_request()
+        try_request()
         arguments = self._arguments({f.name for f in fields(AsyncEngineArgs)})
         more: dict[str, Any] = {}
         environment: dict[str, str] = {}
@@ -270,32 +296,6 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         passed = {name: getattr(self, name) for name in PASSED if getattr(self, name) is not None}
         return {"model": self.pretrained, "disable_log_stats": True, **passed, **self.engine_args}
 
-    def _parser(self, tokenizer: Any) -> Callable[[str], tuple[str | None, str]] | None:
-        """vLLM's reasoning parser as a function from text to (reasoning, answer)."""
-        if self.reasoning_parser is None:
-            return None
-        from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
-        from vllm.reasoning import ReasoningParserManager
-
-        try:
-            kind = ReasoningParserManager.get_reasoning_parser(self.reasoning_parser)
-        except KeyError as error:
-            raise SetupError(f"vLLM has no reasoning_parser {self.reasoning_parser!r}", hint=str(error)) from error
-        request = ChatCompletionRequest(model=self.model, messages=[])
-
-        def read(text: str) -> tuple[str | None, str]:
-            reasoning, answer = kind(tokenizer).extract_reasoning(text, request)
-            return reasoning, answer or ""
-
-        try:
-            read("Yes.")
-        except Exception as error:  # the model lacks its tokens, or it reads no text at all (gpt-oss)
-            raise SetupError(
-                f"reasoning_parser={self.reasoning_parser} does not work with {self.pretrained!r}: {error}",
-                hint="Leave it out, name another one, or serve the model with `vllm serve` and use the engine openai.",
-            ) from error
-        return read
-
     # ------------------------------------------------------------------------------ one request
 
     async def complete(self, request: Request) -> Completion:
@@ -311,28 +311,23 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
         if self._engine is None:
             raise EngineFatalError("the engine is not started, or closed")
         start = time.perf_counter()
-        prompt = self._chat.prompt(request.thread)
+        prompt = self._prompt(request)
         room = self._limit - len(prompt.ids)
-        if room < 1:
-            raise ContextLengthError(
-                f"the prompt has {len(prompt.ids)} tokens; the model takes {self._limit}, one of them for the answer"
-            )
-        await self._gate.enter(request.thread.age)
-        self._load.handed()
-        try:
-            output = await self._generate(request, prompt, room)
-        finally:
-            self._load.finished()
-            self._gate.leave()
-        reply = output.outputs[0]
-        if reply.finish_reason == "abort":
-            raise RequestError("vLLM aborted the request")
+        eos = self._chat.texts.eos
+        output = await self._generate(request, prompt.ids, lambda: generating(request, room, eos))
+        reply, verbatim = output.outputs[0], is_verbatim(request)
         # Where vLLM stopped at a stop string it has taken that off the text, but not off the ids.
         cut_text = reply.text if isinstance(reply.stop_reason, str) else None
-        reasoning, text = self._chat.read(request.thread, prompt, reply.token_ids, cut_text, bool(request.constraint))
+        if verbatim:
+            reasoning, text = None, as_written(request, reply.text, eos)
+        if not verbatim or request.thread.chat:
+            formal = verbatim or bool(request.constraint)
+            parts = self._chat.read(request.thread, prompt, reply.token_ids, cut_text, formal)
+            if verbatim and parts != (None, text):
+                self._chat.forget(request.thread)
+            elif not verbatim:
+                reasoning, text = parts
         self._counts["requests"] += 1
-        self._counts["prompt_tokens"] += len(prompt.ids)
-        self._counts["cached_tokens"] += getattr(output, "num_cached_tokens", None) or 0
         self._counts["output_tokens"] += len(reply.token_ids)
         return Completion(
             text=text,
@@ -344,25 +339,70 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             latency=time.perf_counter() - start,
         )
 
+    async def loglikelihood(self, request: LikelihoodRequest) -> Completion:
+        """Score texts behind their contexts; each is a prompt, and those of a context share it in the prefix cache.
+
+        Raises:
+            ContextLengthError: if a text does not fit into the context window.
+            RefusedError, RequestError, EngineFatalError, SetupError: as `complete`.
+        """
+        if self._engine is None:
+            raise EngineFatalError("the engine is not started, or closed")
+        start = time.perf_counter()
+        texts: list[list[Pair]] = self._chat.pairs(request, self._limit)
+        self._counts["requests"] += 1
+        answer = await score_all(texts, lambda pair: self._score(request, pair))
+        return replace(answer, latency=time.perf_counter() - start)
+
+    async def _score(self, request: LikelihoodRequest, pair: Pair) -> Score:
+        context, text = pair
+        if not text:
+            return Score(0.0, True, 0, 0)
+        ids = [*context, *text]
+        output = await self._generate(request, ids, scoring)
+        # Where the prefix cache held more than the context nothing was computed there: once more without it.
+        found = likelihood(output, text)
+        if found is None:
+            output = await self._generate(request, ids, functools.partial(scoring, fresh=True))
+            found = likelihood(output, text)
+        if found is None:
+            raise RequestError("vLLM gave no log-likelihoods of the prompt's last tokens")
+        return Score(*found, len(ids), getattr(output, "num_cached_tokens", None) or 0)
+
     def count_tokens(self, text: str) -> int | None:
         """By the model's own tokenizer, also while the engine is not started."""
         if self._chat is not None:
             return len(self._chat.encode(text))
         return count_tokens(str(self.engine_args.get("tokenizer") or self.pretrained), text)
 
-    async def _generate(self, request: Request, prompt: Prompt, room: int) -> Any:
-        """vLLM's final output for one prompt."""
+    def _prompt(self, request: Request) -> Prompt:
+        """The request's prompt, with room for a token at least. A plain text that leaves too little room for the reply
+        is cut on the left, as in lm-eval."""
+        prompt: Prompt = self._chat.prompt(request.thread, request.prefill)
+        room = self._limit - len(prompt.ids)
+        most = 0 if request.thread.chat else normalise(request.sampling).get("max_tokens", 0)
+        if 0 < most < self._limit and room < most:
+            return Prompt(prompt.text, prompt.ids[most - self._limit :])
+        if room < 1:
+            raise ContextLengthError(
+                f"the prompt has {len(prompt.ids)} tokens; the model takes {self._limit}, one of them for the answer"
+            )
+        return prompt
+
+    async def _generate(
+        self, request: Request | LikelihoodRequest, ids: list[int], make_parameters: Callable[[], Any]
+    ) -> Any:
+        """vLLM's final output for one prompt, when there is room for it."""
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError
 
+        await self._gate.enter(request.thread.age)
+        self._load.handed()
         number = f"{request.id}#{next(self._numbers)}"  # vLLM refuses an id that is still in flight
         output: Any = None
         try:
-            parameters = _parameters(request, room)
-            rank = self._replica(request.thread)
-            async for some in self._engine.generate(
-                tokens_input(prompt.ids), parameters, number, data_parallel_rank=rank
-            ):
+            parameters, rank = make_parameters(), self._replica(request.thread)
+            async for some in self._engine.generate(tokens_input(ids), parameters, number, data_parallel_rank=rank):
                 output = some  # the only one: FINAL_ONLY
         except EngineDeadError as error:
             why = self._why(error, killed_process("", self._processes))
@@ -378,8 +418,15 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
             if "maximum model length" in why or "max_model_len" in why:
                 raise ContextLengthError(why) from error
             raise (RefusedError if isinstance(error, ValueError | TypeError) else RequestError)(why) from error
+        finally:
+            self._load.finished()
+            self._gate.leave()
         if output is None:
             raise RequestError("vLLM gave no output")
+        if output.outputs[0].finish_reason == "abort":
+            raise RequestError("vLLM aborted the request")
+        self._counts["prompt_tokens"] += len(ids)
+        self._counts["cached_tokens"] += getattr(output, "num_cached_tokens", None) or 0
         return output
 
     def _replica(self, thread: Thread) -> int | None:
@@ -394,28 +441,3 @@ class VLLM(Engine, CountsTokens, Describes, Reports, Sleeps, WritesLog):
 _OURS = {"pretrained", "chat_template", "chat_template_kwargs", "engine_args"}
 PASSED = tuple(f.name for f in fields(VLLM) if f.name not in _OURS)
 """Fields of the engine that go to vLLM under their own names; None leaves the choice to vLLM."""
-
-
-def _try_request() -> None:
-    """Make what a request is sent with: a version of vLLM that lacks it fails now, before it loads the model."""
-    from vllm.inputs import tokens_input
-    from vllm.v1.engine.exceptions import EngineDeadError  # noqa: F401
-
-    tokens_input([0])
-    _parameters(Request("a try", Thread(), {}, 0), 1)
-
-
-def _parameters(request: Request, room: int) -> Any:
-    """The request's SamplingParams; never more tokens than there is `room` for."""
-    from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
-
-    words = normalise(request.sampling)
-    words["max_tokens"] = min(words.get("max_tokens", room), room)
-    if "logit_bias" in words:  # keys are texts in JSON and in the command line's words
-        words["logit_bias"] = {int(token): bias for token, bias in words["logit_bias"].items()}
-    if request.constraint:
-        words["structured_outputs"] = StructuredOutputsParams(**request.constraint)
-    # Turning ids into text while they come costs more than all else; only stop strings need it.
-    words["detokenize"] = bool(words.get("stop"))
-    # Made for this one request, so vLLM need not copy it.
-    return SamplingParams(seed=request.seed, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True, **words)

@@ -297,5 +297,6 @@ def test_what_a_template_refuses(tokenizer: Any) -> None:
     chat = ChatTokens(tokenizer, strict)
     with pytest.raises(RequestError, match="one only"):
         chat.render([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}])
+    never, thread = ChatTokens(tokenizer, "{{ raise_exception('never') }}"), Thread()
     with pytest.raises(SetupError, match="chat form"):
-        ChatTokens(tokenizer, "{{ raise_exception('never') }}")
+        never.prompt(thread)

@@ -16,6 +16,7 @@ import pytest
 
 from harness.api import Completion, derive_seed
 from harness.engine_api import Request, Thread
+from harness.engines._reasoning import vllm_parser
 from harness.engines.vllm import VLLM
 from harness.errors import ContextLengthError, EngineFatalError, RequestError, SetupError
 from tests.conftest import VLLM_ARGS, Driven, request
@@ -203,6 +204,7 @@ SCRIPT = """
 import asyncio, json, multiprocessing, os, signal, sys
 from pathlib import Path
 from tests.conftest import request
+from harness.engines._reasoning import vllm_parser
 from harness.engines.vllm import VLLM
 from harness.errors import EngineFatalError
 
@@ -349,10 +351,10 @@ def test_after_close_nothing_more_can_be_asked(tiny_model: Path) -> None:
 
 def test_vllms_own_reasoning_parsers_can_be_named(vllm_engine: Driven, tiny_model: Path) -> None:
     tokenizer = vllm_engine.engine._engine.get_tokenizer()
-    read = VLLM(pretrained=str(tiny_model), reasoning_parser="deepseek_r1")._parser(tokenizer)
+    read = vllm_parser("deepseek_r1", tokenizer, str(tiny_model))
     assert read is not None
     assert read("<think>hm</think>Yes") == ("hm", "Yes")
     assert read("hm") == ("hm", "")
     for parser, words in (("deepseek_r9", "no reasoning_parser 'deepseek_r9'"), ("openai_gptoss", "vllm serve")):
         with pytest.raises(SetupError, match=words):
-            VLLM(pretrained=str(tiny_model), reasoning_parser=parser)._parser(tokenizer)
+            vllm_parser(parser, tokenizer, str(tiny_model))
